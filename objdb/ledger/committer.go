@@ -74,8 +74,8 @@ func (l *Ledger) store() {
 	switch {
 	case fault.Is(err, fault.Conflict):
 		l.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
-		l.stale, l.decided, d.err = true, nil, err
-		close(d.stored)
+		l.stale, l.decided = true, nil
+		d.end(err)
 		return
 	case err != nil:
 		l.log.WithError(err).Warn("storing a large plan, trying again")

@@ -95,14 +95,17 @@ func TestWhatIsSeenTogetherStaysSoInAJournal(t *testing.T) {
 // Whatever stands in a journal, reading it gives changes of owned keys or an error.
 func FuzzJournal(f *testing.F) {
 	for _, keys := range journals.Damaged() {
-		f.Add(keys["committed"], keys["000000"])
+		f.Add(keys["committed"], keys["000000"], keys["stored"])
 	}
-	f.Add(`{"parts":1,"at":3}`, `[{"key":"/contiv.io/state/a","value":"eA=="},{"key":"/contiv.io/state/b","delete":true}]`)
+	f.Add(`{"parts":1,"at":3}`, `[{"key":"/contiv.io/state/a","value":"eA=="},{"key":"/contiv.io/state/b","delete":true}]`, "1")
 	j, owned := journal{journalRoot + "l/"}, prefixes{state}
-	f.Fuzz(func(t *testing.T, committed, part string) {
+	f.Fuzz(func(t *testing.T, committed, part, stored string) {
 		kvs := []objdb.KV{
 			{Key: j.part("", 0), Value: []byte(part), CreateRevision: 5, ModRevision: 5},
 			{Key: j.committed(), Value: []byte(committed), CreateRevision: 7, ModRevision: 9},
+		}
+		if stored != "" {
+			kvs = append(kvs, objdb.KV{Key: j.stored(""), Value: []byte(stored), CreateRevision: 8, ModRevision: 9})
 		}
 		d, err := j.decode(kvs, owned)
 		if (d == nil) == (err == nil) {
@@ -125,7 +128,7 @@ func FuzzJournal(f *testing.F) {
 			return
 		}
 		kvs[0].Value, kvs[1].Value = parts[0].Value, fmt.Appendf(nil, `{"parts":%d,"at":%d}`, len(parts), d.at)
-		again, err := j.decode(append(kvs, parts[1:]...), owned)
+		again, err := j.decode(append(kvs[:2:2], parts[1:]...), owned)
 		if err != nil || again.left() != d.left() {
 			t.Errorf("%v, %v", again, err)
 		}

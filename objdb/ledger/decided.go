@@ -3,7 +3,9 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/google/btree"
 	"golang.org/x/sync/errgroup"
@@ -13,13 +15,19 @@ import (
 )
 
 // decided is a large plan that has happened, on its way from the journal to its
-// keys. Each key is written once: a transaction compares that the mark is still
-// that of this journal, so that one which arrives late does nothing, and that no
-// key was written after the plan, because who wrote it then is right.
+// keys. Each key is written once: every transaction notes in the journal how far
+// it gets, and compares that the note is the one before it and that the mark is
+// still that of this journal. So one which arrives late does nothing, and whoever
+// goes on does not write again what was stored, and has been deleted since. A
+// transaction also compares that no key was written after the plan, because who
+// wrote it then is right.
 type decided struct {
-	mark int64 // revision that created the mark "committed"
-	at   int64 // revision of the plan
+	mark     int64  // revision that created the mark "committed"
+	at       int64  // revision of the plan
+	progress string // key of the note how many changes are stored
+	noted    int64  // its revision; 0: nothing is stored yet
 
+	count   int                   // of all changes
 	changes []change              // not stored yet, in order
 	keys    *btree.BTreeG[string] // the same
 	stored  chan struct{}         // closed when nothing is left; the rest is complete then
@@ -27,16 +35,18 @@ type decided struct {
 	err     error                 // somebody took the journal away
 }
 
-func newDecided(mark, at int64) *decided {
+func newDecided(mark, at int64, progress string) *decided {
 	return &decided{
-		mark: mark, at: at, keys: btree.NewG(treeDegree, func(a, b string) bool { return a < b }),
+		mark: mark, at: at, progress: progress, keys: btree.NewG(treeDegree, func(a, b string) bool { return a < b }),
 		stored: make(chan struct{}),
 	}
 }
 
 func (d *decided) add(changes ...change) {
-	d.changes = append(d.changes, changes...)
 	for _, c := range changes {
+		d.count++
+		c.place = d.count
+		d.changes = append(d.changes, c)
 		d.keys.ReplaceOrInsert(c.key)
 	}
 }
@@ -81,7 +91,7 @@ func (d *decided) next(maxOps int) []change {
 	if together {
 		mostOps, mostBytes = maxOps, objdb.MaxTxnBytes
 	}
-	mostOps = min(mostOps, maxOps-1) // one guard is that of the mark
+	mostOps = min(mostOps, maxOps-2) // one guard is that of the mark, one that of the note
 	for i, c := range d.changes {
 		if size += c.size(); i == mostOps || i > 0 && (size > mostBytes || c.together != together) {
 			return d.changes[:i]
@@ -90,12 +100,30 @@ func (d *decided) next(maxOps int) []change {
 	return d.changes
 }
 
-// done takes the first changes off: they are stored.
-func (d *decided) done(n int, rev int64) {
-	for _, c := range d.changes[:n] {
-		d.keys.Delete(c.key)
+// done takes the changes up to a place off: the transaction of a revision has stored them.
+func (d *decided) done(place int, rev int64) stored {
+	n := 0
+	for ; n < len(d.changes) && d.changes[n].place <= place; n++ {
+		d.keys.Delete(d.changes[n].key)
 	}
-	d.changes, d.rev = d.changes[n:], max(d.rev, rev)
+	s := stored{changes: d.changes[:n], rev: rev}
+	d.changes, d.noted, d.rev = d.changes[n:], rev, max(d.rev, rev)
+	d.tell()
+	return s
+}
+
+// note reads what the store has as the note: up to which place the changes are stored.
+func (d *decided) note(kv objdb.KV) (place int, err error) {
+	place, err = strconv.Atoi(string(kv.Value))
+	if err != nil || place < 1 || place > d.count {
+		return 0, corruptValue(kv.Key, fmt.Errorf("%q is not a place among %d changes", kv.Value, d.count))
+	}
+	return place, nil
+}
+
+// end gives the rest of the changes up.
+func (d *decided) end(err error) {
+	d.err, d.changes = err, nil
 	d.tell()
 }
 
@@ -114,13 +142,11 @@ func (d *decided) tell() {
 // overlay applies what is not stored yet to a state that was read from the
 // store, and forgets what was overwritten since.
 func (d *decided) overlay(t *tree) {
-	if d == nil {
-		return
-	}
 	d.changes = slices.DeleteFunc(slices.Clone(d.changes), func(c change) bool {
 		had, _ := t.Get(record{key: c.key})
 		if had.rev > d.at {
 			d.keys.Delete(c.key)
+			d.rev = max(d.rev, had.rev) // it may be by a transaction of ours whose outcome we did not learn
 			return true
 		}
 		c.put(t, d.at)
@@ -157,13 +183,15 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	case err != nil:
 		return stored{}, err
 	}
-	d.done(len(some), rev)
-	return stored{changes: some, rev: rev}, nil
+	return d.done(some[len(some)-1].place, rev), nil
 }
 
 // transaction stores some changes of a plan.
 func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
-	t := objdb.Txn{If: []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark)}}
+	t := objdb.Txn{
+		If:   []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
+		Puts: []objdb.KV{{Key: d.progress, Value: []byte(strconv.Itoa(some[len(some)-1].place))}},
+	}
 	for _, c := range some {
 		t.If = append(t.If, objdb.NotAfter(c.key, d.at))
 		if c.delete {
@@ -179,8 +207,9 @@ func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 // are stored. A new leader has to, key by key, for what the last one has left.
 const readsAtOnce = 32
 
-// sift drops those of some changes whose keys were written after the plan: by
-// somebody else, or by a transaction of ours whose outcome we did not learn.
+// sift finds out why some changes were not stored. Either a transaction of ours whose outcome
+// we did not learn has happened; or somebody else has written keys after the plan, and the
+// changes of those are dropped.
 func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, error) {
 	mark, err := l.db.Get(ctx, l.journal.committed())
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -188,6 +217,17 @@ func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, e
 	}
 	if mark.CreateRevision != d.mark {
 		return stored{}, fault.New(fault.Conflict, "key %s: was changed by somebody else", l.journal.committed())
+	}
+	noted, err := l.db.Get(ctx, d.progress)
+	switch {
+	case err != nil && !fault.Is(err, fault.NotFound):
+		return stored{}, err
+	case noted.ModRevision > d.noted:
+		place, err := d.note(noted)
+		if err != nil {
+			return stored{}, fault.New(fault.Conflict, "%w", err)
+		}
+		return d.done(place, noted.ModRevision), nil
 	}
 	present := make([]objdb.KV, len(some))
 	reading, readCtx := errgroup.WithContext(ctx)

@@ -27,7 +27,8 @@
 //  3. when all that others wrote up to that revision has arrived, and nothing
 //     the plan has read, searched or written has changed, the mark "committed"
 //     is put: the plan has happened, for all readers of the ledger at once
-//  4. its changes are stored, some hundred keys at a time
+//  4. its changes are stored, some hundred keys at a time, each time with a note
+//     how far that gets
 //  5. the journal is deleted
 //
 // In 3 a change that the plan did not see makes it run again; after two tries

@@ -44,7 +44,11 @@ func (l *Ledger) load(ctx context.Context) error {
 		all, rev = append(all, kvs...), at
 	}
 	t := buildTree(all, l.indexes...)
-	l.decided.overlay(t)
+	if l.decided != nil {
+		if l.decided.overlay(t); l.decided.left() == 0 {
+			l.decided = nil // stored, by a transaction whose outcome we did not learn
+		}
+	}
 	l.replace(t, rev)
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 //	<attempt>/000000 ...   the changes, in parts
 //	prepared               all parts are there; its revision is that of the plan
 //	committed              the plan has happened
+//	<attempt>/stored       how many of the changes are stored
 //
 // below journal/<lock>/. Every attempt has its own parts and its own mark
 // "prepared", so that nothing of an earlier attempt that arrives late can be
@@ -36,6 +37,7 @@ type change struct {
 	base   int64 // revision before
 
 	together bool // in one transaction with its neighbours that are so, too
+	place    int  // in its journal, from 1 on
 }
 
 // size is an upper bound of what the change takes in a transaction.
@@ -66,13 +68,21 @@ func (j journal) prepared() string { return j.prefix + "prepared" }
 
 func (j journal) committed() string { return j.prefix + "committed" }
 
-// part is the key of a part. Journals of before there were attempts have none.
-func (j journal) part(attempt string, number int) string {
+// of is the prefix of an attempt. Journals of before there were attempts have none.
+func (j journal) of(attempt string) string {
 	if attempt != "" {
 		attempt += "/"
 	}
-	return fmt.Sprintf("%s%s%06d", j.prefix, attempt, number)
+	return j.prefix + attempt
 }
+
+func (j journal) part(attempt string, number int) string {
+	return fmt.Sprintf("%s%06d", j.of(attempt), number)
+}
+
+// stored is the key of the note how many changes are stored: a number in decimal digits. Who
+// finishes a journal without reading it, as versions before it did, leaves it as it is.
+func (j journal) stored(attempt string) string { return j.of(attempt) + "stored" }
 
 // encode cuts changes into the parts of a journal.
 func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
@@ -121,7 +131,7 @@ func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
 	if m.Parts < 1 || m.Parts > len(kvs) || m.At < 0 || m.At > marked.CreateRevision || !attempts.MatchString(m.Attempt) {
 		return nil, fault.New(fault.Internal, "key %s: %s does not describe a journal of %d keys", marked.Key, marked.Value, len(kvs))
 	}
-	d := newDecided(marked.CreateRevision, m.At)
+	d := newDecided(marked.CreateRevision, m.At, j.stored(m.Attempt))
 	for number := range m.Parts {
 		kv, ok := stored[j.part(m.Attempt, number)]
 		if !ok {
@@ -130,6 +140,13 @@ func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
 		if err := d.decode(kv, owned); err != nil {
 			return nil, err
 		}
+	}
+	if noted, ok := stored[d.progress]; ok {
+		place, err := d.note(noted)
+		if err != nil {
+			return nil, err
+		}
+		d.done(place, noted.ModRevision)
 	}
 	return d, nil
 }
@@ -181,7 +198,9 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 		l.log.WithError(err).Errorf("a journal cannot be read; its keys are moved below %s, see there which changes are lost", damagedRoot)
 		return 0, l.setAside(ctx)
 	}
+	var parts []string
 	if d != nil {
+		parts = append(parts, d.progress)
 		count := d.left()
 		for d.left() > 0 {
 			if _, err := l.storeSome(ctx, d); err != nil {
@@ -191,7 +210,6 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 		written = d.rev
 		l.log.WithField("changes", count).Info("finished a commit that was interrupted")
 	}
-	var parts []string
 	for _, kv := range kvs {
 		if kv.Key != l.journal.committed() && kv.Key != l.journal.prepared() {
 			parts = append(parts, kv.Key)

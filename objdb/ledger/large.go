@@ -121,7 +121,7 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 	if err != nil {
 		return 0, err
 	}
-	d, err := l.write(ctx, parts)
+	d, err := l.write(ctx, attempt, parts)
 	if err == nil {
 		d.add(changed...)
 		for _, c := range changed {
@@ -131,9 +131,9 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 			rev, err = l.finish(d)
 		}
 	}
-	keys := make([]string, len(parts))
-	for i, part := range parts {
-		keys[i] = part.Key
+	keys := []string{l.journal.stored(attempt)}
+	for _, part := range parts {
+		keys = append(keys, part.Key)
 	}
 	if failed := l.drop(keys); failed != nil {
 		l.log.WithError(failed).Info("a journal is left behind; the next leader deletes it")
@@ -200,7 +200,7 @@ const partsAtOnce = 4
 
 // write stores the journal of a plan up to the mark "prepared", and waits until
 // everything that others wrote before the mark has arrived.
-func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) {
+func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*decided, error) {
 	sending, sendCtx := errgroup.WithContext(ctx)
 	sending.SetLimit(partsAtOnce)
 	for _, part := range parts {
@@ -223,7 +223,7 @@ func (l *Ledger) write(ctx context.Context, parts []objdb.KV) (*decided, error) 
 	if err := l.mirror.WaitChange(ctx, at); err != nil {
 		return nil, notCommitted(err)
 	}
-	return newDecided(0, at), nil
+	return newDecided(0, at, l.journal.stored(attempt)), nil
 }
 
 // notCommitted is the error of a plan of which nothing can happen any more.

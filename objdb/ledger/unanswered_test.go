@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -110,6 +112,99 @@ func TestWhatSetsAJournalAsideAndArrivesLateLeavesTheNextOne(t *testing.T) {
 			if kv, err := near.Get(t.Context(), key); string(kv.Value) != "next" {
 				t.Errorf("%q, %v", kv.Value, err)
 			}
+		})
+	}
+}
+
+// lastOfLarge is in the transaction that stores the last keys of a generation.
+var lastOfLarge = fmt.Sprintf("%sgeneration/%04d\x12", state, many-1)
+
+// What a large plan has put may be deleted before all of the plan is stored. It stays deleted when
+// the next leader finishes the plan.
+func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	way := &keeper{words: lastOfLarge}
+	way.then = func(r testetcd.Request) ([]byte, error) {
+		if way.has(r) {
+			return nil, testetcd.ErrNoAnswer // it is never stored in this term
+		}
+		return r.Send()
+	}
+	term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", 30*time.Second)
+	l := openLedger(t, term)
+	outcome := make(chan error, 1)
+	go func() {
+		_, err := l.UpdateLarge(context.Background(), generation("x"))
+		outcome <- err
+	}()
+	testkit.Eventually(t, 20*time.Second, "the last transaction is sent", func() bool {
+		way.mu.Lock()
+		defer way.mu.Unlock()
+		return way.kept != nil
+	})
+	mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "generation/0000"); return nil })
+	depose(t, near)
+	resign(t, term)
+	if err := <-outcome; !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("it was stored: %v", err)
+	}
+	next := campaign(t, near, "next", 10*time.Second)
+	t.Cleanup(func() { resign(t, next) })
+	l = openLedger(t, next)
+	if got := held(l, state+"generation/0000"); got != "-" {
+		t.Errorf("it came back: %s", got)
+	}
+	if got := held(l, strings.TrimSuffix(lastOfLarge, "\x12")); got != "x" {
+		t.Errorf("the last key is %s", got)
+	}
+}
+
+// The last transaction of a large plan happens, but has no answer. Before it is tried again the state is read from the
+// store. The plan is done then, at the revision of that transaction.
+func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
+	for name, reread := range map[string]bool{"by another try": false, "in a listing": true} {
+		t.Run(name, func(t *testing.T) {
+			url := testetcd.New(t)
+			near := testdb.At(t, url)
+			lost := make(chan struct{})
+			var once sync.Once
+			relay := testetcd.NewRelay(t, url, func(r testetcd.Request) (answer []byte, err error) {
+				answer, err = r.Send()
+				if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) {
+					once.Do(func() { answer, err = nil, testetcd.ErrNoAnswer; close(lost) })
+				}
+				return answer, err
+			})
+			l := openLedger(t, lead(t, testdb.At(t, relay)))
+			type result struct {
+				rev int64
+				err error
+			}
+			outcome := make(chan result, 1)
+			go func() {
+				rev, err := l.UpdateLarge(context.Background(), generation("x"))
+				outcome <- result{rev, err}
+			}()
+			<-lost
+			if reread {
+				if err := l.inCommitter(func() error { return l.reload(context.Background()) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := <-outcome
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			newest := int64(0)
+			kvs, _, err := near.List(t.Context(), state)
+			for _, kv := range kvs {
+				newest = max(newest, kv.ModRevision)
+			}
+			if err != nil || len(kvs) != many || got.rev < newest {
+				t.Errorf("%d keys, %v; told %d, the newest is of %d", len(kvs), err, got.rev, newest)
+			}
+			mustUpdate(t, l, generation("y")) // it goes on
 		})
 	}
 }

@@ -25,6 +25,9 @@ func Damaged() map[string]map[string]string {
 		"one key twice":           {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"},{"key":"/contiv.io/state/a"}]`},
 		"put and deleted":         {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":"eA==","delete":true}]`},
 		"a value that is no text": {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a","value":7}]`},
+		"a note of too many":      {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"}]`, "stored": "2"},
+		"a note of none":          {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"}]`, "stored": "0"},
+		"junk as note":            {"committed": `{"parts":1}`, "000000": `[{"key":"/contiv.io/state/a"}]`, "stored": "one"},
 		"something behind":        {"committed": `{"parts":1}{}`, "000000": `[]`},
 	}
 }
