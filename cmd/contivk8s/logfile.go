@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log"
 	"os"
@@ -17,21 +16,25 @@ type logfile struct {
 	verbose bool
 }
 
-// openLog opens the configured file for appending; without one the log is
-// standard error, which the runtime keeps.
-func openLog(s settings) (logfile, error) {
+// openLog opens the configured file for appending. Without one, and where it cannot
+// be opened, the log is standard error, which the runtime keeps: a log stops no command.
+func openLog(s settings) logfile {
 	var out io.Writer = os.Stderr
+	var failure error
 	if s.LogFile != "" {
 		f, err := os.OpenFile(s.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
-		if err != nil {
-			return logfile{}, fmt.Errorf("open log file: %w", err)
+		if failure = err; err == nil {
+			out = f // closed by the end of the process
 		}
-		out = f // closed by the end of the process
 	}
-	return logfile{
+	l := logfile{
 		Logger:  log.New(out, "contivk8s: ", log.LstdFlags|log.Lmicroseconds|log.Lmsgprefix),
 		verbose: strings.EqualFold(s.LogLevel, "debug"),
-	}, nil
+	}
+	if failure != nil {
+		l.Printf("log file: %v", failure)
+	}
+	return l
 }
 
 func (l logfile) outcome(command string, args *skel.CmdArgs, err error) {

@@ -85,10 +85,7 @@ type invocation struct {
 func (i *invocation) command(name string) func(*skel.CmdArgs) error {
 	return func(args *skel.CmdArgs) error {
 		i.settings = readSettings(args.StdinData)
-		log, err := openLog(i.settings)
-		if err != nil {
-			return types.NewError(types.ErrIOFailure, err.Error(), "")
-		}
+		log := openLog(i.settings)
 		_ = timerslack.SetThreads() // who may not set it waits like any program
 		result, err := i.settings.carryOut(cniwire.Request{
 			Command:     name,

@@ -140,6 +140,22 @@ func TestTheLogGoesToTheConfiguredFile(t *testing.T) {
 	}
 }
 
+// Where the log cannot be written it is the runtime's, and commands are carried out as ever.
+func TestALogFileThatCannotBeOpenedStopsNothing(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	conf := `{"cniVersion": "1.1.0", "name": "contiv-net", "type": "contivk8s", "socket": "` + node.Socket() + `", "stateDir": "` + node.StateDir() +
+		`", "logFile": "/nonexistent/contivk8s.log"}`
+	netns := fakenode.NewNamespace(t)
+	for _, command := range []string{"ADD", "STATUS", "DEL"} {
+		stdout, stderr, exit := run(t, conf, podEnv(command, netns)...)
+		if exit != 0 || !strings.Contains(stderr, "/nonexistent/contivk8s.log") {
+			t.Errorf("%s: exit code %d, prints %s, the log %q does not name the file", command, exit, stdout, stderr)
+		}
+	}
+	node.NothingLeft(t)
+}
+
 // The half millisecond that net/http takes to start is a third of the program's
 // life; whoever imports it should do so knowingly.
 func TestTheProgramStaysSmall(t *testing.T) {
