@@ -275,6 +275,34 @@ func TestAnEndpointOfAnotherNodeIsNeitherUsedNorDeleted(t *testing.T) {
 	}
 }
 
+// Nothing was made for it, and nobody lets us delete what is not ours: there is nothing to go on with.
+func TestAnEndpointThatIsDeniedUsIsNotDeletedForEver(t *testing.T) {
+	denied := fault.New(fault.Denied, "node/node1 may not serve tenant red")
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	node.Cluster.Fail(fakenode.CreateEndpoint, denied)
+	node.Cluster.Fail(fakenode.DeleteEndpoint, denied)
+	refused(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""), 100)
+	node.NothingLeft(t)
+}
+
+// A denial alone says nothing of what was there before: whoever was given an endpoint gives it back.
+func TestAnEndpointIsDeletedWhoseDeletionIsDeniedForAWhile(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	do(t, node, add)
+	node.Cluster.Fail(fakenode.DeleteEndpoint, fault.New(fault.Denied, "who is node1?"))
+	del := add
+	del.Command = cniwire.Del
+	_, _ = node.Do(del)
+	if left := node.Leftovers(t); len(left) == 0 {
+		t.Error("nothing is left of what may not be deleted")
+	}
+	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
+	node.NothingLeft(t)
+}
+
 func TestFiftyContainersAtATimeGetFiftyAddresses(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

@@ -119,6 +119,7 @@ func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Reco
 		r.KeepEndpoint = true
 		err = fault.New(fault.Conflict, "endpoint %s lives on host %s", r.EndpointID(), endpoint.HomingHost)
 	}
+	r.Denied = fault.Is(err, fault.Denied)
 	return endpoint.Boot, revision, err
 }
 

@@ -56,7 +56,7 @@ func (s *Server) deleteEndpoint(ctx context.Context, r attachment.Record) error 
 		ServiceName: r.Group,
 		EndpointID:  r.Endpoint,
 	})
-	if fault.Is(err, fault.NotFound) {
+	if fault.Is(err, fault.NotFound) || r.Denied && fault.Is(err, fault.Denied) {
 		return nil
 	}
 	return err

@@ -59,6 +59,9 @@ type Record struct {
 	// KeepEndpoint: the endpoint turned out to be another node's; it is not
 	// ours to delete.
 	KeepEndpoint bool `json:"keepEndpoint,omitempty"`
+	// Denied: the node was not given the endpoint. If it may not delete it either,
+	// it is somebody else's, or there is none.
+	Denied bool `json:"denied,omitempty"`
 
 	// Stored is what the store had when the container was attached. The
 	// container is served with it while the store has lost it.
