@@ -120,7 +120,11 @@ func (b *Bridge) giveBack(name string) error {
 	if err := b.links.give(link, name, *what); err != nil {
 		return err
 	}
-	return b.links.lead(link, *what)
+	if err := b.links.lead(link, *what); err != nil {
+		return err
+	}
+	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
+	return nil
 }
 
 // release gives back what links had that are uplinks no more.
@@ -143,7 +147,6 @@ func (b *Bridge) release(local netlink.Link) error {
 		if err := b.giveBack(name); err != nil {
 			return err
 		}
-		b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
 		delete(b.moved.Links, name)
 		if err := b.config.writeRecord(b.moved); err != nil {
 			return err
