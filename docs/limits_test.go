@@ -162,6 +162,10 @@ var limitSections = []struct {
 		{"netmaster/classes.MaxNets", number, "networks of a NetworkPolicy, with what the `except` of each leaves of it"},
 		{"netmaster/classes.maxRecord", bytes, "rules that a policy becomes, about classes of pods and networks"},
 	}},
+	{"Services of Kubernetes", "An event of the service tells of what is beyond ([kubernetes.md](kubernetes.md)).", []limit{
+		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
+		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
+	}},
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},

@@ -25,6 +25,33 @@ import (
 // alone: each has a route and flows on every node.
 const maxExternal = 32
 
+// maxLooked is how many of a list are looked at at all, the first ones: an object holds a hundred thousand.
+const maxLooked = 4 * maxExternal
+
+// addressIndex finds the services that have an address, of whatever kind.
+const addressIndex = "address"
+
+func addressesOfService(object any) (texts []string, err error) {
+	service, _ := object.(*corev1.Service)
+	record, _ := serviceRecord(service)
+	for _, list := range [][]netip.Addr{record.Addresses, record.External, record.LoadBalancers} {
+		for _, a := range list {
+			texts = append(texts, a.String())
+		}
+	}
+	return texts, nil
+}
+
+// notLooked tells of what is beyond.
+func notLooked(s *corev1.Service) (texts []string) {
+	for what, n := range map[string]int{"externalIPs": len(s.Spec.ExternalIPs), "addresses of load balancers": len(s.Status.LoadBalancer.Ingress)} {
+		if n > maxLooked {
+			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served", n-maxLooked, n, what, maxExternal))
+		}
+	}
+	return texts
+}
+
 // externalAgain is when a service with external addresses is looked at again: a network, a node
 // or another service may have one of them then.
 const externalAgain = time.Minute
@@ -51,20 +78,23 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	if err != nil {
 		return nil, err
 	}
-	others, err := b.services.List(labels.Everything())
-	if err != nil {
-		return nil, err
-	}
 	for rank, list := range []*[]netip.Addr{byBalancer: &record.LoadBalancers, bySpec: &record.External} {
 		own := (*list)[:0:0]
 		for _, a := range *list {
-			if with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken); with != nil {
+			with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken)
+			if with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
-			} else if owner := ownerOf(a, rank, record, others); owner != "" {
-				refused = append(refused, fmt.Sprintf("%s is an address of service %s", a, owner))
-			} else {
-				own = append(own, a)
+				continue
 			}
+			owner, err := b.ownerOf(a, rank, record)
+			if err != nil {
+				return nil, err
+			}
+			if owner != "" {
+				refused = append(refused, fmt.Sprintf("%s is an address of service %s", a, owner))
+				continue
+			}
+			own = append(own, a)
 		}
 		if len(own) > maxExternal {
 			refused = append(refused, fmt.Sprintf("%d of %d addresses are too many: at most %d are served", len(own)-maxExternal, len(own), maxExternal))
@@ -128,27 +158,41 @@ const (
 // ownerOf is another service that an address is of; empty: none. It is of the service whose cluster
 // address it is; among those with a port of the same number and protocol at it, of the one of the
 // earliest rank, then of the first by name.
-func ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService, others []*corev1.Service) (name string) {
+func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService) (name string, err error) {
+	others, err := b.addressed.ByIndex(addressIndex, a.String())
+	if err != nil {
+		return "", err
+	}
 	own := record.Namespace + "/" + record.Name
-	for _, s := range others {
-		other, served := serviceRecord(s)
+	for _, object := range others {
+		s := object.(*corev1.Service) // the index has nothing else
 		id := s.Namespace + "/" + s.Name
-		if !served || id == own {
+		if id == own || name != "" && id > name {
 			continue
 		}
+		other, _ := serviceRecord(s)
 		earlier := func(list []netip.Addr, its int) bool {
 			return slices.Contains(list, a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
 		}
 		if slices.Contains(other.Addresses, a) || earlier(other.LoadBalancers, byBalancer) || earlier(other.External, bySpec) {
-			return id
+			name = id // the first by name: the next look tells the same
 		}
 	}
-	return ""
+	return name, nil
 }
 
-// samePort tells whether two services have a port of one number and protocol.
+// samePort tells whether two services have a port of one number and protocol. A service may have many thousands.
 func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
-	return slices.ContainsFunc(a.Ports, func(p mastercfg.K8sServicePort) bool {
-		return slices.ContainsFunc(b.Ports, func(q mastercfg.K8sServicePort) bool { return p.Protocol == q.Protocol && p.Port == q.Port })
+	type at struct {
+		protocol string
+		port     uint16
+	}
+	ports := make(map[at]struct{}, len(a.Ports))
+	for _, p := range a.Ports {
+		ports[at{p.Protocol, p.Port}] = struct{}{}
+	}
+	return slices.ContainsFunc(b.Ports, func(p mastercfg.K8sServicePort) bool {
+		_, both := ports[at{p.Protocol, p.Port}]
+		return both
 	})
 }

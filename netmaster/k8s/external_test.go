@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -69,5 +70,25 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+// An object holds some hundred thousand addresses. Others are served all the same, and soon.
+func TestAServiceWithVeryManyAddressesHoldsUpNobody(t *testing.T) {
+	w := newWorld(t)
+	many := make([]string, 100_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("198.%d.%d.%d", 18+i>>16, i>>8&255, i&255)
+	}
+	w.service("many", func(s *corev1.Service) { s.Spec.ExternalIPs = many }, "=80")
+	w.service("web", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2"} }, "=80")
+	w.follow()
+	begin := time.Now()
+	w.wantServices("default/shop/many", "default/shop/web")
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := w.told("many", "AddressNotServed"); n != 1 {
+		t.Errorf("%d events tell of it", n)
 	}
 }

@@ -35,8 +35,8 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	if len(record.Addresses) == 0 {
 		return record, false
 	}
-	record.External = addresses(s.Spec.ExternalIPs)
-	for _, in := range s.Status.LoadBalancer.Ingress {
+	record.External = addresses(s.Spec.ExternalIPs[:min(len(s.Spec.ExternalIPs), maxLooked)])
+	for _, in := range s.Status.LoadBalancer.Ingress[:min(len(s.Status.LoadBalancer.Ingress), maxLooked)] {
 		if in.IPMode == nil || *in.IPMode != corev1.LoadBalancerIPModeProxy {
 			record.LoadBalancers = append(record.LoadBalancers, addresses([]string{in.IP})...)
 		}

@@ -31,6 +31,7 @@ type balancer struct {
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
 	slices     cache.Indexer
+	addressed  cache.Indexer             // services by their addresses
 	ranges     cache.SharedIndexInformer // ServiceCIDRs
 
 	mu      sync.Mutex
@@ -49,10 +50,13 @@ const changesTogether = 10 * time.Millisecond
 func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
-		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
+		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
 		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}}
 	services := &reconciler{
 		prepare: func() error {
+			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
+				return err
+			}
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
 		},
 		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, reconcile: b.reconcile,
@@ -269,9 +273,11 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	w.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		w.again = externalAgain
-		if w.problems[addressNotServed], err = b.admit(r, &record, slices.Collect(maps.Keys(of))); err != nil {
+		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(of)))
+		if err != nil {
 			return w, err
 		}
+		w.problems[addressNotServed] = append(notLooked(service), refused...)
 	}
 	records := map[string]any{}
 	add := func(tenant string, list []behind) {
