@@ -106,7 +106,8 @@ func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 }
 
 // answerSRV answers for _PORT._PROTO.SERVICE, and _PROTO.SERVICE for all ports; for
-// those of providers in the same way.
+// those of providers in the same way. Of very many it names maxAddresses, and others each time:
+// the ports of all providers together would take the server's time from others.
 func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool) (f found) {
 	q := reply.Question[0]
 	port, protocol, rest := "", "", name
@@ -115,32 +116,45 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 		protocol, rest, _ = strings.Cut(rest, ".")
 	}
 	s := z.lookup(tenant, rest, ours)
-	f.unsure, f.cut = s.unsure, s.cut
+	var ports []Port
 	for _, p := range s.ports {
-		if "_"+p.Protocol != protocol || port != "" && port != "_"+itoa(p.Number) {
-			continue
-		}
-		f.known, f.unsure = true, false
-		for _, t := range s.targets(rest, p) {
-			full, expressible := qualified(t.name, tenant)
-			if !expressible {
-				reply.Answer = nil
-				return found{known: true, unsure: true}
-			}
-			if q.Qtype == dns.TypeSRV || q.Qtype == dns.TypeANY {
-				reply.Answer = append(reply.Answer, &dns.SRV{
-					Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
-					Port: t.port, Target: full,
-				})
-			}
+		if "_"+p.Protocol == protocol && (port == "" || port == "_"+itoa(p.Number)) {
+			ports = append(ports, p)
 		}
 	}
-	if len(reply.Answer) > 0 {
-		for _, t := range s.targets(rest, Port{}) {
-			full, _ := qualified(t.name, tenant) // it was, just now
-			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				reply.Extra = append(reply.Extra, addressRecords(dns.Question{Name: full, Qtype: kind}, t.addresses)...)
-			}
+	if len(ports) == 0 {
+		return found{unsure: s.unsure, cut: s.cut}
+	}
+	targets := s.targets(rest)
+	all := len(ports) * len(targets)
+	f = found{known: true, cut: s.cut || all > maxAddresses}
+	first := 0
+	if all > maxAddresses {
+		first = rand.IntN(all)
+	}
+	told := map[int]bool{}                  // targets whose addresses are in
+	for i := range min(all, maxAddresses) { // one target with its ports after the other
+		at := (first + i) % all
+		to := at / len(ports)
+		p, t := ports[at%len(ports)], targets[to]
+		full, expressible := qualified(t.name, tenant)
+		if !expressible {
+			reply.Answer, reply.Extra = nil, nil
+			return found{known: true, unsure: true}
+		}
+		if q.Qtype != dns.TypeSRV && q.Qtype != dns.TypeANY {
+			continue
+		}
+		reply.Answer = append(reply.Answer, &dns.SRV{
+			Hdr:  dns.RR_Header{Name: q.Name, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl},
+			Port: s.portOf(p), Target: full,
+		})
+		if told[to] {
+			continue
+		}
+		told[to] = true
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			reply.Extra = append(reply.Extra, addressRecords(dns.Question{Name: full, Qtype: kind}, t.addresses)...)
 		}
 	}
 	return f

@@ -86,18 +86,24 @@ func (h *host) label() (name string, ok bool) {
 // target is where a service is found.
 type target struct {
 	name      string // below the tenant's domain
-	port      uint16
 	addresses []netip.Addr
 }
 
-// targets are where a port of what has a name is found: at the service, or at each of
-// its providers with the port that it has there.
-func (f found) targets(name string, p Port) (list []target) {
+// targets are where what has a name is found: at the service, or at each of its providers.
+func (f found) targets(name string) (list []target) {
 	if !f.ofProviders {
-		return []target{{name, p.Number, f.addresses}}
+		return []target{{name, f.addresses}}
 	}
 	for _, by := range f.providers {
-		list = append(list, target{by.name, p.Target, []netip.Addr{by.address}})
+		list = append(list, target{by.name, []netip.Addr{by.address}})
 	}
 	return list
+}
+
+// portOf is what a port of the service is at its targets.
+func (f found) portOf(p Port) uint16 {
+	if f.ofProviders {
+		return p.Target
+	}
+	return p.Number
 }

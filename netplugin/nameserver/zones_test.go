@@ -280,6 +280,40 @@ func TestNamesOfProvidersAreFoundAtOnce(t *testing.T) {
 	}
 }
 
+// All ports of all providers would be an answer that takes the time of many.
+func TestAnAnswerNamesSomeOfManyPorts(t *testing.T) {
+	z := NewZones()
+	service := Service{ID: "s", Tenant: "blue", Name: "shop", Address: addr("10.9.9.9")}
+	for i := range 30 {
+		service.Providers = append(service.Providers, netip.AddrFrom4([4]byte{10, 1, 1, byte(i)}))
+		service.Ports = append(service.Ports, Port{"tcp", uint16(80 + i), uint16(8080 + i)}, Port{"udp", uint16(80 + i), uint16(8080 + i)})
+	}
+	z.SetService(service)
+	seen := map[string]bool{}
+	for range 400 {
+		reply := new(dns.Msg).SetReply(question("_tcp.providers.shop.blue.contiv.internal.", dns.TypeSRV))
+		if by := z.answer("blue", reply); by != partly || len(reply.Answer) != maxAddresses {
+			t.Fatalf("verdict %d, %d records", by, len(reply.Answer))
+		}
+		found := map[string]bool{}
+		for _, r := range reply.Extra {
+			found[r.Header().Name] = true
+		}
+		for _, r := range reply.Answer {
+			to := r.(*dns.SRV)
+			if seen[fmt.Sprint(to.Target, to.Port)] = true; !found[to.Target] {
+				t.Fatalf("no address of %s", to.Target)
+			}
+		}
+	}
+	if len(seen) != 30*30 {
+		t.Errorf("%d of %d are named sometime", len(seen), 30*30)
+	}
+	if got := ask(z, "blue", "_udp.shop.blue.contiv.internal.", dns.TypeSRV); len(strings.Split(got, "shop.blue")) != 31 {
+		t.Errorf("few are named all: %s", got)
+	}
+}
+
 // What was found counts until something is different.
 func TestOnlyWhatIsDifferentIsAChange(t *testing.T) {
 	z := NewZones()
