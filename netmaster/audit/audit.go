@@ -217,12 +217,25 @@ func (l *Log) open() (err error) {
 		}
 		size = 0
 	}
+	if last == nil && l.previous == "" {
+		last = l.lastAside()
+	}
 	if last != nil {
 		l.previous = hashOf(last)
 	}
 	l.written = size
 	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	return err
+}
+
+// lastAside is the last line of the files put aside; nil if there is none, or it cannot be read.
+func (l *Log) lastAside() []byte {
+	for n := 1; n <= filesKept; n++ {
+		if last, _, _, err := lastLine(fmt.Sprintf("%s.%d", l.path, n)); last != nil || err != nil {
+			return last
+		}
+	}
+	return nil
 }
 
 // takeBack takes a line that is half written out of the file, which a full disk allows. If

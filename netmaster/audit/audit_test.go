@@ -98,6 +98,24 @@ func TestFilesArePutAsideAndTheOldestGo(t *testing.T) {
 	}
 }
 
+// Also where the line before is in a file that was put aside, behind one that has no whole line.
+func TestTheFirstLineAfterAStartFollowsWhatWasPutAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	before := written(t, New(path, quiet()), "a")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, here := range []string{"", `{"time`} {
+		if err := os.WriteFile(path, []byte(here), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		after := written(t, New(path, quiet()), "b")
+		if n, err := Verify(bytes.NewReader(append(bytes.Clone(before), after...))); n != 2 || err != nil {
+			t.Errorf("after %q: %d lines, %v: %s", here, n, err, after)
+		}
+	}
+}
+
 func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	l := New(path, quiet())

@@ -221,7 +221,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.papers.Run(working, d.cluster) })
 	leading.Go(func() { d.papers.own.Run(working, d.cfg.Security.Reread) })
 	leading.Go(func() { d.gate.Run(working) })
-	leading.Go(func() { d.cfg.API.Audit.Run(working) })
+	writing, written := context.WithCancel(context.WithoutCancel(ctx))
+	defer written()
+	var auditing sync.WaitGroup
+	auditing.Go(func() { d.cfg.API.Audit.Run(writing) })
 	d.log.WithFields(logrus.Fields{"listen": d.cfg.Listen, "control": d.cfg.Control}).Info("netmaster serves")
 	d.notify(daemon.SdNotifyReady)
 
@@ -238,6 +241,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
 	err = errors.Join(err, d.service.Close(parting), d.member.Stop())
+	server.conn.answered(parting) // a change that outlives its client has a line, too
+	written()
+	auditing.Wait()
 	d.log.Info("netmaster stopped")
 	return err
 }

@@ -25,6 +25,9 @@ type shedder struct {
 	open    map[net.Conn]*list.Element // nil element: a request is being answered, or it has to go
 	silent  *list.List                 // of net.Conn, longest silent first
 	sources map[netip.Addr]int         // how many are silent from each address
+
+	answering int           // requests
+	none      chan struct{} // closed when there is none; nil: nobody waits
 }
 
 // shareOf is the part of all connections that may be silent ones of one address: 256 of 2048.
@@ -116,10 +119,43 @@ func (s *shedder) remember(ctx context.Context, conn net.Conn) context.Context {
 func (s *shedder) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		s.begin()
+		defer s.end()
 		s.setBusy(conn, true)
 		defer s.setBusy(conn, false)
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (s *shedder) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answering++
+}
+
+func (s *shedder) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answering--; s.answering == 0 && s.none != nil {
+		close(s.none)
+		s.none = nil
+	}
+}
+
+// answered waits until no request is being answered, whether or not its connection is still open, or
+// ctx ends. One goroutine may wait.
+func (s *shedder) answered(ctx context.Context) {
+	s.mu.Lock()
+	none := make(chan struct{})
+	if s.none = none; s.answering == 0 {
+		close(none)
+		s.none = nil
+	}
+	s.mu.Unlock()
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
 }
 
 func (s *shedder) setBusy(conn net.Conn, busy bool) {
