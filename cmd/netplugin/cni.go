@@ -6,13 +6,15 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
 // newCNIServer makes the server container runtimes talk to; mode test has none.
-func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, hostPortsChanged func()) (*k8splugin.Server, error) {
+func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, hostPortsChanged func(),
+	holdsPort func(mastercfg.HostPort) bool) (*k8splugin.Server, error) {
 	if o.Mode == "test" {
 		return nil, nil
 	}
@@ -23,7 +25,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
 
-		HostPortsChanged: hostPortsChanged, HoldsPort: closedFor(o).Holds,
+		HostPortsChanged: hostPortsChanged, HoldsPort: holdsPort,
 	})
 }
 

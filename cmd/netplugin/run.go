@@ -6,8 +6,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/netplugin/kubehealth"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -68,8 +70,9 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
-	portsMoved := notify.New() // of the host, to containers
-	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send)
+	portsMoved := notify.New()   // of the host, to containers
+	var host *hostaccess.Manager // which asks the CNI server, too
+	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send, func(p mastercfg.HostPort) bool { return host.Holds(p) })
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func run(ctx context.Context, o *options) error {
 		keep, podsProblem = keepCNIConf(o.cniConfDir, node)
 		front = append(front, keep)
 	}
-	host := newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
+	host = newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,

@@ -23,6 +23,7 @@ type HostAccess struct {
 
 	Nodes       []netip.Addr // of the cluster's machines, this one included
 	MasterPorts []uint16     // at which netmasters listen
+	HealthPorts []uint16     // at which this host is asked about services
 }
 
 // HostNetwork is an infra network as this host sees it.
@@ -51,7 +52,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Nodes: c.nodes.list(), MasterPorts: c.nodes.ports(), Entrances: c.entrances()}
+	access := HostAccess{Nodes: c.nodes.list(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

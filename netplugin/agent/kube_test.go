@@ -180,3 +180,19 @@ func TestTheSwitchKnowsItsNodeAndThePortsThatLeadElsewhere(t *testing.T) {
 	n.del(mastercfg.K8sNodePrefix + "node1")
 	knows("the node goes", "[] []")
 }
+
+// The host needs the port at which load balancers ask about a service.
+func TestAHostIsToldItsHealthPorts(t *testing.T) {
+	n := kubeNode(t)
+	n.changed()
+	s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999,
+		Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80, NodePort: 30080}}}
+	n.kubeService(s)
+	if got := n.cache.hostAccess().HealthPorts; !slices.Equal(got, []uint16{30999}) || !n.changed() {
+		t.Errorf("health ports %v", got)
+	}
+	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
+	if got := n.cache.hostAccess().HealthPorts; len(got) != 0 || !n.changed() {
+		t.Errorf("health ports %v of no service", got)
+	}
+}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -30,6 +31,14 @@ func (a *Agent) KubeHealth() KubeHealth {
 	h := a.cache.kubeHealth()
 	h.Updated, h.Changed = a.wasReady, a.news
 	return h
+}
+
+func (c *cache) healthPorts() (ports []uint16) {
+	for id := range c.kube.asked {
+		ports = append(ports, c.kube.services[id].record.HealthPort)
+	}
+	slices.Sort(ports)
+	return ports
 }
 
 func (c *cache) kubeHealth() KubeHealth {

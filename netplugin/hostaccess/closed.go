@@ -30,10 +30,26 @@ func (c Closed) Holds(p mastercfg.HostPort) bool {
 // with adds what the store knows, of itself, too.
 func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts, members.ports))))
+	c.Own = slices.Concat(c.Own, access.HealthPorts)
 	c.Nodes = slices.Concat(c.Nodes, access.Nodes, members.nodes)
 	slices.SortFunc(c.Nodes, netip.Addr.Compare)
 	c.Nodes = slices.Compact(c.Nodes)
 	return c
+}
+
+// Holds is that of Closed with what the store knew when the manager looked last.
+func (m *Manager) Holds(p mastercfg.HostPort) bool {
+	if known := m.closed.Load(); known != nil {
+		return known.Holds(p)
+	}
+	return m.Closed.Holds(p)
+}
+
+// learnClosed is what endpoints must not reach now.
+func (m *Manager) learnClosed(access agent.HostAccess) Closed {
+	known := m.Closed.with(access, m.stores)
+	m.closed.Store(&known)
+	return known
 }
 
 // Names of our sets.

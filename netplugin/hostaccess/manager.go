@@ -58,9 +58,10 @@ type Manager struct {
 	joined   map[string]string // id of an endpoint that we have made a port for -> its network
 	rules    rules
 	stores   stores
-	leads    bool         // there may be a way out, of this process or an earlier one
-	made     netip.Prefix // of the one that this process has made, or found; zero: none
-	ports    []HostPort   // datagrams that these and services do not lead have been forgotten
+	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
+	leads    bool                   // there may be a way out, of this process or an earlier one
+	made     netip.Prefix           // of the one that this process has made, or found; zero: none
+	ports    []HostPort             // datagrams that these and services do not lead have been forgotten
 	services []agent.NodePort
 	forgot   bool // at all
 	own      own

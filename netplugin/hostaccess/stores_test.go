@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
@@ -25,6 +27,31 @@ func TestWhereTheStoreListensIsClosed(t *testing.T) {
 		m.stores.asked = time.Time{}
 		if why == "asked again" {
 			urls, err = nil, errors.New("away")
+		}
+	}
+}
+
+// What only the store tells of is held like what the command line names.
+func TestPortsThatTheStoreTellsAreHeld(t *testing.T) {
+	m := New(Config{Closed: Closed{VXLANPort: 4789, Ports: []uint16{9999}, Own: []uint16{10256}}})
+	held := func() (ports []uint16) {
+		for _, port := range []uint16{8080, 8443, 9999, 10256, 30999} {
+			if m.Holds(mastercfg.HostPort{Protocol: "tcp", Port: port}) {
+				ports = append(ports, port)
+			}
+		}
+		return ports
+	}
+	for _, step := range []struct {
+		access agent.HostAccess
+		want   []uint16
+	}{
+		{agent.HostAccess{MasterPorts: []uint16{8443}, HealthPorts: []uint16{30999}}, []uint16{8443, 9999, 10256, 30999}},
+		{agent.HostAccess{MasterPorts: []uint16{8443}}, []uint16{8443, 9999, 10256}},
+	} {
+		m.learnClosed(step.access)
+		if got := held(); !slices.Equal(got, step.want) {
+			t.Errorf("held are %v, want %v", got, step.want)
 		}
 	}
 }
