@@ -165,6 +165,7 @@ var limitSections = []struct {
 	{"Services of Kubernetes", "An event of the service tells of what is beyond ([kubernetes.md](kubernetes.md)).", []limit{
 		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
+		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},

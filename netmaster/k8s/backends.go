@@ -1,6 +1,8 @@
 package k8s
 
 import (
+	"cmp"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -21,24 +23,55 @@ type behind struct {
 	name string // of its pod
 }
 
-// backends are those of slices, each address of a port once: pods move from slice to slice.
-func backends(service mastercfg.K8sService, objects []any) (all []behind) {
-	found := map[string]map[netip.AddrPort]behind{}
+// maxBackends is how many backends of a service are noted, of all its ports together: as many as the largest slice has.
+// Each is a key in the store and at every node, and a service has many ports and slices.
+const maxBackends = 100 * 1000
+
+// backends are those of slices, each address of a port once: pods move from slice to slice. If there are more than most,
+// they are those of some addresses, the same at each port; left is how many others there are.
+func backends(service mastercfg.K8sService, objects []any, most int) (all []behind, left int) {
+	var served []*discoveryv1.EndpointSlice
+	ports := map[string]struct{}{}
+	for _, p := range service.Ports {
+		ports[p.Name] = struct{}{}
+	}
+	of := func(slice *discoveryv1.EndpointSlice) (some []discoveryv1.EndpointPort) {
+		for _, port := range slice.Ports {
+			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
+				continue
+			}
+			if _, has := ports[*port.Name]; has {
+				some = append(some, port)
+			}
+		}
+		return some
+	}
+	count := map[netip.Addr]int{}
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
 		if !isServed(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
 		}
-		for _, port := range slice.Ports {
-			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 ||
-				!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == *port.Name }) {
-				continue
+		served = append(served, slice)
+		ports := len(of(slice))
+		for _, e := range slice.Endpoints {
+			if one, ok := endpoint(e, "", 0); ok {
+				count[one.Address.Addr()] += ports
 			}
+		}
+	}
+	without, left := surplusOf(count, most)
+	found := map[string]map[netip.AddrPort]behind{}
+	for _, slice := range served {
+		for _, port := range of(slice) {
 			if found[*port.Name] == nil {
 				found[*port.Name] = map[netip.AddrPort]behind{}
 			}
 			for _, e := range slice.Endpoints {
 				one, ok := endpoint(e, *port.Name, uint16(*port.Port))
+				if _, not := without[one.Address.Addr()]; not {
+					continue
+				}
 				if before, twice := found[*port.Name][one.Address]; ok && (!twice || before.Terminating && !one.Terminating) {
 					found[*port.Name][one.Address] = one
 				}
@@ -48,7 +81,36 @@ func backends(service mastercfg.K8sService, objects []any) (all []behind) {
 	for _, port := range found {
 		all = slices.AppendSeq(all, maps.Values(port))
 	}
-	return all
+	return all, left
+}
+
+// surplusOf are addresses without which no more than most backends are left, and how many these have. Which they
+// are follows from the addresses: where one comes or goes, most others stay.
+func surplusOf(count map[netip.Addr]int, most int) (without map[netip.Addr]struct{}, left int) {
+	total := 0
+	for _, n := range count {
+		total += n
+	}
+	if total <= most {
+		return nil, 0
+	}
+	rank := make(map[netip.Addr]uint64, len(count))
+	for a := range count {
+		h := fnv.New64a()
+		_, _ = h.Write(a.AsSlice()) // never fails, as hash.Hash promises
+		rank[a] = h.Sum64()
+	}
+	byRank := slices.SortedFunc(maps.Keys(count), func(a, b netip.Addr) int { return cmp.Or(cmp.Compare(rank[a], rank[b]), a.Compare(b)) })
+	without, total = map[netip.Addr]struct{}{}, 0
+	for _, a := range byRank {
+		if total+count[a] <= most {
+			total += count[a]
+			continue
+		}
+		without[a] = struct{}{}
+		left += count[a]
+	}
+	return without, left
 }
 
 // unknownAgain is when a service is looked at again of which a backend's pod is not known:
@@ -107,7 +169,7 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 			slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
 			all = append(all, behind{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}})
 		}
-		return true
+		return len(all) < maxBackends
 	})
 	return all
 }

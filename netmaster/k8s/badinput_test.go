@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,8 @@ func TestOddSlicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 		"a port twice":            {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port, port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, []string{"10.1.1.1:8080"}},
 	} {
 		var got []string
-		for _, b := range backends(mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Name: web, Port: 80}}}, []any{&c.slice}) {
+		all, _ := backends(mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Name: web, Port: 80}}}, []any{&c.slice}, maxBackends)
+		for _, b := range all {
 			if got = append(got, b.Address.String()); !b.Ready || !b.Serving || b.Terminating || b.Node != "" {
 				t.Errorf("%s: where nothing is said: %+v", name, b)
 			}
@@ -94,8 +96,37 @@ func TestTheLargestSliceIsUnderstood(t *testing.T) {
 	for i := range 1000 {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)}})
 	}
-	if got := len(backends(service, []any{&slice})); got != 100*1000 {
-		t.Errorf("%d backends", got)
+	all, left := backends(service, []any{&slice}, maxBackends)
+	if len(all) != 100*1000 || left != 0 {
+		t.Errorf("%d backends, and %d others", len(all), left)
+	}
+
+	// Of more than that, all ports have those of the same addresses, and most stay where one goes.
+	slice.Ports = slice.Ports[:5]
+	some := func() map[netip.Addr]int {
+		all, left := backends(service, []any{&slice}, 5*500)
+		if len(all) != 5*500 || left != 5*len(slice.Endpoints)-len(all) {
+			t.Errorf("%d backends, and %d others", len(all), left)
+		}
+		count := map[netip.Addr]int{}
+		for _, one := range all {
+			count[one.Address.Addr()]++
+		}
+		return count
+	}
+	before := some()
+	slice.Endpoints = slice.Endpoints[1:]
+	after, stay := some(), 0
+	for address, ports := range after {
+		if ports != 5 {
+			t.Errorf("%s is behind %d ports", address, ports)
+		}
+		if before[address] > 0 {
+			stay++
+		}
+	}
+	if stay < len(before)-1 {
+		t.Errorf("%d of %d addresses stay", stay, len(before))
 	}
 }
 

@@ -257,7 +257,8 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 		of[home] = nil
 	}
 	var everywhere []behind
-	for _, one := range backends(record, objects) {
+	noted, beyond := backends(record, objects, maxBackends)
+	for _, one := range noted {
 		switch at, err := b.owner(r, service.Namespace, one); {
 		case err != nil:
 			return w, err
@@ -278,6 +279,9 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 			return w, err
 		}
 		w.problems[addressNotServed] = append(notLooked(service), refused...)
+	}
+	if beyond > 0 {
+		w.problems[serviceTooLarge] = []string{fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends)}
 	}
 	records := map[string]any{}
 	add := func(tenant string, list []behind) {

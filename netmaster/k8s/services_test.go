@@ -265,7 +265,7 @@ func TestACopyOfABackendThatStaysWins(t *testing.T) {
 	}
 	service := mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Port: 80}}}
 	for _, objects := range [][]any{{slice(&yes), slice(&no)}, {slice(nil), slice(&yes)}} {
-		if got := backends(service, objects); len(got) != 1 || got[0].Terminating || !got[0].Ready || !got[0].Serving {
+		if got, _ := backends(service, objects, maxBackends); len(got) != 1 || got[0].Terminating || !got[0].Ready || !got[0].Serving {
 			t.Errorf("%+v", got)
 		}
 	}
