@@ -50,6 +50,7 @@ type Engine struct {
 	strange map[string][]string            // tenants of peers by policy, as of the last Take
 	left    map[uint16]map[string]struct{} // classes of which rules of these policies are left out
 	most    uint16                         // the last number that a class can have
+	nobody  map[string]struct{}            // pods for whose class there is no number
 }
 
 // Pod is what the engine must know of a pod.
@@ -103,7 +104,7 @@ func New() *Engine {
 		pods: map[string]*pod{}, podsIn: map[string]map[string]struct{}{}, namespaces: map[string]map[string]string{},
 		selectors: map[string]*selector{}, reach: newReach(), policies: map[string]*policy{}, named: map[string]map[string]struct{}{},
 		classes: map[uint16]*class{nobodys: {signature: "nobody's"}}, numbers: map[string]uint16{},
-		tenants: map[string]int{}, strange: map[string][]string{}, left: map[uint16]map[string]struct{}{}, most: nobodys - 1,
+		tenants: map[string]int{}, strange: map[string][]string{}, left: map[uint16]map[string]struct{}{}, most: nobodys - 1, nobody: map[string]struct{}{},
 		dirtyPods: map[string]struct{}{}, dirtyPolicies: map[string]struct{}{}, dirtyClasses: map[uint16]struct{}{},
 	}
 }
@@ -168,6 +169,7 @@ func (e *Engine) RemovePod(namespace, name string) {
 	e.leave(p.class)
 	delete(e.pods, key)
 	delete(e.dirtyPods, key)
+	delete(e.nobody, key)
 	if delete(e.podsIn[namespace], key); len(e.podsIn[namespace]) == 0 {
 		delete(e.podsIn, namespace)
 	}
@@ -252,6 +254,12 @@ func (e *Engine) reclassify(key string, preferred uint16) {
 		return
 	}
 	number := e.join(signature, by, ports, preferred)
+	if delete(e.nobody, key); number == nobodys {
+		e.nobody[key] = struct{}{}
+	}
+	if number == p.class {
+		return // there is still none
+	}
 	e.classes[p.class].count(p.tenant, -1)
 	e.leave(p.class)
 	p.class = number
@@ -298,6 +306,9 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 
 // free is a number that no class has, or nobodys.
 func (e *Engine) free() uint16 {
+	if len(e.classes) > int(e.most) { // with nobody's
+		return nobodys
+	}
 	for range e.most {
 		e.lastNumber = e.lastNumber%e.most + 1
 		if _, recorded := e.dirtyClasses[e.lastNumber]; e.classes[e.lastNumber] == nil && !recorded {
@@ -305,6 +316,21 @@ func (e *Engine) free() uint16 {
 		}
 	}
 	return nobodys
+}
+
+// readmit gives pods classes for which there was no number, as far as there are numbers by now. One that a class
+// has had is free when it is written that the class is gone.
+func (e *Engine) readmit() {
+	full := false
+	for _, key := range slices.Sorted(maps.Keys(e.nobody)) {
+		p := e.pods[key]
+		signature, _, _ := e.look(p)
+		if _, known := e.numbers[signature]; full && !known && signature != "" {
+			continue
+		}
+		e.reclassify(key, 0)
+		full = full || p.class == nobodys
+	}
 }
 
 // leave takes a member from a class. The oldest of too many empty ones go.

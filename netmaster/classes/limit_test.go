@@ -3,6 +3,7 @@ package classes
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -141,6 +142,32 @@ func TestPodsWithoutANumberForTheirClassAreIsolated(t *testing.T) {
 	if b.pods["shop/1"] != 0 || b.pods["shop/2"] == nobodys {
 		t.Errorf("pods are of classes %d, %d", b.pods["shop/1"], b.pods["shop/2"])
 	}
+}
+
+// They get their classes when others leave theirs, and none where nothing selects them any more.
+func TestPodsWithoutANumberGetOneThatIsFree(t *testing.T) {
+	e, b := New(), newBook()
+	e.most = 1
+	e.SetNamespace("shop", nil)
+	step := func(what string, want map[string]uint16, moved bool) {
+		t.Helper()
+		if got := b.write(e); got != moved || !maps.Equal(b.pods, want) {
+			t.Errorf("%s: classes %v, moved %v; want %v, %v", what, b.pods, got, want, moved)
+		}
+		e.countAgain(t, what)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		e.SetPolicy(name, Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", name)}, Tier: Isolating, In: true})
+		e.SetPod("shop", name, Pod{Labels: map[string]string{"app": name}, Tenant: "blue"})
+	}
+	step("one has a number", map[string]uint16{"shop/a": 1, "shop/b": nobodys, "shop/c": nobodys}, false)
+	step("nothing happens", map[string]uint16{"shop/a": 1, "shop/b": nobodys, "shop/c": nobodys}, false)
+	e.RemovePolicy("a")
+	step("its class goes", map[string]uint16{"shop/a": 0, "shop/b": nobodys, "shop/c": nobodys}, false)
+	step("its number is free", map[string]uint16{"shop/a": 0, "shop/b": 1, "shop/c": nobodys}, true)
+	e.RemovePolicy("b")
+	e.RemovePolicy("c")
+	step("nothing selects them", map[string]uint16{"shop/a": 0, "shop/b": 0, "shop/c": 0}, true)
 }
 
 // A record that the store does not take would keep all policies from being written.

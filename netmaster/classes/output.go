@@ -27,6 +27,7 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
+	e.readmit()
 	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
 		TooLarge: map[string]string{}}
 	e.limit()
