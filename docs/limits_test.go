@@ -97,6 +97,8 @@ var limitSections = []struct {
 		{"netmaster/api.clientBurst", number, "seconds whose requests may come at once"},
 		{"netmaster/api.clientWatches", number, "watches of one identity; beyond it status 429, as in the next two"},
 		{"netmaster/api.clientApplies", number, "`/api/v1/apply` of one identity at a time"},
+		{"netmaster/api.others", number, "policies that who administers a tenant may make in it, and as many objects of each other type without a field of the tenant; operators may more"},
+		{"netmaster/api.appliedPerRule", number, "times as many rules as a tenant may have (`maxRules`) that he may have applied to groups, each rule counted for each group of its policy"},
 		{"netmaster/api.clientAnswers", number, "long answers of one identity that are written or wait for their reader"},
 		{"netmaster/api.bookmarkEvery", span, "between two lines of a watch of which nothing changes"},
 		{"netmaster/api.nodeTimeout", span, "for a node that is asked something on behalf of a client"},

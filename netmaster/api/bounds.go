@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
@@ -16,6 +17,14 @@ import (
 // of a cluster that objects of a kind take one each. The bounds are fields of the tenant,
 // which operators change.
 
+const (
+	// others are how many objects of each of the other types there may be in a tenant: they take less.
+	others = 256
+	// appliedPerRule is how many times as many rules as a tenant may have may be applied, each rule counted once for
+	// each group that its policy is attached to.
+	appliedPerRule = 10
+)
+
 // quotas are how many objects of a type there may be in a tenant without another word.
 var quotas = map[string]struct {
 	most  int
@@ -26,6 +35,22 @@ var quotas = map[string]struct {
 	"endpointGroup": {256, "maxGroups", func(t *contivmodel.Tenant) int { return t.MaxGroups }},
 	"rule":          {2000, "maxRules", func(t *contivmodel.Tenant) int { return t.MaxRules }},
 	"serviceLB":     {256, "maxServices", func(t *contivmodel.Tenant) int { return t.MaxServices }},
+	// These have no field: an operator makes what is beyond.
+	"policy":            {most: others},
+	"netprofile":        {most: others},
+	"appProfile":        {most: others},
+	"extContractsGroup": {most: others},
+	"volume":            {most: others},
+	"volumeProfile":     {most: others},
+}
+
+// quota is how many objects of a type there may be in a tenant; limited is false if there may be any number.
+func quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
+	q, limited := quotas[kind]
+	if q.of != nil && q.of(t) > 0 {
+		return q.of(t), true
+	}
+	return q.most, limited
 }
 
 // administersTenant tells whether the caller may not change what is outside of tenants.
@@ -101,13 +126,9 @@ func (q *asking) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) e
 
 // roomFor refuses one object more of a kind than its tenant may have.
 func (c *change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
-	quota, limited := quotas[kind.Type]
+	most, limited := quota(kind.Type, t)
 	if !limited {
 		return nil
-	}
-	most := quota.most
-	if own := quota.of(t); own > 0 {
-		most = own
 	}
 	n := 0
 	c.Range(mastercfg.ModelKey(kind.Type, t.TenantName+":"), func(string, []byte) bool {
@@ -117,7 +138,46 @@ func (c *change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 	if n < most {
 		return nil
 	}
-	refusal := fault.New(fault.Exhausted, "tenant %s may have %d objects of type %s, and has them: an operator can change its %s", t.TenantName, most, kind.Type, quota.field)
+	remedy := "an operator can make more"
+	if field := quotas[kind.Type].field; field != "" {
+		remedy = "an operator can change its " + field
+	}
+	return c.exhausted("tenant %s may have %d objects of type %s, and has them: %s", t.TenantName, most, kind.Type, remedy)
+}
+
+// roomForRules refuses rules on groups, which are there now, if there are more than the tenant may have.
+func (c *change) roomForRules(tenant string) error {
+	bounded, err := c.by.administersTenant(c)
+	if err != nil || !bounded {
+		return err
+	}
+	t, err := tenantOf(c, tenant)
+	if err != nil {
+		return err
+	}
+	most, _ := quota("rule", t)
+	most *= appliedPerRule
+	rules, applied := map[string]int{}, 0 // by policy
+	under := mastercfg.ModelKey("rule", "")
+	c.Range(under+tenant+":", func(key string, _ []byte) bool {
+		rules[key[len(under):strings.LastIndexByte(key, ':')]]++
+		return true
+	})
+	c.Range(mastercfg.PolicyPrefix+tenant+":", func(key string, _ []byte) bool {
+		if parts := strings.Split(key[len(mastercfg.PolicyPrefix):], ":"); len(parts) == 4 { // of group and policy
+			applied += rules[parts[2]+":"+parts[3]]
+		}
+		return applied <= most
+	})
+	if applied <= most {
+		return nil
+	}
+	return c.exhausted("tenant %s may have %d rules applied to groups, each counted for each group of its policy, and would have more: an operator can change its maxRules", tenant, most)
+}
+
+// exhausted refuses what is beyond a bound; in a permissive cluster it notes that.
+func (c *change) exhausted(format string, args ...any) error {
+	refusal := fault.New(fault.Exhausted, format, args...)
 	if c.by.mode == mastercfg.SecurityPermissive {
 		c.by.note(refusal)
 		return nil

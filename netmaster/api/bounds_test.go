@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 )
@@ -72,4 +73,58 @@ func TestQuotasOfKinds(t *testing.T) {
 	// and a tenant says nothing of the others
 	eve := b.user("eve", rights.Grant{Role: rights.TenantAdmin, Tenant: "red"})
 	b.want(eve, "POST", "endpointGroups/red:g", `{"tenantName":"red","groupName":"g","networkName":"web"}`, 200, "")
+}
+
+// A rule costs as often as it is applied: few rules on many groups are many.
+func TestRulesAreBoundedByTheGroupsThatTheyAreAppliedTo(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxRules":1}`, 200, "")
+	rule := func(who, policy, id string, want int, with string) {
+		t.Helper()
+		b.want(who, "POST", "rules/blue:"+policy+":"+id, fmt.Sprintf(`{"tenantName":"blue","policyName":%q,"ruleId":%q,"direction":"in","protocol":"tcp","action":"allow"}`, policy, id), want, with)
+	}
+	group := func(who string, n int, policy string, want int, with string) {
+		t.Helper()
+		b.want(who, "POST", fmt.Sprintf("endpointGroups/blue:g%d", n), fmt.Sprintf(`{"tenantName":"blue","groupName":"g%d","networkName":"web","policies":[%s]}`, n, policy), want, with)
+	}
+	for _, p := range []string{"p", "q", "empty"} {
+		b.want(ann, "POST", "policys/blue:"+p, fmt.Sprintf(`{"tenantName":"blue","policyName":%q}`, p), 200, "")
+	}
+	rule(ann, "p", "1", 200, "")
+	rule("proven:root", "q", "1", 200, "")
+	const beyond = "tenant blue may have 10 rules applied to groups"
+	for n := range appliedPerRule {
+		group(ann, n, `"p"`, 200, "")
+	}
+	group(ann, 10, `"p"`, 500, beyond)
+	group(ann, 10, `"empty"`, 200, "")
+	group(ann, 10, `"empty","p"`, 500, beyond)
+	group(ann, 0, `"q"`, 200, "") // instead of p
+	group("proven:root", 10, `"p"`, 200, "")
+	group(ann, 10, `"p"`, 200, "") // nothing more
+	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxRules":3}`, 200, "")
+	rule("proven:root", "p", "2", 200, "")
+	group("proven:root", 0, `"p"`, 200, "")
+	b.want("proven:root", "DELETE", "rules/blue:q:1", "", 200, "")
+	rule(ann, "p", "3", 500, "tenant blue may have 30 rules applied") // 33
+}
+
+// What a tenant has none of its own bound for has one, too.
+func TestEveryTypeOfATenantIsBounded(t *testing.T) {
+	for _, kind := range contivmodel.Kinds() {
+		if _, limited := quota(kind.Type, &contivmodel.Tenant{}); ofTenant(kind) != limited {
+			t.Errorf("%s is of a tenant: %t, and bounded: %t", kind.Type, ofTenant(kind), limited)
+		}
+	}
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	operations := make([]string, others)
+	for i := range operations {
+		operations[i] = fmt.Sprintf(`{"op":"create","type":"policy","object":{"tenantName":"blue","policyName":"p%d"}}`, i)
+	}
+	b.want(ann, "POST", ApplyPath, `{"operations":[`+strings.Join(operations, ",")+`]}`, 200, "")
+	more := `{"tenantName":"blue","policyName":"more"}`
+	b.want(ann, "POST", "policys/blue:more", more, 500, "256 objects of type policy, and has them: an operator can make more")
+	b.want("proven:root", "POST", "policys/blue:more", more, 200, "")
 }

@@ -31,6 +31,11 @@ func createGroup(c *change, g *contivmodel.EndpointGroup) error {
 	if err := attachPolicies(c, g, rec.EndpointGroupID, g.Policies); err != nil {
 		return err
 	}
+	if len(g.Policies) > 0 {
+		if err := c.roomForRules(g.TenantName); err != nil {
+			return err
+		}
+	}
 	if err := setNetProfile(c, g, rec, g.NetProfile); err != nil {
 		return err
 	}
@@ -98,6 +103,11 @@ func updateGroup(c *change, stored, wanted *contivmodel.EndpointGroup) error {
 	}
 	if err := detachPolicies(c, stored, gone); err != nil {
 		return err
+	}
+	if len(added) > 0 {
+		if err := c.roomForRules(stored.TenantName); err != nil {
+			return err
+		}
 	}
 	if err := linkContracts(c, stored, wanted.ExtContractsGrps); err != nil {
 		return err

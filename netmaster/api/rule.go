@@ -35,6 +35,9 @@ func createRule(c *change, r *contivmodel.Rule) error {
 	if err := master.Put(c.Tx, r); err != nil {
 		return err
 	}
+	if err := c.roomForRules(r.TenantName); err != nil {
+		return err
+	}
 	return master.ApplyRule(c.Tx, policy, r)
 }
 
