@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func (f *Former) Run(ctx context.Context) error {
 func (f *Former) note(err error) {
 	text := ""
 	if err != nil {
-		text = "uplinks that the node had: " + err.Error()
+		text = "uplinks that the node had: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	f.mu.Lock()
 	fresh := text != f.problem

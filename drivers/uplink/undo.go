@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,10 +47,14 @@ func Undo(ctx context.Context, config Config) error {
 	if err := b.removeBridge(ctx); err != nil {
 		return err
 	}
-	for name := range b.moved.Links {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
 		if err := b.giveBack(name); err != nil {
-			return fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err)
+			problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
 		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
 	}
 	b.config.Step("remove record")
 	return durable.Remove(b.config.recordPath())
@@ -104,9 +109,17 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	return nil
 }
 
-// giveBack returns to a link what it had. If the link has gone, so has that.
+// giveBack returns to a link what it had, and forgets that: whoever tries again because of
+// another link leaves this one alone. If the link has gone, so has what it had.
 func (b *Bridge) giveBack(name string) error {
-	what := b.moved.Links[name]
+	if err := b.give(name, *b.moved.Links[name]); err != nil {
+		return err
+	}
+	delete(b.moved.Links, name)
+	return b.config.writeRecord(b.moved)
+}
+
+func (b *Bridge) give(name string, what belongings) error {
 	link, err := b.links.byName(name)
 	if fault.Is(err, fault.NotFound) {
 		b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Warn("the uplink has gone, and the host's addresses at it")
@@ -117,10 +130,10 @@ func (b *Bridge) giveBack(name string) error {
 	if err := b.links.set(what.Settings); err != nil {
 		return err
 	}
-	if err := b.links.give(link, name, *what); err != nil {
+	if err := b.links.give(link, name, what); err != nil {
 		return err
 	}
-	if err := b.links.lead(link, *what); err != nil {
+	if err := b.links.lead(link, what); err != nil {
 		return err
 	}
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
@@ -145,10 +158,6 @@ func (b *Bridge) release(local netlink.Link) error {
 			return err
 		}
 		if err := b.giveBack(name); err != nil {
-			return err
-		}
-		delete(b.moved.Links, name)
-		if err := b.config.writeRecord(b.moved); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,21 @@ func (n *node) undo() {
 	}
 }
 
+// former runs one until the test ends.
+func (n *node) former() *uplink.Former {
+	former := uplink.NewFormer(n.config(""))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- former.Run(ctx) }()
+	n.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			n.t.Errorf("Run returned %v", err)
+		}
+	})
+	return former
+}
+
 // A client that was started on the link adds its address first and its routes later:
 // the address must be where the routes are added.
 func TestAClientOnAnUplinkGetsItsRoutes(t *testing.T) {
@@ -84,16 +99,7 @@ func TestTheLastUplinkGetsBackWhatTheHostHad(t *testing.T) {
 		}
 	})
 	t.Cleanup(writable)
-	former := uplink.NewFormer(n.config(""))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- former.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run returned %v", err)
-		}
-	}()
+	former := n.former()
 	n.eventually("it is told what is left", func() bool { return strings.Contains(former.Problem(), "read-only file system") })
 	writable()
 	n.eventually("nothing is left", func() bool {
@@ -104,6 +110,42 @@ func TestTheLastUplinkGetsBackWhatTheHostHad(t *testing.T) {
 	n.hostReaches("198.51.100.1")
 	if left := n.Vsctl("list-br"); strings.Contains(left, uplink.DefaultBridge) {
 		t.Errorf("bridges %q", left)
+	}
+}
+
+// What is back on its link is the host's again, also while another link cannot get back what it had.
+func TestALinkThatHasItsAddressesBackIsLeftAlone(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	n.Exec("ip", "link", "set", "up1", "up")
+	n.Exec("ip", "address", "add", "192.0.2.7/28", "dev", "up1")
+	n.Exec("ip", "route", "add", "203.0.115.0/24", "via", "192.0.2.1")
+	before := n.picture()
+	_, stop := n.keep(uplink.ActiveBackup, "up0", "up1")
+	n.eventually("the host is on the bridge", func() bool {
+		return n.picture() != before && !strings.Contains(n.Exec("ip", "address"), "scope global up")
+	})
+	stop()
+	n.spoilRecord(func(r map[string]any) {
+		for _, one := range r["links"].(map[string]any)["up1"].(map[string]any)["routes"].([]any) {
+			one.(map[string]any)["Gw"] = "192.0.2.33" // out of reach
+		}
+	})
+	former := n.former()
+	n.eventually("it is told what is left", func() bool { return strings.Contains(former.Problem(), "uplink up1") })
+	address := func() string { return n.Exec("ip", "-4", "-o", "address", "show", "dev", "up0") }
+	n.eventually("up0 has its address back", func() bool { return strings.Contains(address(), "198.51.100.7") })
+	n.Exec("ip", "address", "del", "198.51.100.7/24", "dev", "up0")
+	n.Exec("ip", "address", "add", "192.0.2.34/28", "dev", "up1") // the gateway can be reached
+	n.eventually("nothing is left", func() bool {
+		_, err := os.Stat(n.record())
+		return former.Problem() == "" && os.IsNotExist(err)
+	})
+	if have := address(); have != "" {
+		t.Errorf("up0 has again what was removed there: %s", have)
+	}
+	if have := n.Exec("ip", "route", "show", "203.0.115.0/24"); !strings.Contains(have, "via 192.0.2.33 dev up1") {
+		t.Errorf("route of up1 %q", have)
 	}
 }
 
