@@ -121,3 +121,36 @@ func TestTheHostWaitsForALocalPortWhoseAnswerIsLost(t *testing.T) {
 	n.isOnBridge("in the end", before)
 	n.says(b, "")
 }
+
+// Who has looked once, sets up a link only when he has made a port of it: a change whose
+// answer is lost is no reason to overrule who has set one down.
+func TestALinkThatIsSetDownIsLeftSoByALostChange(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := newNode(t)
+	n.outside.Vsctl("add-port", "sw", "to-up0")
+	_, stop := n.keep("", "up0")
+	n.reaches("at first")
+	stop()
+	way := n.lossy()
+	config := n.config("", "up0")
+	config.RunDir = way.runDir
+	b, _ := n.run(config)
+	n.eventually("the keeper has looked", func() bool { return b.States() != nil && b.Problem() == "" })
+	n.Exec("ip", "link", "set", "up0", "down")
+	n.says(b, "uplink up0 is set down")
+	n.Vsctl("set", "bridge", uplink.DefaultBridge, "fail_mode=secure")
+	n.eventually("the change is done", func() bool {
+		return way.asked.Load() && strings.Contains(n.Vsctl("get", "bridge", uplink.DefaultBridge, "fail_mode"), "standalone")
+	})
+	n.eventually("ovs-vswitchd has seen it", func() bool {
+		seen, last, _ := strings.Cut(n.Vsctl("--", "get", "open_vswitch", ".", "cur_cfg", "--", "get", "open_vswitch", ".", "next_cfg"), "\n")
+		return seen == strings.TrimSpace(last)
+	})
+	close(way.cut)
+	n.eventually("the answer is lost", func() bool { return !strings.Contains(b.Problem(), "is set down") })
+	close(way.open)
+	n.says(b, "uplink up0 is set down") // it has looked
+	if link := n.Exec("ip", "link", "show", "up0"); !strings.Contains(link, "state DOWN") {
+		t.Errorf("it is set up: %s", link)
+	}
+}

@@ -75,13 +75,14 @@ type Bridge struct {
 	back   notify.Signal // a link works again
 
 	// The keeper's own.
-	known map[string]int // index of each link when it was seen last
-	works map[string]working
-	taken map[string]int64  // configuration with which a link was taken off the bridge
-	added map[string]int64  // configuration with which a link became a port, until it is up in it
-	moved record            // what of the host's was moved to the local port
-	busy  map[string]seenAt // ports at which the host has something that may change yet
-	local int64             // configuration in which the local port is as it should be
+	known  map[string]int // index of each link when it was seen last
+	works  map[string]working
+	taken  map[string]int64  // configuration with which a link was taken off the bridge
+	added  map[string]int64  // configuration with which a link became a port, until it is up in it
+	moved  record            // what of the host's was moved to the local port
+	before []string          // ports before a change whose answer was lost
+	busy   map[string]seenAt // ports at which the host has something that may change yet
+	local  int64             // configuration in which the local port is as it should be
 
 	mu      sync.Mutex
 	problem string // what is wrong at the moment
@@ -222,7 +223,8 @@ func (b *Bridge) look(ctx context.Context) error {
 			return err
 		}
 		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
-		b.noteMembers(nil, b.db.memberNames(b.config.Bridge), b.local)
+		b.noteMembers(b.before, b.db.memberNames(b.config.Bridge), b.local)
+		b.before = nil
 	}
 	usable, states := b.usable()
 	problems := slices.Collect(maps.Values(states))
@@ -245,7 +247,7 @@ func (b *Bridge) look(ctx context.Context) error {
 		b.config.Step("set rows")
 		_, config, err := b.db.client.Configure(ctx, ops...)
 		if err != nil {
-			b.moved.Links = nil // it may be done all the same: the next look begins as after a start
+			b.moved.Links, b.before = nil, leaving // it may be done all the same: the next look sees what has
 			return err
 		}
 		if local {
