@@ -371,3 +371,27 @@ func TestASeedGivesTheSameOperationsAgain(t *testing.T) {
 		}
 	}
 }
+
+// A network of infrastructure may go before its endpoints. The last of those goes at the revision at which
+// the network is made again. An endpoint that outlives another network is found.
+func TestTheLastEndpointOfANetworkGoesAtTheRevisionOfTheNextOne(t *testing.T) {
+	for nwType, wanted := range map[string]int{"infra": 0, "data": 1} {
+		s := newStory(t)
+		network, state := modelKey("network", "t0:n0"), networkPrefix+"n0.t0"
+		s.replace(state, `"tenant":"t0"`, `"tenant":"t0","nwType":"`+nwType+`"`)
+		object, record := s.value(network), s.value(state)
+		s.remove(Delete, "network", "t0:n0", network, state)
+		s.deleteEndpoint("c0")
+		s.changes = append(s.changes, Change{s.revision, network, object}, Change{s.revision, state, record})
+		s.call(Operation{Verb: Post, Type: "network", Key: "t0:n0", Object: decodeObject("network", object)}, Done)
+		s.endpoint("c1", "10.0.0.1")
+		for _, want := range []int{wanted, 1} { // the second time the address is given twice
+			e := NewEvidence(newLog(s.changes), s.calls)
+			fates, _ := Explain(e)
+			if found := Addresses(e, fates); len(found) != want {
+				t.Errorf("%s: want %d, found %q", nwType, want, found)
+			}
+			s.endpoint("c2", "10.0.0.1")
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -117,7 +118,9 @@ func (a addressBook) add(c *Call, networkID string, made int64, addr netip.Addr,
 
 // generation is the revision at which the network of a moment was made. It is not ok
 // where there was no network then. The network may have been made again at that very
-// revision: what came before that and what came after it cannot be told from each other.
+// revision: what came before that and what came after it cannot be told from each other. So it is
+// where the network before was one of infrastructure, which may go before its endpoints: the last
+// of those may go at the revision at which the next network is made.
 func (a addressBook) generation(networkID string, revision int64) (made int64, again, ok bool) {
 	versions := a.log.Alive(networkPrefix+networkID, 0, revision)
 	n := len(versions)
@@ -134,7 +137,14 @@ func (a addressBook) generation(networkID string, revision int64) (made int64, a
 			made = max(made, at)
 		}
 	}
-	return made, made == revision && made > first, true
+	again = made > first || n > 1 && infra(versions[n-2].Value)
+	return made, again && made == revision, true
+}
+
+// infra tells whether a network is one of infrastructure.
+func infra(value []byte) bool {
+	var network mastercfg.CfgNetworkState
+	return json.Unmarshal(value, &network) == nil && network.NwType == "infra"
 }
 
 // removals are the revisions at which a network was deleted, also where the log
