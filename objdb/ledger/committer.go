@@ -93,6 +93,9 @@ func (l *Ledger) store() {
 	}
 	l.newest = max(l.newest, s.rev)
 	l.publish(t)
+	if s.before { // the cache has them, but others may have written the same keys since
+		l.stale = true
+	}
 	if d.left() == 0 {
 		l.decided = nil
 		return
@@ -278,7 +281,7 @@ func (l *Ledger) note(key string, deleted bool, rev int64) {
 	} else {
 		delete(l.deleted, key)
 	}
-	l.own = rev
+	l.own = max(l.own, rev)
 	l.since.note(key)
 }
 

@@ -15,12 +15,13 @@ import (
 )
 
 // decided is a large plan that has happened, on its way from the journal to its
-// keys. Each key is written once: every transaction notes in the journal how far
-// it gets, and compares that the note is the one before it and that the mark is
+// keys. Each key is put once: every transaction that puts notes in the journal how
+// far it gets, and compares that the note is the one before it and that the mark is
 // still that of this journal. So one which arrives late does nothing, and whoever
-// goes on does not write again what was stored, and has been deleted since. A
+// goes on does not put again what was stored, and has been deleted since. A
 // transaction also compares that no key was written after the plan, because who
-// wrote it then is right.
+// wrote it then is right: what only deletes may happen twice, and has no note, for
+// which a full store would have no room.
 type decided struct {
 	mark     int64  // revision that created the mark "committed"
 	at       int64  // revision of the plan
@@ -100,25 +101,27 @@ func (d *decided) next(maxOps int) []change {
 	return d.changes
 }
 
-// done takes the changes up to a place off: the transaction of a revision has stored them.
+// done takes the changes up to a place off: a transaction has stored them, at a revision.
 func (d *decided) done(place int, rev int64) stored {
 	n := 0
 	for ; n < len(d.changes) && d.changes[n].place <= place; n++ {
 		d.keys.Delete(d.changes[n].key)
 	}
 	s := stored{changes: d.changes[:n], rev: rev}
-	d.changes, d.noted, d.rev = d.changes[n:], rev, max(d.rev, rev)
+	d.changes, d.rev = d.changes[n:], max(d.rev, rev)
 	d.tell()
 	return s
 }
 
-// note reads what the store has as the note: up to which place the changes are stored.
-func (d *decided) note(kv objdb.KV) (place int, err error) {
-	place, err = strconv.Atoi(string(kv.Value))
+// skip takes the changes off that are stored by what the store has as the note.
+func (d *decided) skip(note objdb.KV) error {
+	place, err := strconv.Atoi(string(note.Value))
 	if err != nil || place < 1 || place > d.count {
-		return 0, corruptValue(kv.Key, fmt.Errorf("%q is not a place among %d changes", kv.Value, d.count))
+		return corruptValue(note.Key, fmt.Errorf("%q is not a place among %d changes", note.Value, d.count))
 	}
-	return place, nil
+	d.done(place, note.ModRevision)
+	d.noted = note.ModRevision
+	return nil
 }
 
 // end gives the rest of the changes up.
@@ -169,6 +172,7 @@ type stored struct {
 	changes []change
 	rev     int64
 	newer   []objdb.KV // keys that were written after the plan; their changes are dropped
+	before  bool       // more changes, by a transaction whose outcome we did not learn
 }
 
 // storeSome stores the next changes. It can be tried again after an error.
@@ -183,14 +187,19 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	case err != nil:
 		return stored{}, err
 	}
+	if slices.ContainsFunc(some, change.puts) {
+		d.noted = rev
+	}
 	return d.done(some[len(some)-1].place, rev), nil
 }
 
 // transaction stores some changes of a plan.
 func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 	t := objdb.Txn{
-		If:   []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
-		Puts: []objdb.KV{{Key: d.progress, Value: []byte(strconv.Itoa(some[len(some)-1].place))}},
+		If: []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
+	}
+	if slices.ContainsFunc(some, change.puts) {
+		t.Puts = append(t.Puts, objdb.KV{Key: d.progress, Value: []byte(strconv.Itoa(some[len(some)-1].place))})
 	}
 	for _, c := range some {
 		t.If = append(t.If, objdb.NotAfter(c.key, d.at))
@@ -223,11 +232,10 @@ func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, e
 	case err != nil && !fault.Is(err, fault.NotFound):
 		return stored{}, err
 	case noted.ModRevision > d.noted:
-		place, err := d.note(noted)
-		if err != nil {
+		if err := d.skip(noted); err != nil {
 			return stored{}, fault.New(fault.Conflict, "%w", err)
 		}
-		return d.done(place, noted.ModRevision), nil
+		return stored{before: true}, nil
 	}
 	present := make([]objdb.KV, len(some))
 	reading, readCtx := errgroup.WithContext(ctx)

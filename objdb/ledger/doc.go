@@ -27,7 +27,7 @@
 //  3. when all that others wrote up to that revision has arrived, and nothing
 //     the plan has read, searched or written has changed, the mark "committed"
 //     is put: the plan has happened, for all readers of the ledger at once
-//  4. its changes are stored, some hundred keys at a time, each time with a note
+//  4. its changes are stored, some hundred keys at a time, what is put with a note
 //     how far that gets
 //  5. the journal is deleted
 //

@@ -43,6 +43,8 @@ type change struct {
 // size is an upper bound of what the change takes in a transaction.
 func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
+func (c change) puts() bool { return !c.delete }
+
 // journaled is one change in a part of a journal.
 type journaled struct {
 	Key    string `json:"key"`
@@ -142,11 +144,9 @@ func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
 		}
 	}
 	if noted, ok := stored[d.progress]; ok {
-		place, err := d.note(noted)
-		if err != nil {
+		if err := d.skip(noted); err != nil {
 			return nil, err
 		}
-		d.done(place, noted.ModRevision)
 	}
 	return d, nil
 }

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
@@ -160,9 +165,41 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
-// The last transaction of a large plan happens, but has no answer. Before it is tried again the state is read from the
-// store. The plan is done then, at the revision of that transaction.
+// A full store takes what only deletes. A large plan that makes room is stored.
+func TestALargePlanThatDeletesIsStoredWhenTheStoreIsFull(t *testing.T) {
+	url := testetcd.New(t)
+	var filled, full atomic.Bool
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		var txn pb.TxnRequest
+		if r.Method == "Txn" && full.Load() && proto.Unmarshal(r.Body, &txn) == nil &&
+			slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool { return op.GetRequestPut() != nil }) {
+			return nil, rpctypes.ErrGRPCNoSpace
+		}
+		if r.Method == "Txn" && filled.Load() && bytes.Contains(r.Body, []byte(`{"attempt":`)) {
+			defer full.Store(true)
+		}
+		return r.Send()
+	})
+	l := openLedger(t, lead(t, testdb.At(t, relay)))
+	mustUpdate(t, l, generation("x"))
+	filled.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := l.UpdateLarge(ctx, func(tx *Tx) error {
+		for i := range many {
+			tx.Delete(fmt.Sprintf("%sgeneration/%04d", state, i))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The last transaction of a large plan happens, but has no answer. Before it is tried again somebody else writes one of
+// its keys, or the state is read from the store. The plan is done then, not before the revision of that transaction.
 func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
+	last := strings.TrimSuffix(lastOfLarge, "\x12")
 	for name, reread := range map[string]bool{"by another try": false, "in a listing": true} {
 		t.Run(name, func(t *testing.T) {
 			url := testetcd.New(t)
@@ -172,7 +209,13 @@ func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
 			relay := testetcd.NewRelay(t, url, func(r testetcd.Request) (answer []byte, err error) {
 				answer, err = r.Send()
 				if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) {
-					once.Do(func() { answer, err = nil, testetcd.ErrNoAnswer; close(lost) })
+					once.Do(func() {
+						if !reread {
+							testdb.Put(t, near, last, "other")
+						}
+						answer, err = nil, testetcd.ErrNoAnswer
+						close(lost)
+					})
 				}
 				return answer, err
 			})
@@ -196,10 +239,16 @@ func TestALargePlanThatIsFoundStoredIsDone(t *testing.T) {
 			if got.err != nil {
 				t.Fatal(got.err)
 			}
+			mustUpdate(t, l, increment(state+"n"))
+			if want := map[bool]string{true: "x", false: "other"}[reread]; held(l, last) != want {
+				t.Errorf("the last key is %s", held(l, last))
+			}
 			newest := int64(0)
-			kvs, _, err := near.List(t.Context(), state)
+			kvs, _, err := near.List(t.Context(), state+"generation/")
 			for _, kv := range kvs {
-				newest = max(newest, kv.ModRevision)
+				if string(kv.Value) == "x" {
+					newest = max(newest, kv.ModRevision)
+				}
 			}
 			if err != nil || len(kvs) != many || got.rev < newest {
 				t.Errorf("%d keys, %v; told %d, the newest is of %d", len(kvs), err, got.rev, newest)
