@@ -17,7 +17,7 @@
 // that is never written, so they are isolated.
 //
 // A class that has lost its last pod is kept for a while, as its next pod is often about
-// to come. Numbers stay the same when another leader begins: it is told the one that each pod has.
+// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the one that each pod has.
 package classes
 
 import (
@@ -319,7 +319,7 @@ func (e *Engine) free() uint16 {
 }
 
 // readmit gives pods classes for which there was no number, as far as there are numbers by now. One that a class
-// has had is free when it is written that the class is gone.
+// has had is free when it is written that the class is gone. Classes without pods go for those that still wait.
 func (e *Engine) readmit() {
 	full := false
 	for _, key := range slices.Sorted(maps.Keys(e.nobody)) {
@@ -330,6 +330,9 @@ func (e *Engine) readmit() {
 		}
 		e.reclassify(key, 0)
 		full = full || p.class == nobodys
+	}
+	for range min(len(e.empty), len(e.nobody)) {
+		e.dropOldest()
 	}
 }
 
@@ -344,9 +347,14 @@ func (e *Engine) leave(number uint16) {
 	}
 	e.empty = append(e.empty, number)
 	if len(e.empty) > maxEmpty {
-		e.drop(e.empty[0])
-		e.empty = e.empty[1:]
+		e.dropOldest()
 	}
+}
+
+// dropOldest forgets the class that has had no members for longest.
+func (e *Engine) dropOldest() {
+	e.drop(e.empty[0])
+	e.empty = e.empty[1:]
 }
 
 // drop forgets a class that has no members.

@@ -170,6 +170,27 @@ func TestPodsWithoutANumberGetOneThatIsFree(t *testing.T) {
 	step("nothing selects them", map[string]uint16{"shop/a": 0, "shop/b": 0, "shop/c": 0}, true)
 }
 
+// A class is not kept for its next pod while others wait for its number.
+func TestPodsWithoutANumberGetThatOfAClassWithoutPods(t *testing.T) {
+	e, b := New(), newBook()
+	e.most = 1
+	e.SetNamespace("shop", nil)
+	for _, name := range []string{"a", "b"} {
+		e.SetPolicy(name, Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", name)}, Tier: Isolating, In: true})
+		e.SetPod("shop", name, Pod{Labels: map[string]string{"app": name}})
+	}
+	b.write(e)
+	e.RemovePod("shop", "a")
+	b.write(e)
+	if _, still := b.classes[1]; still || b.pods["shop/b"] != nobodys {
+		t.Errorf("the class of nobody is written: %v, the pod that waits is of class %d", still, b.pods["shop/b"])
+	}
+	b.write(e)
+	if got := b.pods["shop/b"]; got != 1 {
+		t.Errorf("the pod that waits is of class %d", got)
+	}
+}
+
 // A record that the store does not take would keep all policies from being written.
 func TestAPolicyWhoseRecordIsTooLargeAllowsNothing(t *testing.T) {
 	e := New()
