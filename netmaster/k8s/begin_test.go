@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	kubetesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
@@ -163,6 +165,45 @@ func TestALeaderBelievesNoSingleAnswerThatThereIsNoKind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each node concerns all policies of which nodes are peers: a beginning that told of them node by node would take minutes.
+func TestALeaderLooksForNodesOncePerPolicy(t *testing.T) {
+	w := newWorld(t)
+	w.served().Store(true)
+	for i := range 3 {
+		w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node", i)},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: fmt.Sprint("192.0.2.", i)}}}}, metav1.CreateOptions{}))
+	}
+	w.must(w.policies.PolicyV1alpha2().ClusterNetworkPolicies().Create(t.Context(), &v1alpha2.ClusterNetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: v1alpha2.AdminTier, Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}},
+			Egress: []egress{{Action: "Deny", To: []to{{Nodes: &metav1.LabelSelector{}}}}}}}, metav1.CreateOptions{}))
+	c := w.controller()
+	w.must(nil, c.policies.subscribe())
+	defer c.policies.queue.ShutDown()
+	c.informers.Start(t.Context().Done())
+	w.must(nil, c.complete(t.Context()))
+	w.must(nil, c.policies.cluster.begin(t.Context()))
+	defer c.policies.cluster.close()
+	looks := &countedNodes{NodeLister: c.policies.nodes}
+	c.policies.nodes = looks
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error { return c.policies.reconciler.audit(r) }))
+	if looks.count != 1 || looks.found != 3 {
+		t.Errorf("nodes are looked for %d times, and %d found; want 1, 3", looks.count, looks.found)
+	}
+}
+
+// countedNodes counts how often nodes are listed, and remembers how many there were.
+type countedNodes struct {
+	corelisters.NodeLister
+	count, found int
+}
+
+func (l *countedNodes) List(which labels.Selector) ([]*corev1.Node, error) {
+	l.count++
+	nodes, err := l.NodeLister.List(which)
+	l.found = len(nodes)
+	return nodes, err
 }
 
 // Pods are marked long before it is known which ClusterNetworkPolicies there are. The next leader leaves all that

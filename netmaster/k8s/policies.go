@@ -123,7 +123,7 @@ func (p *policies) tellSelecting() error {
 	for _, f := range p.follows {
 		for _, object := range f.informer.GetStore().List() {
 			for _, key := range f.concerns(object) {
-				if strings.HasPrefix(key, ofPod) {
+				if key == ofNodes || strings.HasPrefix(key, ofPod) { // policies of which nodes are peers follow
 					continue
 				}
 				if err := p.tell(key); err != nil {
