@@ -50,6 +50,7 @@ type asking struct {
 	exceeds error                  // the request is beyond what its client may have; nil: it is not
 	about   string                 // whom a login is for
 	begun   bool                   // the audit log has a line that says so
+	planned atomic.Bool            // a change of it was fit to be committed: it may have happened, whatever the answer says
 	request string                 // method and route, as reports name it
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
 }

@@ -78,9 +78,10 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 
 // countless tells whether there may be thousands of such requests in a second: those of nobody, in a cluster that asks,
 // which came to nothing. Of these one in a while is written down, so that they do not drive the lines about
-// changes out of the files. Tries to log in are bounded, and what has begun has an end.
+// changes out of the files. Tries to log in are bounded, what has begun has an end,
+// and what was fit to be committed may have happened, though its outcome is not known: it needs a token or a key.
 func (q *asking) countless(status int) bool {
-	return !q.mayExceed() && q.who.Kind == identity.Nobody && q.about == "" && !q.begun && status >= http.StatusBadRequest
+	return !q.mayExceed() && q.who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
 }
 
 // entry is what is known of a request before it is answered.

@@ -21,7 +21,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Who has the keys of the authorities can be anybody: that they were given to a netmaster is written
@@ -187,5 +189,49 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	last := lines[max(0, len(lines)-2):]
 	if len(last) != 2 || last[0].Decision != audit.Begun || last[0].Status != 0 || last[1].Decision != audit.Allowed || last[1].Status != 200 || last[0].Request != last[1].Request || last[0].Tenant != "blue" {
 		t.Errorf("%s", text)
+	}
+}
+
+// unsure is a ledger whose answers are lost, although it commits.
+type unsure struct{ Ledger }
+
+func (u unsure) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
+	if _, err := u.Ledger.Update(ctx, plan); err != nil {
+		return 0, err
+	}
+	return 0, fault.New(fault.Unavailable, "commit with unknown outcome")
+}
+
+// What may have happened is written down, however many refusals there were before it.
+func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	j := startJoin(t, func(c *Config) { c.Audit = log })
+	token := j.token(`{"role":"node"}`).Token
+	j.mode(mastercfg.SecurityEnforced)
+	wrong := token[:20] + strings.Map(func(rune) rune { return 'a' }, token[20:])
+	for range 3 {
+		if _, refused := j.join(newMachine(t, "h1"), wrong); refused == "" {
+			t.Fatal("joined with another secret")
+		}
+	}
+	j.api.ledger = guarded{unsure{j.ledger}}
+	for range 2 {
+		if _, refused := j.join(newMachine(t, "h1"), wrong); strings.Contains(refused, "unknown outcome") {
+			t.Fatal(refused)
+		}
+	}
+	if _, refused := j.join(newMachine(t, "h1"), token); !strings.Contains(refused, "unknown outcome") {
+		t.Fatalf("refused: %q", refused)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Run(ended)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), `"key":"`+mastercfg.JoinPath+`"`); n != 2 {
+		t.Errorf("%d lines about joins, want that of the first refusal and that of what may have happened:\n%s", n, text)
 	}
 }

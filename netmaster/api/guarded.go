@@ -12,15 +12,30 @@ import (
 type guarded struct{ Ledger }
 
 func (g guarded) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
-	return g.Ledger.Update(ctx, first(ctx, plan))
+	return g.Ledger.Update(ctx, first(ctx, noted(ctx, plan)))
 }
 
 func (g guarded) UpdateLarge(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
-	return g.Ledger.UpdateLarge(ctx, first(ctx, plan))
+	return g.Ledger.UpdateLarge(ctx, first(ctx, noted(ctx, plan)))
 }
 
 func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error {
 	return g.Ledger.Preview(ctx, first(ctx, plan))
+}
+
+// noted is a plan that notes with who asked that it did not refuse.
+func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
+	q := askingOf(ctx)
+	if q == nil {
+		return plan
+	}
+	return func(tx *ledger.Tx) error {
+		err := plan(tx)
+		if err == nil {
+			q.planned.Store(true)
+		}
+		return err
+	}
 }
 
 // first is a plan that asks before it begins.

@@ -96,6 +96,13 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 		if err != nil {
 			return either(err, jointoken.Unknown(token.ID))
 		}
+		if err := jointoken.Prove(record, token); err != nil {
+			return err
+		}
+		// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
+		if err := stillGood(tx, identity.Kind(record.Role), wanted.hash); err != nil {
+			return err
+		}
 		at := joinedAt(record.Role, request.Host)
 		before, err := ledger.Read[mastercfg.Joined](tx, at)
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -191,9 +198,6 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 // admit signs for who joins, and gives the authorities to a netmaster.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
 	if kind == identity.Node {
-		if err := stillGood(tx, c.hash); err != nil {
-			return err
-		}
 		if err := ownTunnelEnds(tx, joined); err != nil {
 			return err
 		}

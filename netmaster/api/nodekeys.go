@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -18,8 +19,11 @@ func takeBack(tx *ledger.Tx, node mastercfg.Joined, now time.Time) error {
 	return ledger.Write(tx, mastercfg.TakenKeyPrefix+node.Key, mastercfg.TakenKey{Host: node.Host, Taken: now})
 }
 
-// stillGood fails if the key that a node joins with was taken back from it, or from another node.
-func stillGood(r ledger.Reader, key string) error {
+// stillGood fails if the key that a node, not a netmaster, joins with was taken back from it, or from another node.
+func stillGood(r ledger.Reader, kind identity.Kind, key string) error {
+	if kind != identity.Node {
+		return nil
+	}
 	taken, err := ledger.Read[mastercfg.TakenKey](r, mastercfg.TakenKeyPrefix+key)
 	if err != nil {
 		return either(err, nil)

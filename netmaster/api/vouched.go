@@ -32,6 +32,9 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (repl
 		return reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if err := stillGood(tx, who.Kind, wanted.hash); err != nil {
+			return err
+		}
 		at := joinedAt(string(who.Kind), who.Name)
 		before, err := ledger.Read[mastercfg.Joined](tx, at)
 		if err != nil && !fault.Is(err, fault.NotFound) {

@@ -81,6 +81,14 @@ func (t Token) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Prove refuses a token whose secret is not that of its record: fault.Denied.
+func Prove(record mastercfg.JoinToken, t Token) error {
+	if subtle.ConstantTimeCompare([]byte(record.Digest), []byte(t.Digest())) != 1 {
+		return Unknown(t.ID)
+	}
+	return nil
+}
+
 // Admit tells whether the record of a token lets a host join now. again says that the
 // same has joined with this token before and has perhaps not heard the answer: it does
 // not count anew. Refusals are fault.Denied.
@@ -88,8 +96,8 @@ func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now tim
 	refused := func(reason string, args ...any) error {
 		return fault.New(fault.Denied, "join token %s: "+reason, append([]any{t.ID}, args...)...)
 	}
-	if subtle.ConstantTimeCompare([]byte(record.Digest), []byte(t.Digest())) != 1 {
-		return Unknown(t.ID)
+	if err := Prove(record, t); err != nil {
+		return err
 	}
 	switch matched, err := path.Match(record.Host, host); {
 	case !now.Before(record.Expires):
