@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -163,12 +164,10 @@ func (c *change) roomForRules(tenant string) error {
 		rules[key[len(under):strings.LastIndexByte(key, ':')]]++
 		return true
 	})
-	c.Range(mastercfg.PolicyPrefix+tenant+":", func(key string, _ []byte) bool {
-		if parts := strings.Split(key[len(mastercfg.PolicyPrefix):], ":"); len(parts) == 4 { // of group and policy
-			applied += rules[parts[2]+":"+parts[3]]
-		}
-		return applied <= most
-	})
+	// By the index: a range of bindings would be read by every member of the store, for each request.
+	for policy, n := range rules {
+		applied += n * master.Bindings(c, policy)
+	}
 	if applied <= most {
 		return nil
 	}

@@ -57,6 +57,15 @@ func RetractRule(tx *ledger.Tx, policy *contivmodel.Policy, rule *contivmodel.Ru
 	})
 }
 
+// Bindings is how many groups a policy, given by its model key, is attached to.
+func Bindings(r ledger.Reader, policy string) (n int) {
+	found(r, bindingTerm+policy, func(string) bool {
+		n++
+		return true
+	})
+	return n
+}
+
 func onBindings(tx *ledger.Tx, policy *contivmodel.Policy, do func(mastercfg.EpgPolicy) error) error {
 	var failed error
 	found(tx, bindingTerm+policy.ModelKey(), func(key string) bool {
