@@ -1,10 +1,8 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,15 +96,9 @@ func TestWhatANodeSaysOfOthersIsNotedInAPermissiveCluster(t *testing.T) {
 	if err := json.Unmarshal([]byte(deleted), &answer); err != nil || answer.EndpointConfig.HomingHost != "h2" {
 		t.Errorf("%s, %v", deleted, err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	log.Run(ended)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := linesOf(t, log, path)
 	for _, part := range []string{`node/h1 may not speak for host \"h2\"`, `node/h1 may not serve tenant \"red\"`} {
-		if !strings.Contains(string(text), part) {
+		if !strings.Contains(text, part) {
 			t.Errorf("not noted: %s in %s", part, text)
 		}
 	}

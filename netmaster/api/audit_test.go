@@ -41,15 +41,9 @@ func TestThatTheAuthoritiesWereHandedOverIsWrittenDown(t *testing.T) {
 			t.Errorf("%s: %d", who, w.Code)
 		}
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	log.Run(ended)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := linesOf(t, log, path)
 	given, refused := `"principal":"master/m2"`, `"principal":"node/h1"`
-	if n, err := audit.Verify(strings.NewReader(string(text))); n != 2 || err != nil || !strings.Contains(string(text), given) || !strings.Contains(string(text), refused) || strings.Contains(string(text), "PRIVATE") {
+	if n, err := audit.Verify(strings.NewReader(text)); n != 2 || err != nil || !strings.Contains(text, given) || !strings.Contains(text, refused) || strings.Contains(text, "PRIVATE") {
 		t.Errorf("%d lines, %v:\n%s", n, err, text)
 	}
 }
@@ -67,14 +61,8 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	b.want("", "POST", "/nowhere", "", 401, "")
 	b.mode(mastercfg.SecurityPermissive)
 	b.want("", "DELETE", "networks/blue:green", "", 200, "")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	log.Run(ended)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := audit.Verify(strings.NewReader(string(text))); n != 4 || err != nil || strings.Contains(string(text), ann[40:]) || strings.Contains(string(text), "wrong wrong") {
+	text := linesOf(t, log, path)
+	if n, err := audit.Verify(strings.NewReader(text)); n != 4 || err != nil || strings.Contains(text, ann[40:]) || strings.Contains(text, "wrong wrong") {
 		t.Fatalf("%d lines, %v:\n%s", n, err, text)
 	}
 	want := []audit.Entry{
@@ -83,7 +71,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 		{Principal: "nobody", How: "nothing", Verb: "POST", Key: AuthPath + "/login/", About: "eve", Decision: audit.Denied, Status: 401},
 		{Principal: "nobody", How: "nothing", Verb: "DELETE", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.WouldRefuse, Status: 200},
 	}
-	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		var e audit.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
@@ -124,19 +112,13 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 	}
 	tell(begin.Add(11 * time.Second))
 	b.want("", "GET", "networks/blue:last", "", 401, "")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	log.Run(ended)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	text := linesOf(t, log, path)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	var last audit.Entry
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
 	}
-	count := func(part string) int { return strings.Count(string(text), part) }
+	count := func(part string) int { return strings.Count(text, part) }
 	if len(lines) != 2+3+3 || count(`"user/ann"`) != 3 || count(`"about":"eve"`) != 3 || last.Untold != asked-1 || !strings.HasSuffix(last.Key, "blue:last/") {
 		t.Errorf("%d lines, %d of ann, %d of tries to log in; the last one %+v", len(lines), count(`"user/ann"`), count(`"about":"eve"`), last)
 	}
@@ -224,6 +206,15 @@ func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 	if _, refused := j.join(newMachine(t, "h1"), token); !strings.Contains(refused, "unknown outcome") {
 		t.Fatalf("refused: %q", refused)
 	}
+	text := linesOf(t, log, path)
+	if n := strings.Count(text, `"key":"`+mastercfg.JoinPath+`"`); n != 2 {
+		t.Errorf("%d lines about joins, want that of the first refusal and that of what may have happened:\n%s", n, text)
+	}
+}
+
+// linesOf is what an audit log has written, at path, when it ends.
+func linesOf(t *testing.T, log *audit.Log, path string) string {
+	t.Helper()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	log.Run(ended)
@@ -231,7 +222,5 @@ func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), `"key":"`+mastercfg.JoinPath+`"`); n != 2 {
-		t.Errorf("%d lines about joins, want that of the first refusal and that of what may have happened:\n%s", n, text)
-	}
+	return string(text)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/contiv/netplugin/utils/fairlisten"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -20,7 +21,7 @@ import (
 const MaxUDP = 1232
 
 // Bounds of connections: how many there are, in all and of one asker (of one tenant, see
-// fairListener), how many questions may be asked on one, and how long a question and the
+// connections), how many questions may be asked on one, and how long a question and the
 // time between two may take.
 const (
 	maxConnections  = 1024
@@ -53,7 +54,7 @@ func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.List
 	group.Go(func() error { return s.servePackets(ctx, packets) })
 	started := make(chan struct{})
 	server := &dns.Server{
-		Listener: newFairListener(streams, s.tenantOf), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+		Listener: fairlisten.By(streams, newConnections(s.tenantOf).admit), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
 		ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime },
 		Handler:           dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) }),
 		NotifyStartedFunc: func() { close(started) },

@@ -19,13 +19,35 @@ type Limits struct {
 }
 
 // New is a listener that keeps limits.
-func New(l net.Listener, limits Limits) net.Listener {
-	return &limited{Listener: l, limits: limits, open: map[netip.Addr]int{}}
+func New(l net.Listener, limits Limits) net.Listener { return By(l, newShares(limits).admit) }
+
+// By is a listener of those who are admitted. Admit says whether somebody at an address may have another
+// connection, and what is called, once, when that is closed; several goroutines may close connections.
+func By(l net.Listener, admit func(source net.Addr) (leave func(), ok bool)) net.Listener {
+	return &listener{l, admit}
 }
 
-// limited is a listener that counts.
-type limited struct {
+type listener struct {
 	net.Listener
+	admit func(net.Addr) (leave func(), ok bool)
+}
+
+// Accept waits for a connection of somebody who may have another one.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if leave, ok := l.admit(c.RemoteAddr()); ok {
+			return &conn{Conn: c, leave: sync.OnceFunc(leave)}, nil
+		}
+		_ = c.Close() // nothing was said on it
+	}
+}
+
+// shares are the connections that there are.
+type shares struct {
 	limits Limits
 
 	mu      sync.Mutex
@@ -33,54 +55,46 @@ type limited struct {
 	foreign int                // those that are part of All
 }
 
-// Accept waits for a connection of somebody who may have another one.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		source := l.sourceOf(c)
-		if l.enter(source) {
-			return &conn{Conn: c, leave: sync.OnceFunc(func() { l.leave(source) })}, nil
-		}
-		_ = c.Close() // nothing was said on it
-	}
+func newShares(limits Limits) *shares { return &shares{limits: limits, open: map[netip.Addr]int{}} }
+
+func (s *shares) admit(from net.Addr) (leave func(), ok bool) {
+	source := sourceOf(from)
+	return func() { s.leave(source) }, s.enter(source)
 }
 
-// sourceOf is the address that a connection comes from, none for the machine itself.
-func (l *limited) sourceOf(c net.Conn) (source netip.Addr) {
-	if at, isTCP := c.RemoteAddr().(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
+// sourceOf is the address that somebody comes from, none for the machine itself.
+func sourceOf(from net.Addr) (source netip.Addr) {
+	if at, isTCP := from.(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
 		source = at.AddrPort().Addr().Unmap()
 	}
 	return source
 }
 
-func (l *limited) enter(source netip.Addr) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	most := l.limits.Each
+func (s *shares) enter(source netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := s.limits.Each
 	if !source.IsValid() {
-		most = l.limits.Own
+		most = s.limits.Own
 	}
-	if l.open[source] >= most || source.IsValid() && l.foreign >= l.limits.All {
+	if s.open[source] >= most || source.IsValid() && s.foreign >= s.limits.All {
 		return false
 	}
-	l.open[source]++
+	s.open[source]++
 	if source.IsValid() {
-		l.foreign++
+		s.foreign++
 	}
 	return true
 }
 
-func (l *limited) leave(source netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[source]--; l.open[source] == 0 {
-		delete(l.open, source)
+func (s *shares) leave(source netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[source]--; s.open[source] == 0 {
+		delete(s.open, source)
 	}
 	if source.IsValid() {
-		l.foreign--
+		s.foreign--
 	}
 }
 

@@ -39,7 +39,8 @@ func (f *from) Close() error {
 func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 	const loud, quiet, late, own = "192.0.2.1", "::ffff:192.0.2.2", "2001:db8::1", "127.0.0.1"
 	var coming arrivals
-	listener := New(&coming, Limits{Each: 2, All: 3, Own: 3})
+	counted := newShares(Limits{Each: 2, All: 3, Own: 3})
+	listener := By(&coming, counted.admit)
 	open := map[string][]net.Conn{}
 	for i, c := range []struct {
 		goes, comes string
@@ -73,7 +74,7 @@ func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 			_ = conn.Close()
 		}
 	}
-	if l := listener.(*limited); len(l.open) != 0 || l.foreign != 0 {
-		t.Errorf("all have gone, and counted are %v, %d", l.open, l.foreign)
+	if len(counted.open) != 0 || counted.foreign != 0 {
+		t.Errorf("all have gone, and counted are %v, %d", counted.open, counted.foreign)
 	}
 }
