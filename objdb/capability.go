@@ -36,9 +36,11 @@ func FewerOps(than int) int {
 func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	always := clientv3.Compare(clientv3.Version(lockRoot), "=", 0)
 	cmps := slices.Repeat([]clientv3.Cmp{always}, ManyOps)
+	// A transaction without operations is answered by one member alone, which may be behind the others.
+	quorum := clientv3.OpGet(lockRoot, clientv3.WithCountOnly())
 	for n := ManyOps; n > FewOps; n = FewerOps(n) {
 		_, err := Call(ctx, db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-			return c.Txn(ctx).If(cmps[:n]...).Commit()
+			return c.Txn(ctx).If(cmps[:n]...).Then(quorum).Commit()
 		})
 		if !errors.Is(err, rpctypes.ErrTooManyOps) {
 			return n, err

@@ -153,7 +153,8 @@ func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok 
 				return a.Header, 1, true
 			}
 		}
-		return a.Header, 0, true
+		// One that succeeds and has no operation is answered by a member alone; one that fails was to write something.
+		return a.Header, 0, !a.Succeeded || len(a.Responses) > 0
 	case *clientv3.LeaseKeepAliveResponse:
 		return nil, 0, true
 	}

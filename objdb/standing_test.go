@@ -17,6 +17,9 @@ func TestWhatAnswersTellAboutTheStore(t *testing.T) {
 	write := func(rev int64) any {
 		return (*clientv3.PutResponse)(&etcdserverpb.PutResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: rev}})
 	}
+	comparison := func(rev int64) any {
+		return (*clientv3.TxnResponse)(&etcdserverpb.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: rev}, Succeeded: true})
+	}
 	for what, c := range map[string]struct {
 		answer  any
 		another bool
@@ -28,6 +31,7 @@ func TestWhatAnswersTellAboutTheStore(t *testing.T) {
 		"a write of the next revision": {write(11), false},
 		"a write of a known revision":  {write(10), true},
 		"one member's word":            {&clientv3.StatusResponse{}, false},
+		"a comparison by one member":   {comparison(9), false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newStanding(testkit.Quiet(), time.Now)
