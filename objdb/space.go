@@ -25,8 +25,8 @@ type Space struct {
 	Full   bool   // the alarm about it is raised: only deletions pass
 }
 
-// Space asks every member of the store. It fails if one does not answer: who is
-// about to act on the store wants to know all of them.
+// Space asks every member of the store, and returns those that answer. The error is nil only if all of them
+// do: who is about to act on a member wants to know the others.
 func (db *DB) Space(ctx context.Context) ([]Space, error) {
 	members, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
@@ -35,16 +35,19 @@ func (db *DB) Space(ctx context.Context) ([]Space, error) {
 		return nil, err
 	}
 	var all []Space
+	var silent []error
 	for _, m := range members.Members {
 		if len(m.ClientURLs) == 0 {
-			return nil, fault.New(fault.Unavailable, "etcd member %q at %s: has not started yet", m.Name, strings.Join(m.PeerURLs, ", "))
+			silent = append(silent, fault.New(fault.Unavailable, "etcd member %q at %s: has not started yet", m.Name, strings.Join(m.PeerURLs, ", ")))
+			continue
 		}
 		url := m.ClientURLs[0]
 		status, err := Call(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
 			return c.Status(ctx, url)
 		})
 		if err != nil {
-			return nil, err
+			silent = append(silent, err)
+			continue
 		}
 		all = append(all, Space{
 			Member: m.Name, URL: url, Leads: status.Leader == m.ID,
@@ -52,7 +55,7 @@ func (db *DB) Space(ctx context.Context) ([]Space, error) {
 			Full: slices.ContainsFunc(status.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) }),
 		})
 	}
-	return all, nil
+	return all, errors.Join(silent...)
 }
 
 // Compact forgets the history of the store and returns when the room is free.

@@ -70,6 +70,8 @@ type Keeper struct {
 	due  time.Time // of the next one
 	left int64     // bytes in use after it
 
+	silent bool // a member did not answer when it was asked last; of Run, too
+
 	mu   sync.Mutex
 	seen Usage
 }
@@ -142,21 +144,29 @@ func (k *Keeper) look(ctx context.Context) error {
 	if !k.leads(members) || time.Now().Before(k.due) && !u.exceeds(u.InUse-k.left, freshShare) {
 		return nil
 	}
-	if err := k.makeRoom(ctx, members); err != nil {
-		return err
-	}
+	err = k.makeRoom(ctx, members)
 	if u = k.Usage(); u.tight() {
 		k.due, k.left = time.Now().Add(k.pace.Next()), u.InUse
-		k.cfg.Log.WithFields(logrus.Fields{"in-use": u.InUse, "quota": u.Quota}).Error("no room could be made in the store: what it holds is live, or being read")
+		if err == nil {
+			k.cfg.Log.WithFields(logrus.Fields{"in-use": u.InUse, "quota": u.Quota}).Error("no room could be made in the store: what it holds is live, or being read")
+		}
 	}
-	return nil
+	return err
 }
 
-// measure asks the members and remembers the worst of them.
+// measure asks the members and remembers the worst of those that answer: the store works without the others.
 func (k *Keeper) measure(ctx context.Context) ([]objdb.Space, error) {
 	members, err := k.cfg.Store.Space(ctx)
-	if err != nil {
+	if len(members) == 0 {
 		return nil, err
+	}
+	if (err != nil) != k.silent {
+		k.silent = err != nil
+		if k.silent {
+			k.cfg.Log.WithError(err).Warn("a member of the store does not tell how full it is: no file is written anew until it does")
+		} else {
+			k.cfg.Log.Info("all members of the store tell how full they are")
+		}
 	}
 	worst, alarm := Usage{}, false
 	for _, m := range members {

@@ -85,7 +85,7 @@ func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	t.Helper()
 	inUse := func() int64 {
 		members, err := db.Space(t.Context())
-		if err != nil {
+		if len(members) == 0 {
 			t.Fatal(err)
 		}
 		return members[0].InUse
@@ -234,6 +234,28 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 	}
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// A member that was added and never started tells nothing. The store does without it, and fills up all the same.
+func TestAMemberThatDoesNotAnswerKeepsNobodyFromLooking(t *testing.T) {
+	t.Parallel() // it mostly waits
+	store := &recorder{DB: newStore(t)}
+	client, err := store.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.MemberAddAsLearner(t.Context(), []string{"http://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	k := keep(t, store, store.Endpoints()[0])
+	for i := 0; !store.refuses(t, k); i++ {
+		if err := grow(t, store.DB, numbered(i)); err != nil {
+			t.Fatalf("the store was full before the keeper said so: %v", err)
+		}
+	}
+	if members, err := store.Space(t.Context()); err == nil || len(members) != 1 {
+		t.Errorf("%d members have answered, error %v", len(members), err)
 	}
 }
 
