@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
@@ -47,8 +48,9 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 	for _, operations := range [][]string{create, remove} {
 		_, before := b.present()
 		b.applying("", operations...)
-		if _, after := b.present(); after != before+1 {
-			t.Errorf("%d transactions", after-before)
+		_, after := b.present()
+		if made := storetest.Transactions(t, before, after); len(made) != 1 {
+			t.Errorf("%d transactions:\n%s", len(made), strings.Join(made, "\n"))
 		}
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,4 +163,34 @@ func Dump(t testing.TB, db *objdb.DB) map[string]string {
 		}
 	}
 	return all
+}
+
+// Transactions tells what those after a revision, up to another, have written,
+// one line for each. It leaves out the term's own: where the store answers late,
+// the term writes its candidate's key before it goes on.
+func Transactions(t testing.TB, after, upTo int64) []string {
+	t.Helper()
+	client := administer(t)
+	defer client.Close()
+	var lines []string
+	for answer := range client.Watch(t.Context(), root, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+		if err := answer.Err(); err != nil {
+			t.Fatal(err)
+		}
+		written := map[int64][]string{}
+		for _, e := range answer.Events {
+			written[e.Kv.ModRevision] = append(written[e.Kv.ModRevision], fmt.Sprintf("%s %s", e.Type, e.Kv.Key))
+		}
+		for _, revision := range slices.Sorted(maps.Keys(written)) {
+			keys := slices.DeleteFunc(written[revision], func(line string) bool { return strings.Contains(line, " "+root+"lock/") })
+			if len(keys) > 0 {
+				lines = append(lines, fmt.Sprintf("revision %d: %d keys, from %s to %s", revision, len(keys), keys[0], keys[len(keys)-1]))
+			}
+			if revision >= upTo {
+				return lines
+			}
+		}
+	}
+	t.Fatalf("the watch ended before revision %d: %q", upTo, lines)
+	return nil
 }
