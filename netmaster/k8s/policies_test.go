@@ -91,17 +91,19 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 }
 
 // wantClasses waits until pods have classes that policies tell apart as wanted: pods with one
-// text are of one class, and "" is of none; and until there are rules of these policies.
+// text are of one class, and "" is of none; and until there are rules of these policies. All of
+// the pods have to have records.
 func (w *world) wantClasses(texts map[string]string, policies ...string) {
 	w.Helper()
 	w.eventually(func() error {
-		numbers, got := map[string]uint16{"": 0}, []string{}
+		numbers, got, missing := map[string]uint16{"": 0}, []string{}, maps.Clone(texts)
 		return w.ledger.View(func(r ledger.Reader) error {
 			err := ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, p mastercfg.K8sPod) error {
 				text, wanted := texts[p.Name]
 				if !wanted {
 					return nil
 				}
+				delete(missing, p.Name)
 				number, known := numbers[text]
 				if !known {
 					numbers[text] = p.Class
@@ -113,6 +115,9 @@ func (w *world) wantClasses(texts map[string]string, policies ...string) {
 			})
 			if err != nil {
 				return err
+			}
+			if len(missing) > 0 {
+				return fmt.Errorf("no records of the pods %v", missing)
 			}
 			if distinct := slices.Compact(slices.Sorted(maps.Values(numbers))); len(distinct) != len(numbers) {
 				return fmt.Errorf("classes %v", numbers)
