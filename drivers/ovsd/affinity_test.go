@@ -75,6 +75,7 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	}
 
 	r.give(drivers.Change{Set: []pipeline.Object{kept(1, a, b)}})
+	n.Appctl("revalidator/wait") // until then a flow of the datapath may learn for 600 s
 	client.exec("python3", "-c", connect, vip, "1")
 	eventually(t, "the client's time is over", func() bool { return len(learned()) == 0 })
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
