@@ -37,14 +37,16 @@ var keptPort = openflow.FieldReg(regDstMAC.Index + 1)
 
 // remembered is the number under which the clients of a port are remembered: that of the group of
 // the service's first port of the same name, protocol and version of IP. Providers do not
-// matter: those for clients from outside may be others, and they change.
+// matter: those for clients from outside may be others, and they change. The timeout does: a learned
+// flow keeps its first one, and ovs-vswitchd may learn with the one before for a moment after
+// a change, from packets that it counts late. Nobody is looked up there then.
 func (o Service) remembered(p ServicePort) uint32 {
 	for _, first := range o.Ports {
 		if first.Name == p.Name && first.Target == p.Target && first.Protocol == p.Protocol && first.Address.Is4() == p.Address.Is4() {
-			return first.Group
+			return first.Group ^ uint32(o.Affinity)
 		}
 	}
-	return p.Group
+	return p.Group ^ uint32(o.Affinity)
 }
 
 // kept are the registers that tell a client's provider.
@@ -102,6 +104,6 @@ func (o Service) learn(p ServicePort, provider netip.Addr) openflow.Learn {
 }
 
 // learnedCookie is that of the flows that the switch learns for a service; it is none of
-// ours. A learned flow keeps its first timeout, so those of another timeout have another
-// cookie: with the last flow that learns for the old one, they go.
+// ours. Those of another timeout have another cookie: with the last flow that learns for
+// the old one, they go.
 func (o Service) learnedCookie() uint64 { return Cookie(o.Key()) ^ 1<<56 ^ uint64(o.Affinity) }
