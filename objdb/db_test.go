@@ -155,7 +155,7 @@ func TestTheStoreIsReachedAtTheURLsThatAreSetLast(t *testing.T) {
 	if err := db.SetEndpoints(url); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 30*time.Second, "the store is reached", func() bool {
+	testkit.Eventually(t, time.Minute, "the store is reached", func() bool {
 		_, _, err := db.List(t.Context(), "/x/")
 		return err == nil
 	})

@@ -53,7 +53,7 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 	first := campaign(t, a, "a:1", time.Minute)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, b, "b:1", time.Minute) }()
-	testkit.Eventually(t, 20*time.Second, "second candidate queues", func() bool {
+	testkit.Eventually(t, time.Minute, "second candidate queues", func() bool {
 		kvs, _, err := a.List(ctx, lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
@@ -153,8 +153,23 @@ func TestALeaseLeavesRoomForAnElectionInTheStore(t *testing.T) {
 	}
 }
 
-func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
+// soon is what a takeover may take beside other tests, which have the processors first.
+func soon(time.Duration) time.Duration { return time.Minute }
+
+// promised is what it takes at most where processors are free.
+func promised(ttl time.Duration) time.Duration { return ttl + time.Second }
+
+func TestASuccessorLeadsAfterTheHolderWasKilled(t *testing.T) {
 	t.Parallel() // it mostly waits
+	holderKilled(t, soon)
+}
+
+func TestLongASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
+	testkit.TakesLong(t)
+	holderKilled(t, promised)
+}
+
+func holderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	const ttl = 4 * time.Second
 	p := testetcd.NewProcess(t)
 	holder := testetcd.StartChild(t, "candidate", p.URL, ttl.String())
@@ -163,7 +178,7 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 	db := open(t, Config{Endpoints: []string{p.URL}})
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "successor", ttl) }()
-	testkit.Eventually(t, 20*time.Second, "successor queues", func() bool {
+	testkit.Eventually(t, time.Minute, "successor queues", func() bool {
 		kvs, _, err := db.List(context.Background(), lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
@@ -172,16 +187,25 @@ func TestASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 	term := <-elected
 	took := time.Since(began)
 	t.Logf("takeover after %s", took)
-	if took > ttl+time.Second {
+	if took > within(ttl) {
 		t.Errorf("took %s with a TTL of %s", took, ttl)
 	}
 	resign(t, term)
 }
 
+func TestASuccessorLeadsWhenTheStoreLosesItsLeaderToo(t *testing.T) {
+	t.Parallel() // it mostly waits
+	holderAndStoresLeaderKilled(t, soon)
+}
+
+func TestLongASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
+	testkit.TakesLong(t)
+	holderAndStoresLeaderKilled(t, promised)
+}
+
 // Each of three processes is a candidate and a member of the store. The one
 // killed holds the lock, and most often leads the store as well.
-func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) {
-	t.Parallel()                 // it mostly waits
+func holderAndStoresLeaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	const ttl = 10 * time.Second // the default of netmaster
 	urls, peers := [3]string{}, []string{}
 	for i := range urls {
@@ -208,21 +232,17 @@ func TestASuccessorLeadsWithinTheTTLWhenTheStoreLosesItsLeaderToo(t *testing.T) 
 	old := fmt.Sprintf("m%d", first)
 	began := time.Now()
 	children[first].Kill()
-	testkit.Eventually(t, 2*ttl, "another holder", func() bool {
+	testkit.Eventually(t, within(ttl), "another holder", func() bool {
 		holder, err := db.Holder(context.Background(), lock)
 		return err == nil && holder != old
 	})
-	took := time.Since(began)
-	t.Logf("takeover after %s", took)
-	if took > ttl+time.Second {
-		t.Errorf("took %s with a TTL of %s", took, ttl)
-	}
+	t.Logf("takeover after %s", time.Since(began))
 }
 
 func holderOf(t *testing.T, urls []string) int {
 	db := open(t, Config{Endpoints: urls, RequestTimeout: time.Second})
 	number := -1
-	testkit.Eventually(t, 20*time.Second, "somebody holds the lock", func() bool {
+	testkit.Eventually(t, time.Minute, "somebody holds the lock", func() bool {
 		holder, err := db.Holder(context.Background(), lock)
 		if err != nil {
 			return false
@@ -315,7 +335,7 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 			return err == nil && len(kvs) == n
 		}
 	}
-	testkit.Eventually(t, 20*time.Second, "far queues", candidates(2))
+	testkit.Eventually(t, time.Minute, "far queues", candidates(2))
 	way.Silence()
 	testkit.Eventually(t, time.Minute, "far's lease lapses", candidates(1))
 	way.Mend()
@@ -359,7 +379,7 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	first := campaign(t, db, "a", 10*time.Second)
 	elected := make(chan *Term)
 	go func() { elected <- campaign(t, db, "b", 10*time.Second) }()
-	testkit.Eventually(t, 20*time.Second, "b queues", func() bool {
+	testkit.Eventually(t, time.Minute, "b queues", func() bool {
 		kvs, _, err := db.List(ctx, LockKey(lock)+"/")
 		for _, kv := range kvs {
 			if string(kv.Value) == "b" {

@@ -42,7 +42,7 @@ func withdraw(t *testing.T, r *Registration) {
 // announced waits until exactly these services of a name are registered.
 func announced(t *testing.T, db *DB, name string, want ...Service) {
 	t.Helper()
-	testkit.Eventually(t, 20*time.Second, "registry holds what it should", func() bool {
+	testkit.Eventually(t, time.Minute, "registry holds what it should", func() bool {
 		got, err := db.Services(context.Background(), name)
 		return err == nil && len(got) == len(want) && (len(want) == 0 || cmp.Equal(got, want))
 	})

@@ -142,11 +142,11 @@ func TestAnotherAuthorityIsTrustedWithoutARestart(t *testing.T) {
 	server := ca.server(t)
 	db := open(t, ca.client(server.ClientURL))
 	stop := serve(ctx, t, server)
-	testkit.Eventually(t, 20*time.Second, "the client is connected", func() bool { return db.Ping(ctx) == nil })
+	testkit.Eventually(t, time.Minute, "the client is connected", func() bool { return db.Ping(ctx) == nil })
 	stop()
 	ca.replace(t)
 	defer serve(ctx, t, server)()
-	testkit.Eventually(t, 20*time.Second, "the client is connected again", func() bool { return db.Ping(ctx) == nil })
+	testkit.Eventually(t, time.Minute, "the client is connected again", func() bool { return db.Ping(ctx) == nil })
 }
 
 func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
 	db := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "secret", DialTimeout: time.Second})
 	wrong := open(t, Config{Endpoints: []string{p.URL}, User: "root", Password: "guess"})
 	p.Start()
-	testkit.Eventually(t, 10*time.Second, "user gets in", func() bool { return db.Ping(ctx) == nil })
+	testkit.Eventually(t, time.Minute, "user gets in", func() bool { return db.Ping(ctx) == nil })
 	put(t, db, "/m/a", "1")
 	if got := valueOf(t, db, "/m/a"); got != "1" {
 		t.Errorf("a user reads %q", got)

@@ -32,7 +32,7 @@ func manyNetworks(n int) []byte {
 func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	const networks = 4000
 	p := cluster(t, 1)[0]
-	leader(t, 30*time.Second, []*process{p})
+	leader(t, time.Minute, []*process{p})
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{p.store}})
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +68,12 @@ func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
 	select {
 	case <-decided:
 		p.kill()
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the apply decides nothing")
 	}
 
 	p.start()
-	leader(t, 30*time.Second, []*process{p})
+	leader(t, 2*time.Minute, []*process{p}) // it finishes thousands of changes before it leads
 	if !strings.Contains(p.log.String(), "finished a commit that was interrupted") {
 		t.Fatal("the kill came too late to interrupt anything")
 	}

@@ -32,7 +32,7 @@ func findJournals(t *testing.T, names ...string) {
 	t.Helper()
 	shapes := journals.Damaged()
 	p := cluster(t, 1)[0]
-	leader(t, 30*time.Second, []*process{p})
+	leader(t, time.Minute, []*process{p})
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{p.store}})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func findJournals(t *testing.T, names ...string) {
 			t.Fatal(err)
 		}
 		p.start()
-		leader(t, 30*time.Second, []*process{p})
+		leader(t, time.Minute, []*process{p})
 		if said := strings.Count(p.log.String(), "a journal cannot be read"); said != i+1 {
 			t.Errorf("%s: said %d times, want %d", name, said, i+1)
 		}

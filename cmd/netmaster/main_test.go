@@ -195,13 +195,13 @@ func leader(t *testing.T, within time.Duration, all []*process) int {
 // A lease that nobody gave back would be waited for.
 func TestSIGTERMHandsOverAndExitsZero(t *testing.T) {
 	all := cluster(t, 3, "--leader-ttl", "2m")
-	first := leader(t, 30*time.Second, all)
+	first := leader(t, time.Minute, all)
 	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
 	began := time.Now()
 	if err := all[first].cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	leader(t, 30*time.Second, rest)
+	leader(t, time.Minute, rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	if err := all[first].cmd.Wait(); err != nil {
 		t.Errorf("netmaster ended with %v", err)
@@ -213,17 +213,28 @@ func TestSIGTERMHandsOverAndExitsZero(t *testing.T) {
 	}
 }
 
-func TestKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
-	const ttl = 9 * time.Second // the shortest that the flag promises this for
+func TestKilledLeaderIsReplaced(t *testing.T) {
+	leaderKilled(t, func(time.Duration) time.Duration { return time.Minute }) // beside other tests
+}
+
+// What the flag promises, where the machine has processors free for a successor.
+func TestLongKilledLeaderIsReplacedWithinItsTTLAndASecond(t *testing.T) {
+	testkit.TakesLong(t)
+	leaderKilled(t, func(ttl time.Duration) time.Duration { return ttl + time.Second })
+}
+
+// leaderKilled kills the leader of three and wants another within a time.
+func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
+	const ttl = 9 * time.Second // the shortest that the flag promises its time for
 	all := cluster(t, 3, "--leader-ttl", ttl.String())
-	first := leader(t, 30*time.Second, all)
+	first := leader(t, time.Minute, all)
 	rest := append(append([]*process{}, all[:first]...), all[first+1:]...)
 	began := time.Now()
 	if err := all[first].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = all[first].cmd.Wait() // killed, as it says
-	leader(t, ttl+time.Second, rest)
+	leader(t, within(ttl), rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
 	if code, answer := rest[0].get("/api/v1/tenants/default/"); code != http.StatusOK {
 		t.Errorf("%d %s", code, answer)

@@ -62,7 +62,7 @@ func TestANetmasterNeedsNoPrivileges(t *testing.T) {
 			t.Logf("its log:\n%s", p.log.String())
 		}
 	}()
-	leader(t, 30*time.Second, []*process{p})
+	leader(t, time.Minute, []*process{p})
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func TestStrangersTakeNeitherMemoryNorThePlacesOfOthers(t *testing.T) {
 		}
 		return err
 	}
-	testkit.Eventually(t, 10*time.Second, "one connection too many of one address is closed", func() bool { return ask(outside) != nil })
+	testkit.Eventually(t, time.Minute, "one connection too many of one address is closed", func() bool { return ask(outside) != nil })
 	if err := ask(netip.AddrFrom4([4]byte{127, 0, 0, 1})); err != nil {
 		t.Errorf("somebody else: %v", err)
 	}

@@ -67,7 +67,7 @@ func TestKeysAddedToARangeThatAPlanReadAreFound(t *testing.T) {
 func TestARangeThatLostItsNewestKeyInTheSameBatchIsNoConflict(t *testing.T) {
 	l, db, seen := newLedger(t)
 	testdb.Put(t, db, state+"many/old", "x")
-	testkit.Eventually(t, 20*time.Second, "the other's write arrives", func() bool { return held(l, state+"many/old") == "x" })
+	testkit.Eventually(t, time.Minute, "the other's write arrives", func() bool { return held(l, state+"many/old") == "x" })
 	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"many/new", []byte("x")); return nil })
 	mustUpdate(t, l, func(tx *Tx) error {
 		tx.Delete(state + "many/new")
@@ -105,13 +105,13 @@ func TestWhatOthersWriteArrivesInViews(t *testing.T) {
 		}
 	}
 	testdb.Put(t, db, state+"oper", "up")
-	testkit.Eventually(t, 20*time.Second, "put is seen", sees("up"))
+	testkit.Eventually(t, time.Minute, "put is seen", sees("up"))
 	testdb.Delete(t, db, state+"oper")
-	testkit.Eventually(t, 20*time.Second, "deletion is seen", sees(""))
+	testkit.Eventually(t, time.Minute, "deletion is seen", sees(""))
 	mustUpdate(t, l, func(tx *Tx) error { tx.Put(state+"oper", []byte("mine")); return nil })
 	mustUpdate(t, l, func(tx *Tx) error { tx.Delete(state + "oper"); return nil })
 	testdb.Put(t, db, state+"oper", "theirs")
-	testkit.Eventually(t, 20*time.Second, "put after own deletion is seen", sees("theirs"))
+	testkit.Eventually(t, time.Minute, "put after own deletion is seen", sees("theirs"))
 }
 
 func TestALedgerEndsWithItsTermAndAnotherLeaderIsNotOverwritten(t *testing.T) {

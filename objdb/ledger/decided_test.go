@@ -36,7 +36,7 @@ func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.
 		}
 	})
 	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
-	testkit.Eventually(t, 20*time.Second, "the journal is watched", m.Synced)
+	testkit.Eventually(t, time.Minute, "the journal is watched", m.Synced)
 	term := campaign(t, far, "far", 30*time.Second)
 	t.Cleanup(func() { resign(t, term) })
 	return openLedger(t, term), near, way, appeared
@@ -48,7 +48,7 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 	for range 3 { // the answer of the mark is lost most of the times
 		l, near, way, appeared := parted(t, "/committed")
 		testdb.Put(t, near, state+"old", "x")
-		testkit.Eventually(t, 20*time.Second, "old arrives", func() bool { return held(l, state+"old") == "x" })
+		testkit.Eventually(t, time.Minute, "old arrives", func() bool { return held(l, state+"old") == "x" })
 		outcome := make(chan error, 1)
 		begin := func() {
 			_, err := l.UpdateLarge(context.Background(), func(tx *Tx) error {
@@ -84,7 +84,7 @@ func TestADecidedPlanIsFinishedAtOnceWhenTheStoreIsBack(t *testing.T) {
 			}
 			return nil
 		}
-		testkit.Eventually(t, 10*time.Second, "a request is lost", func() bool {
+		testkit.Eventually(t, time.Minute, "a request is lost", func() bool {
 			if err := l.View(whole); err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestALateTransactionOfAJournalDoesNothing(t *testing.T) {
 		}
 	})
 	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
-	testkit.Eventually(t, 20*time.Second, "the journal is watched", m.Synced)
+	testkit.Eventually(t, time.Minute, "the journal is watched", m.Synced)
 	var txn objdb.Txn
 	for txn.Puts == nil { // it may be over before its journal is read
 		mustUpdate(t, l, generation("a"))

@@ -81,7 +81,7 @@ func TestValuesAreFoundByWhatIsInThemFromTheFirstViewOn(t *testing.T) {
 	check("changed", "red", "new")
 
 	testdb.Put(t, db, state+"theirs", "blue")
-	testkit.Eventually(t, 20*time.Second, "what others write is found", func() (found bool) {
+	testkit.Eventually(t, time.Minute, "what others write is found", func() (found bool) {
 		_ = l.View(func(r Reader) error {
 			found = slices.Equal(holding(r, "blue"), []string{"new", "theirs"})
 			return nil

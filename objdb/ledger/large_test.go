@@ -265,7 +265,7 @@ func TestLargePlansAndOthersSeeOneHistory(t *testing.T) {
 			} else if ok {
 				foreign++
 			}
-			testkit.Eventually(t, 20*time.Second, "the store goes on", func() bool { return db.Ping(ctx) == nil })
+			testkit.Eventually(t, time.Minute, "the store goes on", func() bool { return db.Ping(ctx) == nil })
 		}
 	})
 	all.Wait()

@@ -325,7 +325,7 @@ func TestACallerWhoGaveUpBeforeTheTurnIsNotServed(t *testing.T) {
 		_, err := l.Update(ctx, increment(state+"second"))
 		gaveUp <- err
 	}()
-	testkit.Eventually(t, 20*time.Second, "second plan waits", func() bool {
+	testkit.Eventually(t, time.Minute, "second plan waits", func() bool {
 		l.small.mu.Lock()
 		defer l.small.mu.Unlock()
 		return len(l.small.waiting) == 1

@@ -35,7 +35,7 @@ func TestAnUnknownOutcomeIsSaidAndTheLedgerGoesOnFromTheTruth(t *testing.T) {
 	}
 	testdb.Put(t, near, state+"n", "40") // the truth changes meanwhile
 	way.Mend()
-	testkit.Eventually(t, 10*time.Second, "ledger works again", func() bool {
+	testkit.Eventually(t, time.Minute, "ledger works again", func() bool {
 		_, err := l.Update(context.Background(), increment(state+"n"))
 		return err == nil
 	})
@@ -72,7 +72,7 @@ func TestConfirmedUpdatesSurviveCrashesOfTheStore(t *testing.T) {
 	}
 	for round := range 3 {
 		before := confirmed.Load()
-		testkit.Eventually(t, 15*time.Second, "updates are confirmed in round "+strconv.Itoa(round), func() bool {
+		testkit.Eventually(t, time.Minute, "updates are confirmed in round "+strconv.Itoa(round), func() bool {
 			return confirmed.Load() > before+50
 		})
 		p.Kill()

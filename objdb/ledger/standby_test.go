@@ -27,7 +27,7 @@ func standby(t testing.TB, db *objdb.DB) *Standby {
 	s := Follow(context.Background(), db, standing)
 	t.Cleanup(s.Stop)
 	m := s.mirror
-	testkit.Eventually(t, 10*time.Second, "the standby has read the store", m.Synced)
+	testkit.Eventually(t, time.Minute, "the standby has read the store", m.Synced)
 	return s
 }
 
@@ -120,7 +120,7 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	mustUpdate(t, next, func(tx *Tx) error { tx.Put(state+"after", []byte("new")); return nil })
 	testdb.Delete(t, db, state+"before")
 	testdb.Put(t, db, model+"foreign", "new")
-	testkit.Eventually(t, 20*time.Second, "what others write arrives", func() bool {
+	testkit.Eventually(t, time.Minute, "what others write arrives", func() bool {
 		all := contents(t, next)
 		return all[state+"before"] == "" && all[model+"foreign"] != "" && all[state+"after"] != ""
 	})

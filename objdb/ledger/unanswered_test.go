@@ -143,7 +143,7 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 		_, err := l.UpdateLarge(context.Background(), generation("x"))
 		outcome <- err
 	}()
-	testkit.Eventually(t, 20*time.Second, "the last transaction is sent", func() bool {
+	testkit.Eventually(t, time.Minute, "the last transaction is sent", func() bool {
 		way.mu.Lock()
 		defer way.mu.Unlock()
 		return way.kept != nil

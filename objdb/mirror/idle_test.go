@@ -47,7 +47,7 @@ func TestARegisteredProcessThatFollowsDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close(context.Background()) }()
-	testkit.Eventually(t, 10*time.Second, "the process is registered", func() bool {
+	testkit.Eventually(t, time.Minute, "the process is registered", func() bool {
 		all, err := db.Services(t.Context(), "netplugin")
 		return err == nil && len(all) == 1
 	})

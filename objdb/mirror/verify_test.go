@@ -108,7 +108,7 @@ func TestWhatAWatchLeavesOutIsFoundAndRead(t *testing.T) {
 				want[kv.Key] = string(kv.Value)
 			}
 			for _, r := range replicas {
-				testkit.Eventually(t, 20*time.Second, "what was left out arrives", func() bool {
+				testkit.Eventually(t, time.Minute, "what was left out arrives", func() bool {
 					watch.notify(t)
 					return cmp.Equal(want, r.contents())
 				})

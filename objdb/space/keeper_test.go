@@ -130,7 +130,7 @@ func raiseAlarm(t *testing.T, db *objdb.DB) {
 // takesWrites waits until the alarm is taken back for good.
 func takesWrites(t *testing.T, db *objdb.DB, keepers ...*space.Keeper) {
 	t.Helper()
-	testkit.Eventually(t, 20*time.Second, "the store takes writes again", func() bool { return put(t, db, "/x/probe") == nil })
+	testkit.Eventually(t, time.Minute, "the store takes writes again", func() bool { return put(t, db, "/x/probe") == nil })
 	for _, k := range keepers {
 		testkit.Eventually(t, time.Minute, "nothing is refused", func() bool { return k.Admit() == nil })
 	}

@@ -139,7 +139,7 @@ func TestAConfigurationThatRuntimesPreferIsToldOnce(t *testing.T) {
 		ended := make(chan error, 1)
 		keeper := &Keeper{Dir: dir, Log: logrus.NewEntry(log)}
 		go func() { ended <- keeper.Run(ctx) }()
-		testkit.Eventually(t, 10*time.Second, "the configuration is there", func() bool {
+		testkit.Eventually(t, time.Minute, "the configuration is there", func() bool {
 			_, err := os.Stat(filepath.Join(dir, ConfName))
 			return !errors.Is(err, fs.ErrNotExist)
 		})
