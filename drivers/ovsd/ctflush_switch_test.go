@@ -49,11 +49,14 @@ func TestAChangeDoesNotWaitForConnectionsToEnd(t *testing.T) {
 		toOther = strings.Count(table, "reply=(src="+stays+",")
 		return strings.Count(table, "reply=(src=10.1.0.1") - toOther, toOther
 	}
-	if got := client.start(strew, fmt.Sprint(services))(); got != "0 sent" {
-		t.Fatal(got)
-	}
+	// A busy switch has no room for all that is sent at once: what it left out is sent again.
 	var made, others int
 	eventually(t, "two thousand connections, and no more come", func() bool {
+		if made+others <= 2000 {
+			if got := client.start(strew, fmt.Sprint(services))(); got != "0 sent" {
+				t.Fatal(got)
+			}
+		}
 		madeThen, othersThen := made, others
 		made, others = connections()
 		return made+others > 2000 && made == madeThen && others == othersThen
