@@ -22,22 +22,49 @@ const (
 	state = "/contiv.io/state/"
 )
 
-func campaign(t testing.TB, db *DB, who string, ttl time.Duration) *Term {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	term, err := db.Campaign(ctx, CampaignConfig{Lock: lock, Value: who, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return term
+// campaignLimit is how long a candidate of the tests waits for the lock.
+const campaignLimit = 3 * time.Minute
+
+// outcome is what a candidacy has come to.
+type outcome struct {
+	term *Term
+	err  error
 }
 
+// stands has somebody campaign beside the test, which gets the outcome by won.
+func stands(t testing.TB, db *DB, who string, ttl time.Duration) <-chan outcome {
+	elected := make(chan outcome, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), campaignLimit)
+		defer cancel()
+		term, err := db.Campaign(ctx, CampaignConfig{Lock: lock, Value: who, TTL: ttl})
+		elected <- outcome{term, err}
+	}()
+	return elected
+}
+
+// won waits until a candidate holds the lock.
+func won(t testing.TB, elected <-chan outcome) *Term {
+	t.Helper()
+	o := <-elected
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.term
+}
+
+func campaign(t testing.TB, db *DB, who string, ttl time.Duration) *Term {
+	t.Helper()
+	return won(t, stands(t, db, who, ttl))
+}
+
+// resign ends a term and gives its lease back. For that a test that waits for requests only shortly
+// may have to ask more than once; a lease that is gone is given back.
 func resign(t testing.TB, term *Term) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := term.Resign(ctx); err != nil {
+	if err := testkit.Poll(ctx, func() error { return term.Resign(ctx) }); err != nil {
 		t.Error(err)
 	}
 }
@@ -51,8 +78,7 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 		t.Errorf("holder of a free lock: %v", err)
 	}
 	first := campaign(t, a, "a:1", time.Minute)
-	elected := make(chan *Term)
-	go func() { elected <- campaign(t, b, "b:1", time.Minute) }()
+	elected := stands(t, b, "b:1", time.Minute)
 	testkit.Eventually(t, time.Minute, "second candidate queues", func() bool {
 		kvs, _, err := a.List(ctx, lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
@@ -62,11 +88,10 @@ func TestASuccessorLeadsAtOnceAfterAResignation(t *testing.T) {
 	}
 
 	resign(t, first)
-	var second *Term
-	select {
-	case second = <-elected:
-	case <-time.After(20 * time.Second): // the lease is longer
-		t.Fatal("nobody leads")
+	began := time.Now()
+	second := won(t, elected)
+	if took := time.Since(began); took > 20*time.Second { // the lease is longer
+		t.Errorf("nobody led for %s", took)
 	}
 	if first.Context().Err() == nil || !fault.Is(context.Cause(first.Context()), fault.NotLeader) {
 		t.Errorf("first term: %v", context.Cause(first.Context()))
@@ -91,13 +116,17 @@ func TestThereIsNeverMoreThanOneLeader(t *testing.T) {
 		db := open(t, Config{Endpoints: []string{url}})
 		all.Go(func() {
 			for range 4 {
-				term := campaign(t, db, fmt.Sprint(i), 10*time.Second)
+				o := <-stands(t, db, fmt.Sprint(i), time.Minute)
+				if o.err != nil {
+					t.Error(o.err)
+					return
+				}
 				if n := leading.Add(1); n != 1 {
 					t.Errorf("%d leaders", n)
 				}
 				terms.Add(1)
 				leading.Add(-1)
-				resign(t, term)
+				resign(t, o.term)
 			}
 		})
 	}
@@ -109,7 +138,7 @@ func TestThereIsNeverMoreThanOneLeader(t *testing.T) {
 
 func TestACandidateWhoGivesUpLeavesNothingBehind(t *testing.T) {
 	db := newDB(t)
-	term := campaign(t, db, "a:1", 10*time.Second)
+	term := campaign(t, db, "a:1", time.Minute)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, err := db.Campaign(ctx, CampaignConfig{Lock: lock, Value: "b:1", TTL: 10 * time.Second})
@@ -161,30 +190,29 @@ func promised(ttl time.Duration) time.Duration { return ttl + time.Second }
 
 func TestASuccessorLeadsAfterTheHolderWasKilled(t *testing.T) {
 	t.Parallel() // it mostly waits
-	holderKilled(t, soon)
+	// The holder must not lose the lock before it is killed.
+	holderKilled(t, 12*time.Second, soon)
 }
 
 func TestLongASuccessorLeadsWithinTheTTLAfterTheHolderWasKilled(t *testing.T) {
 	testkit.TakesLong(t)
-	holderKilled(t, promised)
+	holderKilled(t, 4*time.Second, promised)
 }
 
-func holderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
-	const ttl = 4 * time.Second
+func holderKilled(t *testing.T, ttl time.Duration, within func(ttl time.Duration) time.Duration) {
 	p := testetcd.NewProcess(t)
 	holder := testetcd.StartChild(t, "candidate", p.URL, ttl.String())
 	holder.Expect(t, "leading")
 
 	db := open(t, Config{Endpoints: []string{p.URL}})
-	elected := make(chan *Term)
-	go func() { elected <- campaign(t, db, "successor", ttl) }()
+	elected := stands(t, db, "successor", ttl)
 	testkit.Eventually(t, time.Minute, "successor queues", func() bool {
 		kvs, _, err := db.List(context.Background(), lockRoot+lock+"/")
 		return err == nil && len(kvs) == 2
 	})
 	began := time.Now()
 	holder.Kill()
-	term := <-elected
+	term := won(t, elected)
 	took := time.Since(began)
 	t.Logf("takeover after %s", took)
 	if took > within(ttl) {
@@ -263,13 +291,14 @@ func TestAPartitionedLeaderStepsDownByItsOwnClockAndItsWritesAreRefused(t *testi
 
 	term := campaign(t, far, "far", ttl)
 	first := Txn{Puts: []KV{{Key: state + "n", Value: []byte("1")}}}
-	if _, ok, err := term.Txn(context.Background(), first); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
+	testkit.Eventually(t, time.Minute, "the holder writes", func() bool {
+		_, ok, err := term.Txn(context.Background(), first)
+		return err == nil && ok
+	})
 
 	way.Silence()
-	successor := campaign(t, near, "near", ttl)
-	if term.Context().Err() == nil {
+	successor := campaign(t, near, "near", time.Minute)
+	if term.Trusted() == nil { // its timer may be late, the clock is not
 		t.Error("somebody else leads before the holder stepped down")
 	}
 	way.Mend()
@@ -292,7 +321,7 @@ func TestATermEndsWhenTheClockSaysSo(t *testing.T) {
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	db := open(t, Config{Endpoints: []string{testetcd.New(t)}, Now: now})
-	term := campaign(t, db, "a", 3*time.Second)
+	term := campaign(t, db, "a", time.Minute)
 	if err := term.Trusted(); err != nil {
 		t.Errorf("a young term: %v", err)
 	}
@@ -325,10 +354,9 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 	way := testetcd.NewProxy(t, url)
 	near := open(t, Config{Endpoints: []string{url}})
 	far := open(t, Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second})
-	term := campaign(t, near, "near", ttl)
+	term := campaign(t, near, "near", time.Minute)
 
-	elected := make(chan *Term)
-	go func() { elected <- campaign(t, far, "far", ttl) }()
+	elected := stands(t, far, "far", ttl)
 	candidates := func(n int) func() bool {
 		return func() bool {
 			kvs, _, err := near.List(context.Background(), lockRoot+lock+"/")
@@ -344,22 +372,24 @@ func TestACandidateWhoseLeaseLapsedStandsAgain(t *testing.T) {
 		t.Fatal("near lost the lock")
 	}
 	resign(t, term)
-	resign(t, <-elected)
+	resign(t, won(t, elected))
 }
 
 func TestACampaignWaitsForTheStore(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	p.Kill()
 	db := open(t, Config{Endpoints: []string{p.URL}, RequestTimeout: 2 * time.Second})
-	elected := make(chan *Term)
-	go func() { elected <- campaign(t, db, "patient", 3*time.Second) }()
+	elected := stands(t, db, "patient", 3*time.Second)
 	p.Start()
-	resign(t, <-elected)
+	resign(t, won(t, elected))
 }
 
 func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
 	t.Parallel() // it mostly waits
-	const ttl = 4 * time.Second
+	const ttl = 15 * time.Second
+	if ownLimit(ttl) >= pingAfter+pingTimeout {
+		t.Fatal("gRPC itself misses an endpoint sooner than the term ends")
+	}
 	url := testetcd.New(t)
 	way := testetcd.NewProxy(t, url)
 	db := open(t, Config{Endpoints: []string{way.URL, url}})
@@ -368,7 +398,7 @@ func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
 	select {
 	case <-term.Context().Done():
 		t.Errorf("ended: %v", context.Cause(term.Context()))
-	case <-time.After(2 * ttl):
+	case <-time.After(ownLimit(ttl) + 5*time.Second): // an answer came in between
 	}
 	resign(t, term)
 }
@@ -376,9 +406,8 @@ func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
 func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 	db := newDB(t)
 	ctx := context.Background()
-	first := campaign(t, db, "a", 10*time.Second)
-	elected := make(chan *Term)
-	go func() { elected <- campaign(t, db, "b", 10*time.Second) }()
+	first := campaign(t, db, "a", time.Minute)
+	elected := stands(t, db, "b", time.Minute)
 	testkit.Eventually(t, time.Minute, "b queues", func() bool {
 		kvs, _, err := db.List(ctx, LockKey(lock)+"/")
 		for _, kv := range kvs {
@@ -387,10 +416,13 @@ func TestACandidateWhoseKeyWasRemovedStandsAgain(t *testing.T) {
 				return true
 			}
 		}
-		return err != nil
+		if err != nil {
+			t.Log(err)
+		}
+		return false
 	})
 	resign(t, first)
-	second := <-elected
+	second := won(t, elected)
 	if _, ok, err := db.Txn(ctx, Txn{If: []Guard{second.Fence()}}); err != nil || !ok {
 		t.Errorf("leads without its candidate key: %v", err)
 	}

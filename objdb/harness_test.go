@@ -20,9 +20,16 @@ func TestMain(m *testing.M) {
 	os.Exit(testetcd.Main(m, map[string]func([]string) error{"candidate": candidate, "member": member}))
 }
 
+// requestLimit is what a request may take where a test says nothing else: a machine that
+// builds other tests meanwhile may leave the store no turn for seconds.
+const requestLimit = time.Minute
+
 // open connects to a store for the time of the test.
 func open(t testing.TB, cfg Config) *DB {
 	t.Helper()
+	if cfg.RequestTimeout == 0 {
+		cfg.RequestTimeout = requestLimit
+	}
 	if cfg.Log == nil {
 		cfg.Log = testkit.Quiet()
 	}
@@ -118,10 +125,20 @@ func stand(url, lasting, value string) error {
 	return nil
 }
 
-// leadStore moves the store's leadership to the member at url.
+// leadStore moves the store's leadership to the member at url. A store that is choosing a leader,
+// or that is late, is asked again.
 func leadStore(db *DB, url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	return testkit.Poll(ctx, func() error {
+		trying, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return moveLeader(trying, db, url)
+	})
+}
+
+// moveLeader is one try of leadStore.
+func moveLeader(ctx context.Context, db *DB, url string) error {
 	c, err := db.Client()
 	if err != nil {
 		return err
