@@ -22,7 +22,7 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-const soon = 20 * time.Second
+const soon = time.Minute
 
 func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	b := newBed(t)
