@@ -13,7 +13,7 @@ func TestAFullStoreTakesWhatDoesNotAddToIt(t *testing.T) {
 	db := testdb.New(t)
 	testdb.Put(t, db, state+"a", "1")
 	testdb.Put(t, db, state+"b", "1")
-	term := campaign(t, db, "a", 10*time.Second)
+	term := campaign(t, db, "a", time.Minute)
 	defer resign(t, term)
 	full := errors.New("the store is full")
 	l, err := Open(context.Background(), term, Config{Owned: []string{state}, Admit: func() error { return full }})

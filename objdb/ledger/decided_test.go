@@ -37,7 +37,7 @@ func parted(t *testing.T, key string) (l *Ledger, near *objdb.DB, way *testetcd.
 	})
 	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
 	testkit.Eventually(t, time.Minute, "the journal is watched", m.Synced)
-	term := campaign(t, far, "far", 30*time.Second)
+	term := campaign(t, far, "far", time.Minute)
 	t.Cleanup(func() { resign(t, term) })
 	return openLedger(t, term), near, way, appeared
 }

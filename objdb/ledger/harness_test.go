@@ -23,9 +23,12 @@ func TestMain(m *testing.M) {
 	os.Exit(testetcd.Main(m, map[string]func([]string) error{"writer": writeMany}))
 }
 
+// campaignLimit is how long a candidate of the tests waits for the lock.
+const campaignLimit = 3 * time.Minute
+
 func campaign(t testing.TB, db *objdb.DB, who string, ttl time.Duration) *objdb.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), campaignLimit)
 	defer cancel()
 	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: lock, Value: who, TTL: ttl})
 	if err != nil {
@@ -34,11 +37,13 @@ func campaign(t testing.TB, db *objdb.DB, who string, ttl time.Duration) *objdb.
 	return term
 }
 
+// resign ends a term and gives its lease back. For that a test that waits for requests only shortly
+// may have to ask more than once; a lease that is gone is given back.
 func resign(t testing.TB, term *objdb.Term) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := term.Resign(ctx); err != nil {
+	if err := testkit.Poll(ctx, func() error { return term.Resign(ctx) }); err != nil {
 		t.Error(err)
 	}
 }
@@ -66,9 +71,9 @@ func (c *commits) Committed(plans, _ int, _ time.Duration, err error) {
 // lead wins the lock and resigns at the end of the test.
 func lead(t testing.TB, db *objdb.DB) *objdb.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), campaignLimit)
 	defer cancel()
-	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: "test/" + t.Name(), Value: "me", TTL: 10 * time.Second})
+	term, err := db.Campaign(ctx, objdb.CampaignConfig{Lock: "test/" + t.Name(), Value: "me", TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +87,19 @@ func lead(t testing.TB, db *objdb.DB) *objdb.Term {
 	return term
 }
 
-// openLedger opens the ledger of a term. A store that does not answer in time is asked again:
-// some tests wait for its answers for a second only.
-func openLedger(t testing.TB, term *objdb.Term) (l *Ledger) {
+func openLedger(t testing.TB, term *objdb.Term) *Ledger {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	return openAs(t, term, Config{Owned: []string{state, model}})
+}
+
+// openAs opens the ledger of a term. A store that does not answer in time is asked again:
+// some tests wait for its answers for a second only.
+func openAs(t testing.TB, term *objdb.Term, cfg Config) (l *Ledger) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := testkit.Poll(ctx, func() (err error) {
-		l, err = Open(context.Background(), term, Config{Owned: []string{state, model}})
+		l, err = Open(context.Background(), term, cfg)
 		return err
 	})
 	if err != nil {

@@ -1,12 +1,18 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
@@ -61,9 +67,23 @@ func writeInATerm(ctx context.Context, term *objdb.Term) error {
 }
 
 // killAt starts a leader that commits the large plan, kills it as kill -9 does
-// when a key appears, and returns what the store holds then.
-func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int) {
+// when a key appears, and returns what the store holds then. However late the kill is,
+// of the leader's transactions no more than some after the one with that key happen.
+func killAt(t *testing.T, db *objdb.DB, url, appears string, after int64) (keys, journal int) {
 	t.Helper()
+	var left atomic.Int64
+	left.Store(math.MaxInt64)
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && left.Add(-1) < 0 {
+			return nil, testetcd.ErrNoAnswer
+		}
+		answer, err := r.Send()
+		var happened pb.TxnResponse
+		if bytes.Contains(r.Body, []byte(appears+"\x12")) && err == nil && proto.Unmarshal(answer, &happened) == nil && happened.Succeeded {
+			left.Store(after)
+		}
+		return answer, err
+	})
 	seen := make(chan struct{}, 1)
 	m := mirror.New(db, journalRoot, func(b mirror.Batch) {
 		for _, e := range b.Events {
@@ -76,7 +96,7 @@ func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int)
 		}
 	})
 	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
-	c := testetcd.StartChild(t, "writer", url)
+	c := testetcd.StartChild(t, "writer", relay)
 	select {
 	case <-seen:
 		c.Kill()
@@ -97,7 +117,7 @@ func killAt(t *testing.T, db *objdb.DB, url, appears string) (keys, journal int)
 // successor opens the ledger of the next term and tells what it finds.
 func successor(t *testing.T, db *objdb.DB) (keys int, old bool) {
 	t.Helper()
-	l := openLedger(t, campaign(t, db, "next", 10*time.Second))
+	l := openLedger(t, campaign(t, db, "next", time.Minute))
 	err := l.View(func(r Reader) error {
 		_, old = r.Get(state + "old")
 		r.Range(state+"many/", func(string, []byte) bool { keys++; return true })
@@ -117,7 +137,7 @@ func TestALargeCommitWhoseLeaderIsKilledIsFinishedByItsSuccessor(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	db := testdb.Open(t, objdb.Config{Endpoints: []string{p.URL}})
 	testdb.Put(t, db, state+"old", "x")
-	keys, journal := killAt(t, db, p.URL, "/committed")
+	keys, journal := killAt(t, db, p.URL, "/committed", 3)
 	if journal == 0 || keys == written {
 		t.Fatalf("%d keys, %d of the journal: the leader was killed too late", keys, journal)
 	}
@@ -132,7 +152,7 @@ func TestALargeCommitThatWasNotDecidedLeavesNoTrace(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	db := testdb.Open(t, objdb.Config{Endpoints: []string{p.URL}})
 	testdb.Put(t, db, state+"old", "x")
-	keys, journal := killAt(t, db, p.URL, "/000000")
+	keys, journal := killAt(t, db, p.URL, "/000000", 0)
 	if journal == 0 || keys != 0 {
 		t.Fatalf("%d keys, %d of the journal: the leader was killed too late", keys, journal)
 	}

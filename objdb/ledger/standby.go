@@ -26,13 +26,15 @@ type Standby struct {
 	mirror *mirror.Mirror // nil when the tree was handed over
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the mirror has stopped
+
+	handOver time.Duration // how long take waits
 }
 
 // Follow begins to keep the state of a ledger with this configuration, until
 // Stop, the end of ctx, or until a ledger is opened with it.
 func Follow(ctx context.Context, db *objdb.DB, cfg Config) *Standby {
 	ctx, stop := context.WithCancel(ctx)
-	s := &Standby{log: db.Log(), tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{})}
+	s := &Standby{log: db.Log(), tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{}), handOver: handOver}
 	m := mirror.NewPart(db, root, prefixes(cfg.Owned).contain, s.absorb)
 	s.mirror = m
 	go func() {
@@ -80,7 +82,7 @@ func (s *Standby) await(ctx context.Context, rev int64) error {
 	if s.mirror == nil || !s.mirror.Synced() {
 		return fault.New(fault.Unavailable, "standby: has not read the store yet")
 	}
-	ctx, cancel := context.WithTimeout(ctx, handOver)
+	ctx, cancel := context.WithTimeout(ctx, s.handOver)
 	defer cancel()
 	return s.mirror.WaitChange(ctx, rev)
 }

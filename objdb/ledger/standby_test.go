@@ -84,9 +84,10 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 	url := testetcd.New(t)
 	old, db := testdb.At(t, url), testdb.At(t, url)
 	testdb.Put(t, db, state+"before", "old")
-	first := campaign(t, old, "first", 10*time.Second)
+	first := campaign(t, old, "first", time.Minute)
 	l := openLedger(t, first)
 	s := standby(t, db)
+	s.handOver = time.Minute // it hears of all that happens, however late
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
@@ -107,7 +108,7 @@ func TestALedgerBeginsWithWhatItsStandbyHas(t *testing.T) {
 		}
 	}
 	resign(t, first)
-	term := campaign(t, db, "second", 10*time.Second)
+	term := campaign(t, db, "second", time.Minute)
 	defer resign(t, term)
 	beyond := testdb.Put(t, db, "/elsewhere", "x")
 
@@ -136,6 +137,7 @@ func TestAStandbyFollowsAStoreThatWentBack(t *testing.T) {
 	testdb.Put(t, db, model+"deleted", "old")
 	backup := p.Backup()
 	s := standby(t, db)
+	s.handOver = time.Minute // it hears of all that happens, however late
 	testdb.Put(t, db, state+"changed", "lost")
 	testdb.Put(t, db, model+"added", "lost")
 	if err := s.mirror.WaitChange(t.Context(), testdb.Delete(t, db, model+"deleted")); err != nil {
@@ -144,7 +146,7 @@ func TestAStandbyFollowsAStoreThatWentBack(t *testing.T) {
 
 	p.Restore(backup)
 	testdb.Put(t, db, state+"changed", "new")
-	term := campaign(t, db, "me", 10*time.Second)
+	term := campaign(t, db, "me", time.Minute)
 	defer resign(t, term)
 	beyond := testdb.Put(t, db, "/elsewhere", "x")
 	next := openFrom(t, term, s)
@@ -164,7 +166,7 @@ func TestALedgerListsWhatItsStandbyMisses(t *testing.T) {
 	way.Silence()
 	testdb.Put(t, db, state+"a", "new")
 	testdb.Put(t, db, model+"b", "new")
-	term := campaign(t, db, "me", 10*time.Second)
+	term := campaign(t, db, "me", time.Minute)
 	defer resign(t, term)
 	sameAsListed(t, openFrom(t, term, s))
 }
@@ -179,7 +181,7 @@ func TestALedgerBeginsAfterAJournalThatItFinishes(t *testing.T) {
 			way, db := testetcd.NewProxy(t, url), testdb.At(t, url)
 			testdb.Put(t, db, state+"old", "x")
 			s := standby(t, testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, RequestTimeout: time.Second}))
-			term := campaign(t, db, "me", 10*time.Second)
+			term := campaign(t, db, "me", time.Minute)
 			defer resign(t, term)
 			leaveJournal(t, db, journalOf(term))
 			if err := s.mirror.WaitChange(t.Context(), term.Won()); err != nil {

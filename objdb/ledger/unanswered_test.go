@@ -136,7 +136,7 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 		}
 		return r.Send()
 	}
-	term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", 30*time.Second)
+	term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", time.Minute)
 	l := openLedger(t, term)
 	outcome := make(chan error, 1)
 	go func() {
@@ -154,7 +154,7 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	if err := <-outcome; !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("it was stored: %v", err)
 	}
-	next := campaign(t, near, "next", 10*time.Second)
+	next := campaign(t, near, "next", time.Minute)
 	t.Cleanup(func() { resign(t, next) })
 	l = openLedger(t, next)
 	if got := held(l, state+"generation/0000"); got != "-" {
@@ -294,7 +294,7 @@ func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 				}
 				return r.Send()
 			}
-			term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", 30*time.Second)
+			term := campaign(t, testdb.At(t, testetcd.NewRelay(t, url, way.pass)), "far", time.Minute)
 			l := openLedger(t, term)
 			outcome := make(chan error, 1)
 			go func() {
@@ -310,7 +310,7 @@ func TestALargePlanWhoseMarkHadNoAnswerIsNotSaidToHaveFailed(t *testing.T) {
 			if err := <-outcome; !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), c.said) {
 				t.Errorf("got %v", err)
 			}
-			next := campaign(t, near, "next", 10*time.Second)
+			next := campaign(t, near, "next", time.Minute)
 			t.Cleanup(func() { resign(t, next) })
 			if want := map[bool]string{true: "new", false: "-"}[c.arrives]; held(openLedger(t, next), state+"generation/0000") != want {
 				t.Errorf("the next leader does not have %s", want)
