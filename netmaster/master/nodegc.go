@@ -61,7 +61,8 @@ func NewNodeCollector(ledger Ledger, reports Reports, cooldown *Cooldown, grace 
 	return &NodeCollector{ledger, reports, cooldown, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
 }
 
-// Sweep looks at all nodes once.
+// Sweep looks at all nodes once. One that cannot be dealt with keeps no other waiting, and
+// the time of all of them passes, whether or not it can be written down.
 func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	var missing []string
 	var records []mastercfg.NodeGC
@@ -83,48 +84,61 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	}
 	still := map[string]countdown{}
 	for _, host := range missing {
-		record, known := noted[host]
-		delete(noted, host)
-		left, err := c.countDown(ctx, record, known, host, now)
-		if err != nil {
-			return err
-		}
-		if left.leftAt(now) > 0 {
-			still[host] = left
-		} else if err := c.collect(ctx, host); err != nil {
-			return err
-		}
+		still[host] = c.countDown(noted[host], host, now)
 	}
 	c.gone = still
-	for host := range noted {
-		if err := c.forget(ctx, host); err != nil {
-			return err
+	var failed []error
+	for _, host := range missing {
+		failed = append(failed, c.note(ctx, noted[host], host, now))
+		delete(noted, host)
+		if still[host].leftAt(now) > 0 {
+			continue
 		}
+		err := c.collect(ctx, host)
+		if err == nil {
+			delete(still, host)
+		}
+		failed = append(failed, err)
 	}
-	return nil
+	for host := range noted {
+		failed = append(failed, c.forget(ctx, host))
+	}
+	return errors.Join(failed...)
 }
 
-// countDown is the time left to a node, which it notes at first and then whenever
-// a part of it has passed.
-func (c *NodeCollector) countDown(ctx context.Context, record mastercfg.NodeGC, known bool, host string, now time.Time) (countdown, error) {
+// countDown is the time left to a node, which its record tells at first.
+func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time.Time) countdown {
+	if left, seen := c.gone[host]; seen {
+		return left
+	}
 	stored, err := time.ParseDuration(record.Remaining)
-	if !known || err != nil {
-		record, stored = mastercfg.NodeGC{ID: host, DownSince: now.UTC().Format(time.RFC3339)}, c.grace
+	if err != nil {
+		stored = c.grace
 	}
-	left, seen := c.gone[host]
-	if !seen {
-		left = countdown{min(stored, c.grace), now}
+	return countdown{min(stored, c.grace), now}
+}
+
+// note writes down the time left to a node, at first and then whenever a part of it
+// has passed.
+func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host string, now time.Time) error {
+	since, left := c.gone[host].at, c.gone[host].leftAt(now)
+	stored, unknown := time.ParseDuration(record.Remaining)
+	if unknown == nil && stored-left < c.grace/parts {
+		return nil
 	}
-	if known && err == nil && stored-left.leftAt(now) < c.grace/parts {
-		return left, nil
+	if unknown != nil {
+		record = mastercfg.NodeGC{ID: host, DownSince: since.UTC().Format(time.RFC3339)}
 	}
-	record.Remaining = max(0, left.leftAt(now)).String()
-	record.Deadline = now.Add(left.leftAt(now)).UTC().Format(time.RFC3339)
-	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
-	if err == nil && !known {
+	record.Remaining = max(0, left).String()
+	record.Deadline = now.Add(left).UTC().Format(time.RFC3339)
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
+	if err != nil {
+		return fault.New(fault.KindOf(err), "time of node %s: %w", host, err)
+	}
+	if unknown != nil {
 		c.log.WithFields(logrus.Fields{"host": host, "deadline": record.Deadline}).Warn("node with endpoints is not registered")
 	}
-	return left, err
+	return nil
 }
 
 // forget ends the time of a node that is back, or has no endpoints any more.
@@ -133,57 +147,74 @@ func (c *NodeCollector) forget(ctx context.Context, host string) error {
 		tx.Delete(mastercfg.NodeGCPrefix + host)
 		return nil
 	})
-	if err == nil {
-		c.log.WithField("host", host).Info("node is back, or has no endpoints any more")
+	if err != nil {
+		return fault.New(fault.KindOf(err), "time of node %s: %w", host, err)
 	}
-	return err
+	c.log.WithField("host", host).Info("node is back, or has no endpoints any more")
+	return nil
 }
 
-// collect deletes the endpoints of a node whose time is over.
+// collect deletes the endpoints of a node whose time is over. One that cannot be deleted
+// keeps the record and what the agent has reported, and no other endpoint.
 func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	freed := 0
+	var failed []error
+	stuck := map[string]bool{}
 	for {
 		var ids []string
 		var deleted []mastercfg.CfgEndpointState
-		back := false
+		back, refused := false, ""
 		_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-			if ids, deleted, back = nil, nil, registered(tx, host); back {
+			ids, deleted, refused = nil, nil, ""
+			if back = registered(tx, host); back {
 				return nil
 			}
 			found(tx, hostTerm+host, func(key string) bool {
-				ids = append(ids, key[len(mastercfg.EndpointPrefix):])
+				if id := key[len(mastercfg.EndpointPrefix):]; !stuck[id] {
+					ids = append(ids, id)
+				}
 				return len(ids) < freedAtOnce
 			})
 			for _, id := range ids {
 				ep, err := DeleteEndpoint(tx, id)
 				if ignoreNotFound(err) != nil {
-					return err
+					refused = id
+					return fault.New(fault.KindOf(err), "endpoint %s: %w", id, err)
 				}
 				deleted = append(deleted, ep)
 			}
-			if len(ids) == 0 {
+			if len(ids)+len(stuck) == 0 {
 				tx.Delete(mastercfg.NodeGCPrefix + host)
 			}
 			return nil
 		})
-		if err != nil || back {
-			return err // the next sweep forgets the record
+		if err != nil {
+			failed = append(failed, fault.New(fault.KindOf(err), "lost node %s: %w", host, err))
+			if refused == "" {
+				return errors.Join(failed...)
+			}
+			stuck[refused] = true
+			continue
+		}
+		if back {
+			return errors.Join(failed...) // the next sweep forgets the record
 		}
 		for i := range deleted {
 			c.cooldown.Freed(&deleted[i])
 		}
 		for _, id := range ids {
 			// The same endpoint may have been made again, and be reported.
-			if err := c.drop(ctx, mastercfg.OperEndpointPrefix+id, objdb.Absent(mastercfg.EndpointPrefix+id)); err != nil {
-				return err
-			}
+			failed = append(failed, c.drop(ctx, mastercfg.OperEndpointPrefix+id, objdb.Absent(mastercfg.EndpointPrefix+id)))
 		}
 		if freed += len(ids); len(ids) == 0 {
 			break
 		}
 	}
+	if len(stuck) > 0 {
+		return errors.Join(failed...)
+	}
 	c.log.WithFields(logrus.Fields{"host": host, "endpoints": freed}).Warn("endpoints of a lost node freed")
-	return c.dropSwitch(ctx, host)
+	return errors.Join(append(failed, c.dropSwitch(ctx, host))...)
 }
 
 // dropSwitch deletes what the agent of a node has reported of its switch, unless

@@ -2,6 +2,7 @@ package master_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -41,6 +43,33 @@ func (w *world) sweep(c *master.NodeCollector, now time.Time) {
 	if err := c.Sweep(w.Context(), now); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// onNode has a container on a node that is not registered.
+func (w *world) onNode(host string) {
+	w.Helper()
+	w.post(mastercfg.CreateEndpointPath, `{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"`+host+`","Container":"of-`+host+`"}}`)
+}
+
+// full is the ledger of a store that has no room for the record of another node.
+type full struct{ master.Ledger }
+
+func (l full) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
+	return l.Ledger.Update(ctx, func(tx *ledger.Tx) error {
+		before := records(tx)
+		if err := plan(tx); err != nil {
+			return err
+		}
+		if records(tx) > before {
+			return fault.New(fault.Exhausted, "the store is full")
+		}
+		return nil
+	})
+}
+
+func records(tx *ledger.Tx) (n int) {
+	tx.Range(mastercfg.NodeGCPrefix, func(string, []byte) bool { n++; return true })
+	return n
 }
 
 func (w *world) endpoints() int {
@@ -171,4 +200,52 @@ func TestAddressesOfPodsOfALostNodeRest(t *testing.T) {
 	}
 	w.want("another pod", w.add("c2", "u2"), "10.1.0.2")
 	w.want("next attempt", w.add("c3", "u1"), "10.1.0.1")
+}
+
+func TestANodeThatCannotBeNotedKeepsNoOtherFromBeingLookedAfter(t *testing.T) {
+	w, _ := lostNode(t)
+	w.onNode("a")
+	w.onNode("k")
+	now := time.Now()
+	w.damage(mastercfg.NodeGCPrefix+"k", `{"id":"k","remaining":"0s"}`)
+	w.damage(mastercfg.NodeGCPrefix+"back", `{"id":"back","remaining":"30m"}`)
+	c := master.NewNodeCollector(full{w.ledger}, w.db, master.NewCooldown(time.Now), time.Hour, w.entry)
+	if err := c.Sweep(t.Context(), now); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("the records of a and h1 do not fit: %v", err)
+	}
+	left := storetest.Dump(t, w.db)
+	for _, gone := range []string{mastercfg.EndpointPrefix + "web.default-of-k", mastercfg.NodeGCPrefix + "k", mastercfg.NodeGCPrefix + "back"} {
+		if value, there := left[gone]; there {
+			t.Errorf("%s is there still: %s", gone, value)
+		}
+	}
+	// Their time passes although nobody could write down how much is left.
+	if err := c.Sweep(t.Context(), now.Add(59*time.Minute)); !fault.Is(err, fault.Exhausted) || w.endpoints() != 3 {
+		t.Errorf("before the time is over %d endpoints are left (%v)", w.endpoints(), err)
+	}
+	if _ = c.Sweep(t.Context(), now.Add(61*time.Minute)); w.endpoints() != 0 {
+		t.Errorf("after the time %d endpoints are left", w.endpoints())
+	}
+	w.sweep(c, now.Add(62*time.Minute))
+}
+
+func TestAnEndpointThatCannotBeDeletedKeepsNoOtherOfALostNode(t *testing.T) {
+	w := populated(t)
+	const network, stuck = mastercfg.NetworkPrefix + "web.default", mastercfg.EndpointPrefix + "web.default-c1"
+	w.post(mastercfg.UpdateEndpointPath, `{"Event":"start","Tenant":"default","Network":"web","EndpointID":"c1","ContainerID":"k1","Labels":{"app":"web"}}`)
+	w.post(mastercfg.UpdateEndpointPath, `{"Event":"die","ContainerID":"k3"}`)
+	sound := storetest.Dump(t, w.db)[network]
+	w.damage(network, `{`) // which the services of c1 are found by
+	c := w.collector()
+	now := time.Now()
+	w.sweep(c, now)
+	err := c.Sweep(t.Context(), now.Add(61*time.Minute))
+	if _, there := storetest.Dump(t, w.db)[stuck]; err == nil || !strings.Contains(err.Error(), "web.default-c1") || w.endpoints() != 1 || !there {
+		t.Errorf("%d endpoints are left (%v)", w.endpoints(), err)
+	}
+	w.damage(network, sound)
+	w.sweep(w.collector(), now.Add(62*time.Minute)) // the record says that the time is over
+	if w.endpoints() != 0 {
+		t.Errorf("%d endpoints are left of a node without damage", w.endpoints())
+	}
 }
