@@ -33,14 +33,15 @@ type Ledger interface {
 type Reconciler struct {
 	ledger Ledger
 	log    *logrus.Entry
-	// Held addresses that had no owner in the last run, and in this one.
-	suspects, next map[string]bool
+	// Held addresses that had no owner in the last run, and in this one, by key, with
+	// the revision of their records: one that is handed out again is another one.
+	suspects, next map[string]int64
 	looked         int64 // the revision up to which values were looked at
 }
 
 // NewReconciler makes the reconciler of a term.
 func NewReconciler(ledger Ledger, log *logrus.Entry) *Reconciler {
-	return &Reconciler{ledger: ledger, log: log.WithField("component", "reconcile"), suspects: map[string]bool{}}
+	return &Reconciler{ledger: ledger, log: log.WithField("component", "reconcile"), suspects: map[string]int64{}}
 }
 
 // findings are descriptions of what was repaired.
@@ -104,7 +105,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 	if err := rc.ledger.View(rc.reportCorrupt); err != nil {
 		return err
 	}
-	rc.next = map[string]bool{}
+	rc.next = map[string]int64{}
 	if err := rc.run(ctx, append(rc.first(), rc.rest()...)); err != nil {
 		return err
 	}

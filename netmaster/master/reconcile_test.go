@@ -232,6 +232,28 @@ func TestAnAddressWithoutAnOwnerIsFreedInTheSecondRun(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatIsHandedOutAgainBetweenTwoRunsIsHeld(t *testing.T) {
+	w := populated(t)
+	alloc := func() {
+		t.Helper()
+		w.post(mastercfg.AllocAddressPath, `{"NetworkID":"web.default","PreferredIPv4Address":"10.7.0.5"}`)
+	}
+	alloc()
+	rc := master.NewReconciler(w.ledger, w.entry)
+	w.reconcile(rc)
+	const endpoint = `{"TenantName":"default","NetworkName":"web","EndpointID":"c4","ConfigEP":{"Host":"h1","Container":"c4","IPAddress":"10.7.0.5"}}`
+	w.post(mastercfg.CreateEndpointPath, endpoint)
+	w.post(mastercfg.DeleteEndpointPath, endpoint)
+	alloc()
+	held := mastercfg.HeldKey("web.default", "10.7.0.5")
+	for run, want := range []bool{true, false} {
+		got := w.reconcile(rc)
+		if _, is := storetest.Dump(t, w.db)[held]; is != want {
+			t.Errorf("after run %d since it was handed out: held %v, repaired %q", run+1, is, got)
+		}
+	}
+}
+
 func TestValuesNobodyCanReadAreLeftAlone(t *testing.T) {
 	w := populated(t)
 	w.damage(mastercfg.NetworkPrefix+"lan.default", `{"id":`)
