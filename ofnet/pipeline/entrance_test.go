@@ -23,7 +23,7 @@ func TestAServiceAnswersWhoComesInByTheHost(t *testing.T) {
 	for i, at := range []netip.Addr{external, external6} {
 		host.route(at)
 		own := OutsideAddress(wayOut.Prefixes()[i], OutsideHost)
-		if host.ping(at) != freshTTL {
+		if host.pinged(at) != freshTTL {
 			t.Errorf("no ping of %s", at)
 		}
 		for _, from := range []netip.Addr{own, beyond[i]} {
@@ -42,7 +42,7 @@ func TestAServiceAnswersWhoComesInByTheHost(t *testing.T) {
 		c.served(db1, at, web1, web2) // and endpoints of the tenant
 	}
 	// What a provider says of its own accord, from the port at which it serves, leaves as ever.
-	if got := c.pod(web1).ping(beyond[0]); got != 64 {
+	if got := c.pod(web1).pinged(beyond[0]); got != 64 {
 		t.Errorf("a provider pings the world: TTL %d", got)
 	}
 	if got := c.pod(web1).asked(host, beyond[0]); got != OutsideAddress(wayOut.Prefix, c.pod(web1).port).String() {

@@ -17,7 +17,7 @@ func TestPodsReachTheirTenantAndNobodyElse(t *testing.T) {
 	expect := func(from, to Endpoint, want int) {
 		all.Go(func() {
 			for _, a := range []netip.Addr{to.IPv4, to.IPv6} {
-				if got := c.pod(from).ping(a); got != want {
+				if got := c.pod(from).pings(a, want); got != want {
 					t.Errorf("%s pings %s at %s: TTL %d, want %d (0: no answer)", from.ID, to.ID, a, got, want)
 				}
 			}

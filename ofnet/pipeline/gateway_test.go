@@ -27,7 +27,7 @@ func TestTheGatewayAnswersPingsWhateverThePolicy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // those that wait in vain do so together
-			if got := c.pod(test.from).ping(test.to); got != test.want {
+			if got := c.pod(test.from).pings(test.to, test.want); got != test.want {
 				t.Errorf("TTL of the answer is %d, want %d (0: no answer)", got, test.want)
 			}
 		})
@@ -74,7 +74,7 @@ func TestANetworkWithoutAGatewayIsIsolated(t *testing.T) {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
-	if got := c.pod(db1).ping(db2.IPv4); got != 64 {
+	if got := c.pod(db1).pinged(db2.IPv4); got != 64 {
 		t.Errorf("inside the network: TTL %d", got)
 	}
 }

@@ -32,7 +32,7 @@ ip netns exec "$1" ethtool -K eth0 tx off >/dev/null
 ip -n "$1" link set eth0 up
 ip -n "$1" addr add "$3" dev eth0
 ip -n "$1" addr add "$4" dev eth0 nodad
-ovs-vsctl --db="unix:$5" --timeout=20 add-port br-int names -- set interface names ofport_request="$6"`, "sh",
+ovs-vsctl --db="unix:$5" --timeout=60 add-port br-int names -- set interface names ofport_request="$6"`, "sh",
 		server.netns, net.HardwareAddr(NamesMAC[:]).String(), netip.PrefixFrom(NamesServer(p[0]), p[0].Bits()).String(),
 		netip.PrefixFrom(NamesServer(p[1]), p[1].Bits()).String(), n.Socket, strconv.Itoa(exampleNamesPort))
 	n.AwaitLink("names")

@@ -31,7 +31,7 @@ ip -n "$1" addr add "$4" dev contivh0 nodad
 ip -n "$1" link set lo up
 ip -n "$1" addr add "$5/32" dev lo
 ip -n "$1" addr add "$6/128" dev lo
-ovs-vsctl --db="unix:$7" --timeout=20 add-port br-int way -- set interface way ofport_request="$8"`, "sh",
+ovs-vsctl --db="unix:$7" --timeout=60 add-port br-int way -- set interface way ofport_request="$8"`, "sh",
 		host.netns, net.HardwareAddr(wayOut.MAC[:]).String(), hostPrefix(wayOut.Prefix), hostPrefix(wayOut.Prefix6),
 		beyond[0].String(), beyond[1].String(), n.Socket, strconv.Itoa(int(host.port)))
 	n.AwaitLink("way")
@@ -52,10 +52,10 @@ func TestEndpointsReachTheWorldByTheirHost(t *testing.T) {
 	for _, e := range []Endpoint{web1, red1, db1} {
 		p := c.pod(e)
 		for i, prefix := range wayOut.Prefixes() {
-			if got := p.ping(beyond[i]); got != 64 {
+			if got := p.pinged(beyond[i]); got != 64 {
 				t.Errorf("%s pings %s: TTL %d", e.ID, beyond[i], got)
 			}
-			if got := host.ping(OutsideAddress(prefix, p.port)); got != 63 {
+			if got := host.pinged(OutsideAddress(prefix, p.port)); got != 63 {
 				t.Errorf("the host pings %s: TTL %d", e.ID, got)
 			}
 			if got := p.asked(host, beyond[i]); got != OutsideAddress(prefix, p.port).String() {

@@ -34,7 +34,7 @@ ip -n "$1" addr add "$4/24" dev eth0
 ip -n "$1" addr add "$5/64" dev eth0 nodad
 ip -n "$1" route add default via "$6"
 ip -n "$1" route add default via "$7"
-ovs-vsctl --db="unix:$8" --timeout=20 add-port br-int "v$2" -- set interface "v$2" ofport_request="$2"`
+ovs-vsctl --db="unix:$8" --timeout=60 add-port br-int "v$2" -- set interface "v$2" ofport_request="$2"`
 
 func (p *pod) start() {
 	p.t.Helper()
@@ -94,6 +94,25 @@ func (p *pod) ping(to netip.Addr) int {
 		p.t.Errorf("ping %s: no TTL in %q", to, out)
 	}
 	return ttl
+}
+
+// pinged is ping where an answer is wanted: it asks until there is one.
+func (p *pod) pinged(to netip.Addr) (ttl int) {
+	p.t.Helper()
+	eventually(func() string {
+		ttl = p.ping(to)
+		return strings.Repeat("answered", ttl)
+	})
+	return ttl
+}
+
+// pings is ping, or pinged if an answer is wanted.
+func (p *pod) pings(to netip.Addr, want int) (ttl int) {
+	p.t.Helper()
+	if want == 0 {
+		return p.ping(to)
+	}
+	return p.pinged(to)
 }
 
 // command is a command that runs in the pod.

@@ -122,7 +122,11 @@ func TestAPortMayServeSomeClientsOnly(t *testing.T) {
 		{c.pod(web1), external, nil, true},
 		{c.pod(db1), external, nil, false},
 	} {
-		if got := ask.client.requests(ask.at, "tcp", 80, "hello", ask.from...); strings.HasPrefix(got, web1.ID) != ask.served {
+		asks := ask.client.requests
+		if !ask.served {
+			asks = ask.client.deniedRequest
+		}
+		if got := asks(ask.at, "tcp", 80, "hello", ask.from...); strings.HasPrefix(got, web1.ID) != ask.served {
 			t.Errorf("%s asks %s from %v: %q, want an answer: %v", ask.client.ID, ask.at, ask.from, got, ask.served)
 		}
 	}

@@ -92,7 +92,7 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 		}); got == "" {
 			t.Errorf("service %+v: %d packets to be refused, want 2", test.service, refused())
 		}
-		if c.pod(db1).ping(vip) != freshTTL {
+		if c.pod(db1).pinged(vip) != freshTTL {
 			t.Error("no ping of the service")
 		}
 	}
@@ -120,7 +120,11 @@ func TestRulesJudgeServicesByTheirProviders(t *testing.T) {
 		{"the answers", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup = front, store }), true},
 	} {
 		c.program(s, test.rule)
-		if got := c.pod(db1).requests(vip, "tcp", 80, "hello"); strings.HasPrefix(got, "error") != test.denied {
+		asks := c.pod(db1).requests
+		if test.denied {
+			asks = c.pod(db1).deniedRequest
+		}
+		if got := asks(vip, "tcp", 80, "hello"); strings.HasPrefix(got, "error") != test.denied {
 			t.Errorf("a rule denies %s: %s", test.name, got)
 		}
 		if got := c.pod(db1).requests(vip, "udp", 53, "hello"); strings.HasPrefix(got, "error") {

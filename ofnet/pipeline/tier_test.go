@@ -279,7 +279,7 @@ func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 	own := OutsideAddress(wayOut.Prefix, OutsideHost)
 	wants := c.wants(n, wayOut, Epoch{Number: 9}).chosen()
 	n.replace(t, wants)
-	if got := host.ping(OutsideAddress(wayOut.Prefix, c.pod(web1).port)); got == 0 {
+	if got := host.pinged(OutsideAddress(wayOut.Prefix, c.pod(web1).port)); got == 0 {
 		t.Errorf("the host, as %s, does not reach its endpoint", own)
 	}
 	for from, want := range map[netip.Addr]bool{own: false, PodsAsHost(wayOut.Prefix): true} {

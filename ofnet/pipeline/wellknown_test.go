@@ -18,7 +18,7 @@ func TestBridgedPodsAskTheWellKnownAddress(t *testing.T) {
 			if _, err := p.exec("ip", "route", "add", server.String(), "dev", "eth0"); err != nil {
 				t.Fatal(err)
 			}
-			if got := p.ping(server); got != freshTTL {
+			if got := p.pinged(server); got != freshTTL {
 				t.Errorf("%s pings %s: TTL %d, want %d (0: no answer)", e.ID, server, got, freshTTL)
 			}
 			for _, network := range []string{"udp", "tcp"} {
