@@ -110,20 +110,26 @@ func refusing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-var short = Limits{Total: 5 * time.Second, Try: 300 * time.Millisecond, Lookup: time.Second, Store: 300 * time.Millisecond}
+// patient is how long anything may take that must happen; short is for netmasters that never answer.
+var (
+	patient = Limits{Total: time.Minute, Try: time.Minute, Lookup: time.Minute, Store: time.Minute}
+	short   = Limits{Total: time.Minute, Try: 300 * time.Millisecond, Lookup: time.Second, Store: 300 * time.Millisecond}
+)
 
 var request = mastercfg.CreateEndpointRequest{TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: "c1"}}
 
 func create(t *testing.T, b *book) (mastercfg.CfgEndpointState, int64, error) {
 	t.Helper()
-	m := NewMaster(b, short, nil)
+	m := NewMaster(b, patient, nil)
 	defer m.Close()
 	return m.CreateEndpoint(t.Context(), request)
 }
 
-func expectGranted(t *testing.T, b *book) {
+func expectGranted(t *testing.T, b *book, limits Limits) {
 	t.Helper()
-	record, revision, err := create(t, b)
+	m := NewMaster(b, limits, nil)
+	defer m.Close()
+	record, revision, err := m.CreateEndpoint(t.Context(), request)
 	if err != nil || record.ID != "c1" || revision != 42 {
 		t.Fatalf("got %q at %d, %v; want c1 at 42", record.ID, revision, err)
 	}
@@ -132,7 +138,7 @@ func expectGranted(t *testing.T, b *book) {
 func TestLeaderGrantsWithTheRevision(t *testing.T) {
 	b := &book{}
 	b.set(serve(t, granting))
-	expectGranted(t, b)
+	expectGranted(t, b, patient)
 }
 
 func TestAnotherMasterIsAskedWhenTheHolderFails(t *testing.T) {
@@ -162,7 +168,7 @@ func TestAnotherMasterIsAskedWhenTheHolderFails(t *testing.T) {
 			b := &book{}
 			address := holder(t)
 			b.set(address, serve(t, granting))
-			expectGranted(t, b)
+			expectGranted(t, b, short)
 		})
 	}
 }
@@ -181,7 +187,7 @@ func TestHolderIsLookedUpBeforeEachTry(t *testing.T) {
 		b.set(successor)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
-	expectGranted(t, b)
+	expectGranted(t, b, patient)
 	if tries.Load() != 1 {
 		t.Errorf("the old leader was asked %d times, want 1", tries.Load())
 	}
@@ -193,7 +199,7 @@ func TestRequestWaitsForALeaderToBeElected(t *testing.T) {
 	leader := serve(t, granting)
 	timer := time.AfterFunc(200*time.Millisecond, func() { b.set(leader) })
 	defer timer.Stop()
-	expectGranted(t, b)
+	expectGranted(t, b, patient)
 }
 
 func TestRefusalIsPassedOnWithItsKindAndNotRepeated(t *testing.T) {
@@ -233,7 +239,7 @@ func TestWhoIsNotKnownAsksOnceMoreOnANewConnection(t *testing.T) {
 		}
 		granting(w, r)
 	}))
-	expectGranted(t, b)
+	expectGranted(t, b, patient)
 	tries.Store(0)
 	b.set(serve(t, func(w http.ResponseWriter, r *http.Request) { tries.Add(1); unknown(w, r) }))
 	m := NewMaster(b, Limits{Total: time.Minute, Try: time.Minute}, nil)
@@ -306,7 +312,7 @@ func TestCallerWhoGivesUpIsHeard(t *testing.T) {
 	b.set("")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m := NewMaster(b, short, nil)
+	m := NewMaster(b, patient, nil)
 	if err := m.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{}); err == nil {
 		t.Error("no error")
 	}
@@ -330,7 +336,7 @@ func TestDeleteSendsTheRequestAndConnectionsAreReused(t *testing.T) {
 	defer server.Close()
 	b := &book{}
 	b.set(strings.TrimPrefix(server.URL, "http://"))
-	m := NewMaster(b, short, nil)
+	m := NewMaster(b, patient, nil)
 	defer m.Close()
 	for range 5 {
 		if err := m.DeleteEndpoint(t.Context(), mastercfg.DeleteEndpointRequest{EndpointID: "c1"}); err != nil {
@@ -345,7 +351,7 @@ func TestDeleteSendsTheRequestAndConnectionsAreReused(t *testing.T) {
 func TestReachableNeedsALeaderThatAnswers(t *testing.T) {
 	b := &book{}
 	b.set(serve(t, answering(200, "application/json", "{}")))
-	m := NewMaster(b, short, nil)
+	m := NewMaster(b, patient, nil)
 	defer m.Close()
 	if err := m.Reachable(t.Context()); err != nil {
 		t.Error(err)
@@ -364,7 +370,7 @@ func TestWhoAnsweredLastIsAskedFirstUntilThatFails(t *testing.T) {
 	answering := httptest.NewServer(http.HandlerFunc(granting))
 	first := strings.TrimPrefix(answering.URL, "http://")
 	b := &book{holder: first}
-	m := NewMaster(b, short, nil)
+	m := NewMaster(b, patient, nil)
 	defer m.Close()
 	ask := func() {
 		t.Helper()
