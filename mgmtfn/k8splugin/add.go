@@ -95,15 +95,18 @@ func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, 
 // same namespace: those containers are gone, or the path or the namespace's
 // identity would not have been given to this one.
 func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace) error {
-	for _, r := range s.store.Select(func(r *attachment.Record) bool {
-		return r.IfName == c.IfName && r.ContainerID != c.ContainerID &&
-			(r.NetnsID == netns.ID() || r.Netns == c.Netns)
-	}) {
+	inWay := func(r *attachment.Record) bool {
+		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && (r.NetnsID == netns.ID() || r.Netns == c.Netns)
+	}
+	for _, r := range s.store.Select(inWay) {
 		unlock, busy := s.locks.Try(r.Attachment())
 		if busy != nil {
 			return failed(stepState, fault.New(fault.Conflict, "%s uses %s of %s, too, and is being worked on", r.Attachment(), c.IfName, c.Netns))
 		}
-		err := s.release(ctx, r)
+		var err error
+		if now, still := s.store.Get(r.Attachment()); still && inWay(&now) {
+			err = s.release(ctx, now)
+		}
 		unlock()
 		if err != nil {
 			return fmt.Errorf("replace %s, which used %s of %s before: %w", r.Attachment(), c.IfName, c.Netns, err)

@@ -139,6 +139,35 @@ func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
+func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.T) {
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	config.Limits.PendingScan = time.Hour
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns := fakenode.NewNamespace(t)
+	add := request(cniwire.Add, "pod", netns, "")
+	do(t, node, add)
+	queue := pending.Open(node.StateDir())
+	if err := queue.Put(request(cniwire.Del, "pod", netns, "")); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := queue.List()
+	if err != nil || len(listed) != 1 {
+		t.Fatalf("queue: %v, %v", listed, err)
+	}
+	do(t, node, add) // before it is the turn of what was listed
+	if err := k8splugin.AcceptDeletion(server, listed[0].Attachment()); err != nil {
+		t.Fatal(err)
+	}
+	do(t, node, request(cniwire.Check, "pod", netns, ""))
+	do(t, node, request(cniwire.Del, "pod", "", ""))
+	node.NothingLeft(t)
+}
+
 func TestGarbageCollectionDropsWhatTheRuntimeDoesNotList(t *testing.T) {
 	node := fakenode.NewNode(t)
 	node.Start(t)

@@ -110,13 +110,17 @@ func (s *Server) drain() {
 }
 
 // acceptDeletion turns a queued deletion into a checkpoint in state deleting.
-// While a command works on the attachment it waits for the next scan.
+// While a command works on the attachment it waits for the next scan. One that a
+// command has carried out since it was listed is not about what is attached now.
 func (s *Server) acceptDeletion(a cniwire.Attachment) error {
 	unlock, busy := s.locks.Try(a)
 	if busy != nil {
 		return nil
 	}
 	defer unlock()
+	if !s.pending.Has(a) {
+		return nil
+	}
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return err
