@@ -42,9 +42,7 @@ func TestHelloDecidesOnTheVersion(t *testing.T) {
 					p.send(xid, Features{DatapathID: 7})
 				}
 			})
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			conn, err := Dial(ctx, target, Options{})
+			conn, err := Dial(deadline(t, patience), target, Options{})
 			if c.want == "" {
 				if err != nil {
 					t.Fatal(err)

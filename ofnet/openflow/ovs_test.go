@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/ovstest"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
