@@ -27,6 +27,7 @@ const (
 type Forwarder struct {
 	upstream Upstream
 	cache    *cache
+	patience time.Duration // how long a question is asked
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
@@ -52,7 +53,7 @@ type answer struct {
 
 // NewForwarder makes one that asks these in turn, until one answers.
 func NewForwarder(upstream Upstream) *Forwarder {
-	return &Forwarder{upstream: upstream, cache: newCache(time.Now),
+	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime,
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}}
 }
 
@@ -124,7 +125,7 @@ func (f *Forwarder) leave(asker netip.Addr) {
 
 // find asks one name server after the other.
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
-	ctx, cancel := context.WithTimeout(ctx, upstreamTime)
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	errs := []error{fault.New(fault.Unavailable, "no name server upstream answers")}
 	servers := f.upstream()

@@ -58,7 +58,7 @@ func inBlue(netip.Addr) (string, bool) { return "blue", true }
 // exchangeWith asks a server and expects an answer.
 func exchangeWith(t testing.TB, network, server string, m *dns.Msg) *dns.Msg {
 	t.Helper()
-	client := dns.Client{Net: network, Timeout: 5 * time.Second, UDPSize: 65535}
+	client := dns.Client{Net: network, Timeout: time.Minute, UDPSize: 65535}
 	reply, _, err := client.Exchange(m, server)
 	if err != nil {
 		t.Fatalf("%s %s: %v", network, m.Question[0].Name, err)
@@ -84,7 +84,7 @@ func TestQuestionsAreAnsweredOverBothTransports(t *testing.T) {
 // answersOn asks on a connection and expects an answer at once.
 func answersOn(conn net.Conn) error {
 	c := &dns.Conn{Conn: conn}
-	if err := errors.Join(conn.SetDeadline(time.Now().Add(time.Second)), c.WriteMsg(question("front.", dns.TypeA))); err != nil {
+	if err := errors.Join(conn.SetDeadline(time.Now().Add(time.Minute)), c.WriteMsg(question("front.", dns.TypeA))); err != nil {
 		return err
 	}
 	_, err := c.ReadMsg()
@@ -123,7 +123,7 @@ func TestAnAskerTakesNoConnectionsOfOthers(t *testing.T) {
 	if err := open[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 5*time.Second, "there is room for another one", func() bool { return answersOn(dial()) == nil })
+	testkit.Eventually(t, time.Minute, "there is room for another one", func() bool { return answersOn(dial()) == nil })
 }
 
 // However many askers a tenant has.
@@ -154,7 +154,7 @@ func TestATenantTakesNoConnectionsOfOthers(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	stranger := dial(net.IPv4(127, 0, 3, 1))
-	if err := stranger.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := stranger.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := stranger.Read(make([]byte, 1)); err == nil || n != 0 || strings.Contains(err.Error(), "timeout") {
