@@ -165,7 +165,7 @@ func TestEchoIsAnsweredWithTheSameParams(t *testing.T) {
 }
 
 func TestASilentPeerIsAskedAndThenGivenUp(t *testing.T) {
-	c, peer := fakeServer(t, Options{ProbeInterval: 20 * time.Millisecond})
+	c, peer := fakeServer(t, Options{ProbeInterval: 500 * time.Millisecond})
 	decoder := json.NewDecoder(peer)
 	var question message
 	if err := decoder.Decode(&question); err != nil || question.Method == nil || *question.Method != "echo" {
@@ -178,9 +178,9 @@ func TestASilentPeerIsAskedAndThenGivenUp(t *testing.T) {
 }
 
 func TestAnAnsweringPeerIsKept(t *testing.T) {
-	c, peer := fakeServer(t, Options{ProbeInterval: 10 * time.Millisecond})
+	c, peer := fakeServer(t, Options{ProbeInterval: 500 * time.Millisecond})
 	decoder := json.NewDecoder(peer)
-	for range 5 {
+	for range 3 {
 		var question message
 		if err := decoder.Decode(&question); err != nil {
 			t.Fatal(err)

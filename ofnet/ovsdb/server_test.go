@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long anything may take that must happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 const schemaFile = "/usr/share/openvswitch/vswitch.ovsschema"
 
