@@ -156,7 +156,13 @@ func TestAttachRefusesWithTheCause(t *testing.T) {
 	a.awaitReady(t)
 	revision := store.put(
 		epKey("app.blue-1"), epValue("app.blue", me, "10.1.0.9"),
-		epKey("web.blue-8"), epValue("web.blue", me, "not an address"))
+		epKey("web.blue-8"), epValue("web.blue", me, "not an address"),
+		epKey("web.blue-6"), epValue("web.blue", me, "10.1.0.16"))
+	for _, m := range a.mirrors { // each follows its own prefix
+		if err := m.WaitRevision(t.Context(), revision); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		name, id string
 		revision int64
@@ -167,11 +173,16 @@ func TestAttachRefusesWithTheCause(t *testing.T) {
 		{"network unknown", "app.blue-1", revision, fault.MissingReference, "app.blue"},
 		{"address invalid", "web.blue-8", revision, fault.Invalid, "not an address"},
 		{"lives elsewhere", "web.blue-2", revision, fault.Conflict, "node2"},
+		{"without a port", "web.blue-6", revision, fault.NotFound, "port of endpoint \"web.blue-6\""},
 		{"revision in the future", "web.blue-1", revision + 1000, fault.Unavailable, fmt.Sprint(revision + 1000)},
 		{"not yet created, revision unknown", "web.blue-9", 0, fault.Unavailable, "web.blue-9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			limit := time.Minute
+			if c.kind == fault.Unavailable { // it waits in vain
+				limit = 200 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			_, err := a.Attach(ctx, c.id, c.revision)
 			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {

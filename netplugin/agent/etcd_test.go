@@ -232,7 +232,7 @@ func (w *wire) join(near net.Conn) {
 // eventually polls until a check passes, and says in the end why it does not.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := testkit.Poll(ctx, check); err != nil {
 		t.Fatalf("%s: %v", what, err)

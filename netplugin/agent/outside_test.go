@@ -64,6 +64,7 @@ func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T)
 		t.Error("nobody is told of the next endpoint")
 	}
 	a.expectWait(t, "the next endpoint", false)
+	a.woken() // of what else came meanwhile
 	if _, err := a.PreparePort(t.Context(), "web.blue-4", 0); err != nil {
 		t.Fatal(err)
 	}
