@@ -31,7 +31,7 @@ func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -45,7 +45,7 @@ func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
 	if answered != maxConns/shareOf {
 		t.Errorf("one address has %d connections, want %d", answered, maxConns/shareOf)
 	}
-	probe := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	probe := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := probe.Get("http://" + own + "/healthz")
 	if err != nil {
 		t.Fatalf("the probe at loopback: %v", err)
