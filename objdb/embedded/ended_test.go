@@ -11,7 +11,7 @@ import (
 // What a removed member does when it is told, without the seconds that etcd
 // waits before it lets somebody remove one.
 func TestAMemberThatEndsByItselfSaysSo(t *testing.T) {
-	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet()})
+	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Name: "a", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), NoFsync: true, Log: testkit.Quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

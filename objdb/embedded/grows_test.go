@@ -65,7 +65,7 @@ func TestAStoreGrowsFromOneMemberToThree(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		has(t, connect(t, cfgs[name].ClientURL), "/x/a", "1")
 		testetcd.Stop(t, members[name])
-		rest := connect(t, cfgs["a"].ClientURL, cfgs["b"].ClientURL, cfgs["c"].ClientURL)
+		rest := trying(t, cfgs["a"].ClientURL, cfgs["b"].ClientURL, cfgs["c"].ClientURL)
 		testkit.Eventually(t, time.Minute, "writes go on without "+name, func() bool { return put(rest, "1") == nil })
 		cfg := cfgs[name]
 		cfg.Peers = nil // its data decides
@@ -106,5 +106,5 @@ func TestAMemberPublishesItsPeerURL(t *testing.T) {
 		}
 	}
 	testetcd.Stop(t, c.members["a"])
-	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(connect(t, c.cfgs["b"].ClientURL), "1") == nil })
+	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(trying(t, c.cfgs["b"].ClientURL), "1") == nil })
 }

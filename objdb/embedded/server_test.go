@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // serve runs a member, with a directory and the URLs of clients and peers, until
 // standard input ends.
 func serve(args []string) error {
-	s, err := embedded.Start(context.Background(), embedded.Config{Dir: args[0], Name: "a", ClientURL: args[1], PeerURL: args[2], Log: testkit.Quiet()})
+	s, err := embedded.Start(context.Background(), embedded.Config{Dir: args[0], Name: "a", ClientURL: args[1], PeerURL: args[2], NoFsync: true, Log: testkit.Quiet()})
 	if err != nil {
 		return err
 	}
@@ -48,9 +48,10 @@ func within(d time.Duration) context.Context {
 	return ctx
 }
 
+// start starts a member that does not wait for its disk: the tests end members, not the machine.
 func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Server {
 	t.Helper()
-	cfg.Log = testkit.Quiet()
+	cfg.Log, cfg.NoFsync = testkit.Quiet(), true
 	s, err := embedded.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,14 @@ func start(t *testing.T, ctx context.Context, cfg embedded.Config) *embedded.Ser
 	return s
 }
 
+// connect has a client whose requests have to succeed.
 func connect(t *testing.T, urls ...string) *objdb.DB {
+	t.Helper()
+	return testdb.Open(t, objdb.Config{Endpoints: urls})
+}
+
+// trying has a client whose requests soon fail, to be tried again.
+func trying(t *testing.T, urls ...string) *objdb.DB {
 	t.Helper()
 	return testdb.Open(t, objdb.Config{Endpoints: urls, RequestTimeout: 2 * time.Second})
 }
@@ -180,9 +188,9 @@ func TestThreeMembersServeWhileOneIsDead(t *testing.T) {
 	for _, m := range members {
 		testetcd.Ready(t, m)
 	}
-	db := connect(t, urls...)
-	testdb.Put(t, db, "/x/a", "1")
+	testdb.Put(t, connect(t, urls...), "/x/a", "1")
 
+	db := trying(t, urls...)
 	for _, name := range []string{"a", "b", "c"} { // one of them leads
 		testetcd.Stop(t, members[name])
 		testkit.Eventually(t, time.Minute, "writes go on without "+name, func() bool { return put(db, name) == nil })
