@@ -100,7 +100,8 @@ func Stop(t testing.TB, s *embedded.Server) {
 	}
 }
 
-// Process is Debian's etcd as a process of its own, for outages.
+// Process is Debian's etcd as a process of its own, for outages. It does not wait for the disk,
+// except when something is measured: what it has promised outlives its being killed.
 type Process struct {
 	t       testing.TB
 	options []string
@@ -115,6 +116,9 @@ type Process struct {
 // NewProcess starts an etcd that ends with the test; the options are more than those it has anyway.
 func NewProcess(t testing.TB, options ...string) *Process {
 	t.Helper()
+	if _, measured := t.(*testing.B); !measured {
+		options = append(options, "--unsafe-no-fsync")
+	}
 	p := &Process{t: t, options: options, dir: t.TempDir(), token: "first", URL: testkit.FreeURL(), peer: testkit.FreeURL()}
 	p.Start()
 	t.Cleanup(p.Kill)
