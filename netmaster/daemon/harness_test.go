@@ -54,7 +54,7 @@ func run(t testing.TB, change ...func(*Config)) *node {
 	n := &node{t, d, cfg.Listen, "http://" + cfg.Listen, stop, make(chan error, 1)}
 	go func() { n.done <- d.Run(ctx) }()
 	t.Cleanup(n.shut)
-	testkit.Eventually(t, 20*time.Second, "netmaster answers", func() bool {
+	testkit.Eventually(t, time.Minute, "netmaster answers", func() bool {
 		code, _, err := n.try("GET", "/healthz", "")
 		return err == nil && code == http.StatusOK
 	})
@@ -73,7 +73,7 @@ func (n *node) shut() {
 		if running {
 			close(n.done)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		n.Error("netmaster does not end")
 	}
 }
@@ -83,7 +83,7 @@ func (n *node) leads() bool { return n.daemon.front.leading() != nil }
 // leader waits until one of the nodes leads.
 func leader(t testing.TB, nodes ...*node) (first *node, others []*node) {
 	t.Helper()
-	testkit.Eventually(t, 30*time.Second, "a leader", func() bool {
+	testkit.Eventually(t, time.Minute, "a leader", func() bool {
 		first, others = nil, nil
 		for _, n := range nodes {
 			if n.leads() && first == nil {

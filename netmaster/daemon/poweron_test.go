@@ -21,8 +21,19 @@ import (
 const day = 24 * time.Hour
 
 // A closed cluster that was switched off for thirty days, so that every certificate has ended,
-// serves its nodes seconds after it is switched on, and nobody touches it.
-func TestAClusterComesBackAfterThirtyDays(t *testing.T) {
+// serves its nodes after it is switched on, and nobody touches it.
+func TestAClusterComesBackAfterThirtyDays(t *testing.T) { comesBack(t) }
+
+// It takes seconds more than a new one, where the machine has processors free for it.
+func TestLongAClusterComesBackAfterThirtyDaysWithinSeconds(t *testing.T) {
+	testkit.TakesLong(t)
+	if took, fresh := comesBack(t); took > fresh+10*time.Second {
+		t.Error("that is more than ten seconds longer")
+	}
+}
+
+// comesBack tells after which time a cluster serves that was switched off, and after which a fresh one did.
+func comesBack(t *testing.T) (took, fresh time.Duration) {
 	store := storetest.Open(t)
 	began := time.Now()
 	now := time.Now()
@@ -40,7 +51,7 @@ func TestAClusterComesBackAfterThirtyDays(t *testing.T) {
 	exchange(t, overSocket(t, cfg.Socket), "POST", "http://localhost/api/v1/networks/default:web/", webNetwork)
 	node := membership.Config{Dir: filepath.Join(dir, "node"), TokenFile: tokenFile(t, cfg.Socket, "node"), Host: "h1", Log: testkit.Quiet(),
 		Masters: func(context.Context) ([]string, error) { return []string{master.addr}, nil }}
-	serves := func(limit time.Duration) {
+	serves := func() {
 		t.Helper()
 		member, err := membership.Open(node)
 		if err != nil {
@@ -55,19 +66,19 @@ func TestAClusterComesBackAfterThirtyDays(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		testkit.Eventually(t, limit, "the node is given an endpoint", func() bool {
+		testkit.Eventually(t, time.Minute, "the node is given an endpoint", func() bool {
 			conf := member.TLS()
 			if conf == nil || conf.Certificates[0].Leaf.NotAfter.Before(time.Now()) {
 				return false
 			}
-			client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}, Timeout: limit}
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}, Timeout: time.Minute}
 			code, _ := exchange(t, client, "POST", "https://"+master.addr+mastercfg.CreateEndpointPath,
 				`{"TenantName":"default","NetworkName":"web","ConfigEP":{"Host":"h1","Container":"c"}}`)
 			return code == http.StatusOK
 		})
 	}
-	serves(30 * time.Second)
-	fresh := time.Since(began) // what this machine needs at all
+	serves()
+	fresh = time.Since(began) // what this machine needs at all
 	master.shut()
 
 	// What is on the disks and in the store is as if it had been written thirty days ago.
@@ -106,9 +117,8 @@ func TestAClusterComesBackAfterThirtyDays(t *testing.T) {
 	node.TokenFile = ""
 	on := time.Now()
 	master = run(t, func(c *Config) { c.Security = cfg })
-	serves(time.Minute)
-	took := time.Since(on)
-	if t.Logf("after %s, a fresh cluster after %s", took.Round(time.Millisecond), fresh.Round(time.Millisecond)); took > fresh+10*time.Second {
-		t.Error("that is more than ten seconds longer")
-	}
+	serves()
+	took = time.Since(on)
+	t.Logf("after %s, a fresh cluster after %s", took.Round(time.Millisecond), fresh.Round(time.Millisecond))
+	return took, fresh
 }

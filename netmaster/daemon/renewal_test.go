@@ -22,9 +22,9 @@ func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 	_, cfg := secured(t)
 	token := tokenFile(t, cfg.Socket, "master")
 	follower := run(t, func(c *Config) {
-		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 8 * time.Second}
+		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 20 * time.Second}
 	})
-	testkit.Eventually(t, 20*time.Second, "it has the authorities", follower.daemon.papers.have)
+	testkit.Eventually(t, time.Minute, "it has the authorities", follower.daemon.papers.have)
 	first := follower.daemon.papers.held.Load()
 	stop := make(chan struct{})
 	var asking sync.WaitGroup
@@ -45,9 +45,9 @@ func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 	}
 	for range 2 {
 		seen := follower.daemon.papers.held.Load()
-		testkit.Eventually(t, 20*time.Second, "a renewal", func() bool { return follower.daemon.papers.held.Load() != seen })
+		testkit.Eventually(t, time.Minute, "a renewal", func() bool { return follower.daemon.papers.held.Load() != seen })
 	}
-	testkit.Eventually(t, 20*time.Second, "the first certificate has ended", func() bool { return time.Since(first.client.Leaf.NotAfter) > time.Second/2 })
+	testkit.Eventually(t, time.Minute, "the first certificate has ended", func() bool { return time.Since(first.client.Leaf.NotAfter) > time.Second/2 })
 	close(stop)
 	asking.Wait()
 }

@@ -30,18 +30,18 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
-	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.papers.have)
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.papers.have)
 	before := first.daemon.papers.authorities()
 	old := certificate(t, before[pki.Client], identity.Identity{Kind: identity.Master, Name: "m9"}, x509.ExtKeyUsageClientAuth, time.Now())
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
 		rotate(t, first, step)
 	}
 	now := first.daemon.papers.authorities()
-	testkit.Eventually(t, 30*time.Second, "m2 knows the last step", func() bool { return second.daemon.papers.authorities().Hash() == now.Hash() })
+	testkit.Eventually(t, time.Minute, "m2 knows the last step", func() bool { return second.daemon.papers.authorities().Hash() == now.Hash() })
 	if given, err := pki.Load(second.daemon.cfg.Security.Dir); err != nil || given.Hash() != now.Hash() {
 		t.Errorf("on the disk of m2: %v", err)
 	}
-	testkit.Eventually(t, 20*time.Second, "it is written down whom the keys were handed to", func() bool {
+	testkit.Eventually(t, time.Minute, "it is written down whom the keys were handed to", func() bool {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(cfg.Dir), "audit.log"))
 		return err == nil && strings.Contains(string(text), `"principal":"master/m2","how":"certificate","source":"127.0.0.1","verb":"GET","key":"`+mastercfg.AuthoritiesPath+`"`)
 	})
@@ -96,7 +96,7 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 func rotate(t *testing.T, at *node, step pki.Step) {
 	t.Helper()
 	var done mastercfg.Rotation
-	testkit.Eventually(t, 60*time.Second, "step "+string(step)+" may be done", func() bool {
+	testkit.Eventually(t, time.Minute, "step "+string(step)+" may be done", func() bool {
 		code, answer := exchange(t, overSocket(t, at.daemon.cfg.Security.Socket), "POST", "http://localhost"+mastercfg.RotatePath, `{}`)
 		if code != http.StatusOK && code != http.StatusConflict {
 			t.Fatalf("%d %s", code, answer)
@@ -114,7 +114,7 @@ func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T
 	storetest.Open(t)
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
-	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.papers.have)
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.papers.have)
 	away := second.daemon.cfg.Security
 	second.shut()
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
@@ -130,8 +130,8 @@ func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T
 		t.Error("it has the authorities of now, of nobody")
 	}
 	first = run(t, func(c *Config) { c.Security = cfg })
-	testkit.Eventually(t, 30*time.Second, "the one with the authorities of the record leads", func() bool { return first.leads() && !second.leads() })
-	testkit.Eventually(t, 30*time.Second, "the other one has them, too", func() bool { return second.daemon.papers.authorities().Hash() == now })
+	testkit.Eventually(t, time.Minute, "the one with the authorities of the record leads", func() bool { return first.leads() && !second.leads() })
+	testkit.Eventually(t, time.Minute, "the other one has them, too", func() bool { return second.daemon.papers.authorities().Hash() == now })
 }
 
 // The key that seals secrets is replaced while all netmasters run: a follower is given the new one
@@ -141,10 +141,10 @@ func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
 	before := first.daemon.keyring.State()
-	testkit.Eventually(t, 20*time.Second, "m2 has the keyring", func() bool { return before != "" && second.daemon.keyring.State() == before })
+	testkit.Eventually(t, time.Minute, "m2 has the keyring", func() bool { return before != "" && second.daemon.keyring.State() == before })
 	for _, want := range []string{"add", "turn"} {
 		var done mastercfg.KeysRotation
-		testkit.Eventually(t, 30*time.Second, "step "+want+" may be done", func() bool {
+		testkit.Eventually(t, time.Minute, "step "+want+" may be done", func() bool {
 			code, answer := exchange(t, overSocket(t, cfg.Socket), "POST", "http://localhost"+mastercfg.RotateKeysPath, `{}`)
 			return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
 		})
@@ -160,11 +160,11 @@ func TestTheKeyOfSecretsIsReplacedWithoutARestart(t *testing.T) {
 		t.Errorf("m2: %v", err)
 	}
 	same := func() bool { return second.daemon.keyring.State() == first.daemon.keyring.State() }
-	testkit.Eventually(t, 20*time.Second, "m2 seals with it, too", same)
-	if err := os.Remove(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name)); err != nil || same() {
-		t.Fatalf("the file stays: %v", err)
+	testkit.Eventually(t, time.Minute, "m2 seals with it, too", same)
+	if err := os.Remove(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name)); err != nil { // it may be there again at once
+		t.Fatal(err)
 	}
-	testkit.Eventually(t, 20*time.Second, "m2 has it again when it was lost", same)
+	testkit.Eventually(t, time.Minute, "m2 has it again when it was lost", same)
 }
 
 // The leader is not asked for its keys every second while it does not have what the record names. Another
@@ -203,7 +203,7 @@ func TestAFollowerWithADamagedKeyringDoesNotJoinAnew(t *testing.T) {
 		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: tokenFile(t, cfg.Socket, "master")}
 		c.Log = log.WithField("netmaster", "m2")
 	})
-	testkit.Eventually(t, 20*time.Second, "m2 has the keyring", func() bool { return second.daemon.keyring.State() != "" })
+	testkit.Eventually(t, time.Minute, "m2 has the keyring", func() bool { return second.daemon.keyring.State() != "" })
 	before, err := store.Get(t.Context(), mastercfg.MasterPrefix+"m2")
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAFollowerWithADamagedKeyringDoesNotJoinAnew(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(second.daemon.cfg.Security.Dir, keyring.Name), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 30*time.Second, "it asks for the keyring, and again", func() bool {
+	testkit.Eventually(t, time.Minute, "it asks for the keyring, and again", func() bool {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(cfg.Dir), "audit.log"))
 		return err == nil && strings.Count(string(text), `"principal":"master/m2","how":"certificate","source":"127.0.0.1","verb":"GET","key":"`+mastercfg.AuthoritiesPath+`"`) >= 2
 	})
@@ -254,13 +254,13 @@ func TestAuthoritiesAndKeyringOnDifferentNetmasters(t *testing.T) {
 			return err == nil && len(others) == 1 && others[0].Authorities == s.Authorities
 		}
 	}
-	testkit.Eventually(t, 20*time.Second, "the other one is registered", has(other))
+	testkit.Eventually(t, time.Minute, "the other one is registered", has(other))
 	if !first.daemon.upToDate(t.Context()) {
 		t.Error("nobody leads")
 	}
 	other.Authorities = first.daemon.papers.authorities().Hash()
 	registered.Update(other)
-	testkit.Eventually(t, 20*time.Second, "the other one has the authorities", has(other))
+	testkit.Eventually(t, time.Minute, "the other one has the authorities", has(other))
 	if first.daemon.upToDate(t.Context()) {
 		t.Error("it leads in the place of the one that has both")
 	}

@@ -44,16 +44,20 @@ func (n *node) watch(query string) <-chan string {
 	return lines
 }
 
+// tellTime is less than the time between two bookmarks: a line that waits until more is
+// written behind it does not come within it.
+const tellTime = 20 * time.Second
+
 // tells requires the next line to contain a text, soon.
-func (n *node) tells(lines <-chan string, within time.Duration, want string) {
+func (n *node) tells(lines <-chan string, want string) {
 	n.Helper()
 	select {
 	case line := <-lines:
 		if !strings.Contains(line, want) {
 			n.Fatalf("told %s, want %s", line, want)
 		}
-	case <-time.After(within):
-		n.Fatalf("%s is not told within %s", want, within)
+	case <-time.After(tellTime):
+		n.Fatalf("%s is not told within %s", want, tellTime)
 	}
 }
 
@@ -63,13 +67,13 @@ func TestAFollowerPassesAWatchOnAsItComes(t *testing.T) {
 	_, others := leader(t, a, b)
 	follower := others[0]
 	lines := follower.watch("tenants/?watch=true")
-	follower.tells(lines, 5*time.Second, `"ADDED"`)
-	follower.tells(lines, 5*time.Second, `"BOOKMARK"`)
+	follower.tells(lines, `"ADDED"`)
+	follower.tells(lines, `"BOOKMARK"`)
 	for range 5 {
 		a.ok("POST", "/api/v1/tenants/red/", `{"tenantName":"red"}`)
-		follower.tells(lines, 2*time.Second, `"ADDED"`)
+		follower.tells(lines, `"ADDED"`)
 		b.ok("DELETE", "/api/v1/tenants/red/", "")
-		follower.tells(lines, 2*time.Second, `"DELETED"`)
+		follower.tells(lines, `"DELETED"`)
 	}
 }
 
@@ -78,12 +82,12 @@ func TestWatchesEndWhenTheLeaderIsDeposed(t *testing.T) {
 	a, b := run(t), run(t)
 	first, others := leader(t, a, b)
 	direct, through := first.watch("rules/?watch=true"), others[0].watch("rules/?watch=true")
-	first.tells(direct, 5*time.Second, "BOOKMARK")
-	first.tells(through, 5*time.Second, "BOOKMARK")
+	first.tells(direct, "BOOKMARK")
+	first.tells(through, "BOOKMARK")
 	usurp(t)
 	_, _, _ = first.try("POST", "/api/v1/tenants/red/", `{"tenantName":"red"}`) // so that it finds out
-	first.tells(direct, 10*time.Second, "clean end")
-	first.tells(through, 10*time.Second, "clean end")
+	first.tells(direct, "clean end")
+	first.tells(through, "clean end")
 }
 
 func TestNobodyWaitsForWatchesWhenTheLeaderStops(t *testing.T) {
@@ -91,12 +95,12 @@ func TestNobodyWaitsForWatchesWhenTheLeaderStops(t *testing.T) {
 	a, b := run(t), run(t)
 	first, others := leader(t, a, b)
 	direct, through := first.watch("rules/?watch=true"), others[0].watch("rules/?watch=true")
-	first.tells(direct, 5*time.Second, "BOOKMARK")
-	first.tells(through, 5*time.Second, "BOOKMARK")
+	first.tells(direct, "BOOKMARK")
+	first.tells(through, "BOOKMARK")
 	first.shut()
-	first.tells(direct, 5*time.Second, "clean end") // sent before shut returned, read when the client runs
-	first.tells(through, 5*time.Second, "clean end")
-	testkit.Eventually(t, 10*time.Second, "the other leads", others[0].leads)
+	first.tells(direct, "clean end") // sent before shut returned, read when the client runs
+	first.tells(through, "clean end")
+	testkit.Eventually(t, time.Minute, "the other leads", others[0].leads)
 }
 
 // A stream outlives the limits for requests: those of its connection do not
@@ -107,8 +111,8 @@ func TestAWatchLastsLongerThanARequestMay(t *testing.T) {
 	a, b := run(t, short), run(t, short)
 	first, others := leader(t, a, b)
 	direct, through := first.watch("tenants/?watch=true&tenant=red"), others[0].watch("tenants/?watch=true&tenant=red")
-	first.tells(direct, 5*time.Second, "BOOKMARK")
-	first.tells(through, 5*time.Second, "BOOKMARK")
+	first.tells(direct, "BOOKMARK")
+	first.tells(through, "BOOKMARK")
 	late := time.NewTimer(2500 * time.Millisecond)
 	defer late.Stop()
 	select {
@@ -119,6 +123,6 @@ func TestAWatchLastsLongerThanARequestMay(t *testing.T) {
 		t.Fatalf("told %s through the follower", line)
 	}
 	first.ok("POST", "/api/v1/tenants/red/", `{"tenantName":"red"}`)
-	first.tells(direct, 2*time.Second, "ADDED")
-	first.tells(through, 2*time.Second, "ADDED")
+	first.tells(direct, "ADDED")
+	first.tells(through, "ADDED")
 }
