@@ -106,15 +106,18 @@ func Connect(t testing.TB) *objdb.DB {
 	return db
 }
 
+// leaderTTL is longer than the machine may leave this process or the store no turn.
+const leaderTTL = time.Minute
+
 // Lead begins a term and opens its ledger; both end with the test.
 func Lead(t testing.TB, db *objdb.DB) *ledger.Ledger {
 	t.Helper()
-	term, err := db.Campaign(t.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: "127.0.0.1:1", TTL: 10 * time.Second})
+	term, err := db.Campaign(t.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: "127.0.0.1:1", TTL: leaderTTL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 		defer cancel()
 		if err := term.Resign(ctx); err != nil {
 			t.Error(err)
