@@ -89,7 +89,7 @@ func (w *watching) next() (e told, ok bool) {
 		}
 		e.text = line
 		return e, true
-	case <-time.After(10 * time.Second):
+	case <-time.After(20 * time.Second): // less than the time between two bookmarks
 		w.Fatal("nothing is told")
 		return e, false
 	}
