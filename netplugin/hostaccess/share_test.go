@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -21,8 +23,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// Two endpoints are a namespace, $1, behind the way out, with the private addresses
-// 172.19.0.7 and 172.19.0.8 and fd63:6f6e:7469:7601::7; the world is another one, $2.
+// Endpoints are a namespace, $1, behind the way out, with the private addresses 172.19.0.7, 172.19.0.8 and
+// fd63:6f6e:7469:7601::7, and one that sends what comes after all, 172.19.0.9; the world is another one, $2.
 const shareTopology = `
 ip link add contivh0 type veth peer name eth0 netns "$1"
 ip link add world type veth peer name eth0 netns "$2"
@@ -34,7 +36,7 @@ nft add table inet seen
 nft add chain inet seen in '{ type filter hook input priority 300; }'
 nft add chain inet seen there '{ type filter hook forward priority 300; }'
 nsenter --net="$1" sh -ec '
-ip link set eth0 up; ip addr add 172.19.0.7/16 dev eth0; ip addr add 172.19.0.8/16 dev eth0
+ip link set eth0 up; ip addr add 172.19.0.7/16 dev eth0; ip addr add 172.19.0.8/16 dev eth0; ip addr add 172.19.0.9/16 dev eth0
 ip addr add fd63:6f6e:7469:7601::7/64 dev eth0 nodad
 ip route add default via 172.19.255.254; ip route add default via fd63:6f6e:7469:7601::fffe'
 nsenter --net="$2" sh -ec '
@@ -60,30 +62,50 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pods.Close()
-	// arrived is how many of so many connections got there.
-	arrived := func(chain, from, to string, connections int) (packets int) {
+	send := func(from, to string, port int) error {
+		d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+		c, err := d.DialContext(t.Context(), "udp", net.JoinHostPort(to, strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		_, err = c.Write([]byte("hello"))
+		if err := errors.Join(err, c.Close()); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			return err
+		}
+		return nil
+	}
+	// arrived is how many of so many connections got there, when so many have and another endpoint's that follows them.
+	last := map[string]string{"in": "203.0.113.1", "there": "203.0.113.2"}
+	arrived := func(chain, from, to string, connections, want int) (packets int) {
 		t.Helper()
-		run(t, "nft flush chain inet seen "+chain+"; nft add rule inet seen "+chain+" iifname contivh0 udp dport 5000-5999 counter")
+		add := "; nft add rule inet seen " + chain + " iifname contivh0 "
+		run(t, "nft flush chain inet seen "+chain+add+"ip saddr 172.19.0.9 udp dport 4999 counter"+add+"udp dport 5000-5999 counter")
 		err := netspace.In(&pods, func() error {
 			for i := range connections {
-				d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
-				c, err := d.DialContext(t.Context(), "udp", net.JoinHostPort(to, strconv.Itoa(5000+i)))
-				if err != nil {
-					return err
-				}
-				_, err = c.Write([]byte("hello"))
-				if err := errors.Join(err, c.Close()); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+				if err := send(from, to, 5000+i); err != nil {
 					return err
 				}
 			}
-			return nil
+			return send("172.19.0.9", last[chain], 4999)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, counted, _ := strings.Cut(run(t, "nft list chain inet seen "+chain), "packets ")
-		if _, err := fmt.Sscan(counted, &packets); err != nil {
-			t.Fatal(err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := testkit.Until(ctx, "they arrive", func() bool {
+			counters, fences := strings.Split(run(t, "nft list chain inet seen "+chain), "packets "), 0
+			if len(counters) != 3 {
+				t.Fatal(counters)
+			}
+			for i, count := range []*int{&fences, &packets} {
+				if _, err := fmt.Sscan(counters[1+i], count); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return fences > 0 && packets >= want
+		}); err != nil {
+			t.Error(err)
 		}
 		return packets
 	}
@@ -97,7 +119,7 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		{"in", "172.19.0.8", "203.0.113.1", 50, 20}, // others have theirs
 		{"there", "fd63:6f6e:7469:7601::7", "2001:db8::2", 50, 20},
 	} {
-		if got := arrived(c.chain, c.from, c.to, c.connections); got != c.want {
+		if got := arrived(c.chain, c.from, c.to, c.connections, c.want); got != c.want {
 			t.Errorf("of %d connections from %s to %s %d arrive, want %d:\n%s", c.connections, c.from, c.to, got, c.want, run(t, "nft list table inet contiv"))
 		}
 		before := run(t, "nft -a list table inet contiv | grep handle")
