@@ -114,6 +114,7 @@ func (r *running) add(id string) drivers.Port {
 // pod is a namespace with an endpoint's interface.
 type pod struct {
 	t        testing.TB
+	node     *node
 	netns    string
 	endpoint pipeline.Endpoint
 	port     drivers.Port
@@ -130,7 +131,7 @@ func (n *node) newPod(r *running, number byte) *pod {
 // podAt configures the pod of a port.
 func (n *node) podAt(e pipeline.Endpoint, port drivers.Port, number byte) *pod {
 	n.t.Helper()
-	p := &pod{t: n.t, netns: fmt.Sprintf("%s-%d", n.Netns, number), endpoint: e, port: port}
+	p := &pod{t: n.t, node: n, netns: fmt.Sprintf("%s-%d", n.Netns, number), endpoint: e, port: port}
 	run(n.t, "ip", "netns", "add", p.netns)
 	n.t.Cleanup(func() { run(n.t, "ip", "netns", "del", p.netns) })
 	n.Exec("ip", "link", "set", p.port.PodLink, "netns", p.netns)

@@ -2,6 +2,7 @@ package ovsd_test
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestAFloodOfPacketsOfOneClassCostsNobodyElse(t *testing.T) {
 	wanted := r.Packets(calm)
 	r.Packets(flooded) // and nobody reads them
 
-	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
+	a.reaches(b.endpoint.IPv4.String())
 	began := time.Now()
 	var before runtime.MemStats
 	runtime.GC()
@@ -70,16 +71,22 @@ func TestAFloodOfPacketsOfOneClassCostsNobodyElse(t *testing.T) {
 	eventually(t, "the flood is dropped here", func() bool { return r.PacketsDropped(flooded) > 0 })
 
 	for i := range 8 {
-		a.exec(a.sends("printf calm", b)...)
-		select {
-		case p := <-wanted:
-			if p.Class != calm || p.Port != a.port.OFPort || !bytes.HasSuffix(p.Data, []byte("calm")) {
-				t.Errorf("packet %+v", p)
+		eventually(t, fmt.Sprint("packet ", i, " of the calm class comes"), func() bool {
+			a.exec(a.sends("printf calm", b)...)
+			select {
+			case p := <-wanted:
+				if p.Class != calm || p.Port != a.port.OFPort || !bytes.HasSuffix(p.Data, []byte("calm")) {
+					t.Errorf("packet %+v", p)
+				}
+				return true
+			case <-time.After(5 * time.Second): // a switch that has no time may leave one out
+				return false
 			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("packet %d of the calm class is lost; dropped here: %d", i, r.PacketsDropped(calm))
-		}
+		})
 		r.give(drivers.Change{Set: []pipeline.Object{remote(9, uint16(i+1))}})
+	}
+	if dropped := r.PacketsDropped(calm); dropped != 0 {
+		t.Errorf("%d packets of the calm class are dropped here", dropped)
 	}
 	got := r.PacketsDropped(flooded) + uint64(len(r.Packets(flooded)))
 	if most := uint64(packetsInSecond * (time.Since(began).Seconds() + 2)); got > most {
