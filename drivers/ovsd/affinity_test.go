@@ -37,8 +37,8 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	}
 	vip := shop().Ports[0].Address.String()
 	asked := func(p *pod) int {
-		return strings.Count(n.Appctl("dpctl/dump-conntrack"), "dst="+vip+",") -
-			strings.Count(n.Appctl("dpctl/dump-conntrack"), "reply=(src="+p.endpoint.IPv4.String()+",")
+		tracked := n.Appctl("dpctl/dump-conntrack")
+		return strings.Count(tracked, "dst="+vip+",") - strings.Count(tracked, "reply=(src="+p.endpoint.IPv4.String()+",")
 	}
 	learned := func() []string {
 		return slices.DeleteFunc(n.flows(), func(f string) bool { return !strings.HasPrefix(f, "cookie=0xc1") })
@@ -72,7 +72,9 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	}
 
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, other)}})
+	n.Appctl("revalidator/wait")
 	client.exec("python3", "-c", connect, vip, "2")
+	n.Appctl("revalidator/wait")
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
 	eventually(t, "no connection to the provider that went is left", func() bool { return asked(other) == 0 })
 	client.exec("python3", "-c", connect, vip, "8")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,8 +145,16 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 	}
 	r.give(all(shop(a, b)))
 	vip := shop().Ports[0].Address.String()
-	connectionsTo := func(p *pod) int {
-		return strings.Count(n.Appctl("dpctl/dump-conntrack"), "reply=(src="+p.endpoint.IPv4.String()+",")
+	// connectionsTo are the ports of the client that a provider answers, in a state.
+	connectionsTo := func(p *pod, state string) (ports []string) {
+		for line := range strings.Lines(n.Appctl("dpctl/dump-conntrack")) {
+			if _, reply, _ := strings.Cut(line, "reply=(src="+p.endpoint.IPv4.String()+","); strings.Contains(reply, "state="+state) {
+				_, port, _ := strings.Cut(reply, "dport=")
+				port, _, _ = strings.Cut(port, ")")
+				ports = append(ports, port)
+			}
+		}
+		return ports
 	}
 
 	result := client.start(talk, vip, "3")
@@ -160,25 +169,30 @@ func TestAProviderThatGoesTakesItsOwnConnectionsAlong(t *testing.T) {
 	}
 
 	result = client.start(talk, vip, "1")
-	toA, toB := connectionsTo(a), connectionsTo(b)
+	var toA, toB []string
+	eventually(t, "its 16 connections are there, and those of before are over", func() bool {
+		toA, toB = connectionsTo(a, "ESTABLISHED"), connectionsTo(b, "ESTABLISHED")
+		return len(toA)+len(toB) == 16
+	})
 	r.stop() // what goes meanwhile is seen in the switch
 	r = n.start()
 	r.give(all(shop(b)))
-	if toA == 0 || toB == 0 {
-		t.Errorf("%d and %d connections", toA, toB)
+	if len(toA) == 0 || len(toB) == 0 {
+		t.Errorf("%d and %d connections", len(toA), len(toB))
 	}
-	eventually(t, "no connection to the provider that went is left", func() bool { return connectionsTo(a) == 0 })
+	eventually(t, "no connection to the provider that went is left", func() bool { return len(connectionsTo(a, "")) == 0 })
 	if got := result(); strings.HasPrefix(got, "0 ") || strings.HasPrefix(got, "16 ") || !strings.HasSuffix(got, "enough") {
 		t.Errorf("a provider went: connections lost, others answered: %s", got)
 	}
-	if left := connectionsTo(b); left < toB {
-		t.Errorf("of %d connections to the other %d are left", toB, left)
+	left := connectionsTo(b, "")
+	if slices.ContainsFunc(toB, func(port string) bool { return !slices.Contains(left, port) }) {
+		t.Errorf("of the connections to the other, from %s, those from %s are left", toB, left)
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{shop()}})
 	if n.flowsWith("nw_dst="+vip) != 2 || !r.Status().InSync {
 		t.Errorf("without providers: status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
 	}
-	eventually(t, "nor one to the other", func() bool { return connectionsTo(b) == 0 })
+	eventually(t, "nor one to the other", func() bool { return len(connectionsTo(b, "")) == 0 })
 	r.give(drivers.Change{Remove: []pipeline.Key{shop().Key()}})
 	if n.flowsWith("nw_dst="+vip) != 0 {
 		t.Error("flows of a service that is gone")
