@@ -341,16 +341,20 @@ func TestFiftyContainersAtATimeGetFiftyAddresses(t *testing.T) {
 }
 
 func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
+	const limit = time.Second // for a request, which an ADD may exceed
 	node := fakenode.NewNode(t)
 	node.Start(t, func(c *k8splugin.Config) {
-		c.Limits.Ready = 10 * time.Second
-		c.Limits.Request = 50 * time.Millisecond // which an ADD may exceed
+		c.Limits.Ready = time.Minute
+		c.Limits.Request = limit
 	})
 	node.Switch.Fail(fakenode.Ready, errors.New("first sync is pending"))
-	asked := make(chan struct{}, 100)
+	asked := make(chan struct{}, 1)
 	node.Switch.Watch(func(call string) {
 		if call == fakenode.Ready {
-			asked <- struct{}{}
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
 		}
 	})
 	done := make(chan error, 1)
@@ -359,7 +363,7 @@ func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
 		_, err := node.Do(add)
 		done <- err
 	}()
-	for range 6 { // a poll every 20 ms: longer than the limit for a request
+	for began := time.Now(); time.Since(began) < 2*limit; {
 		select {
 		case <-asked:
 		case err := <-done:

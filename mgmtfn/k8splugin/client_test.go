@@ -87,7 +87,7 @@ func TestAClientThatMisbehavesCostsTheOthersNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := fakenode.NewNode(t)
 			node.Start(t, func(c *k8splugin.Config) {
-				c.Limits.Request = 200 * time.Millisecond
+				c.Limits.Request = 2 * time.Second // which the requests of others have, too
 				c.Limits.Connections = 10
 			})
 			hostile(t, node)
