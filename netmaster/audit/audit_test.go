@@ -4,21 +4,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
-)
 
-func quiet() *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	return logrus.NewEntry(l)
-}
+	"github.com/contiv/netplugin/test/testkit"
+)
 
 // written adds entries and returns the file once they are there.
 func written(t *testing.T, l *Log, keys ...string) []byte {
@@ -38,8 +32,8 @@ func written(t *testing.T, l *Log, keys ...string) []byte {
 
 func TestLinesFollowEachOtherAcrossRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contiv", "audit.log")
-	written(t, New(path, quiet()), "a", "b")
-	text := written(t, New(path, quiet()), "c", "d")
+	written(t, New(path, testkit.Quiet()), "a", "b")
+	text := written(t, New(path, testkit.Quiet()), "c", "d")
 	if n, err := Verify(bytes.NewReader(text)); n != 4 || err != nil {
 		t.Fatalf("%d lines, %v:\n%s", n, err, text)
 	}
@@ -61,11 +55,11 @@ func TestLinesFollowEachOtherAcrossRestarts(t *testing.T) {
 
 func TestALineThatACrashCutIsPutAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	before := written(t, New(path, quiet()), "a", "b")
+	before := written(t, New(path, testkit.Quiet()), "a", "b")
 	if err := os.WriteFile(path, append(before, `{"time":`...), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	after := written(t, New(path, quiet()), "c")
+	after := written(t, New(path, testkit.Quiet()), "c")
 	if n, err := Verify(bytes.NewReader(append(before, after...))); n != 3 || err != nil {
 		t.Errorf("%d lines, %v", n, err)
 	}
@@ -76,7 +70,7 @@ func TestALineThatACrashCutIsPutAside(t *testing.T) {
 
 func TestFilesArePutAsideAndTheOldestGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	l.size = 1000
 	var keys []string
 	for i := range 120 {
@@ -101,7 +95,7 @@ func TestFilesArePutAsideAndTheOldestGo(t *testing.T) {
 // Also where the line before is in a file that was put aside, behind one that has no whole line.
 func TestTheFirstLineAfterAStartFollowsWhatWasPutAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	before := written(t, New(path, quiet()), "a")
+	before := written(t, New(path, testkit.Quiet()), "a")
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +103,7 @@ func TestTheFirstLineAfterAStartFollowsWhatWasPutAside(t *testing.T) {
 		if err := os.WriteFile(path, []byte(here), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		after := written(t, New(path, quiet()), "b")
+		after := written(t, New(path, testkit.Quiet()), "b")
 		if n, err := Verify(bytes.NewReader(append(bytes.Clone(before), after...))); n != 2 || err != nil {
 			t.Errorf("after %q: %d lines, %v: %s", here, n, err, after)
 		}
@@ -118,7 +112,7 @@ func TestTheFirstLineAfterAStartFollowsWhatWasPutAside(t *testing.T) {
 
 func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	for range waiting + 7 {
 		l.Add(Entry{Key: "k"})
 	}
@@ -135,10 +129,10 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	long := strings.Repeat("<\xff", 32<<10)
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	l.Add(Entry{Principal: long, Source: long, Verb: long, Key: "/api/" + long, About: long, Tenant: long, Reason: long})
 	written(t, l)
-	text := written(t, New(path, quiet()), "next")
+	text := written(t, New(path, testkit.Quiet()), "next")
 	if n, err := Verify(bytes.NewReader(text)); n != 2 || err != nil || len(text) > longest {
 		t.Errorf("%d lines of %d bytes, %v", n, len(text), err)
 	}
@@ -155,9 +149,9 @@ func TestAFullDiskPutsNothingAside(t *testing.T) {
 	}
 	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
 	path, filler := filepath.Join(dir, "audit.log"), filepath.Join(dir, "filler")
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	before := written(t, l, "first")
-	l = New(path, quiet())
+	l = New(path, testkit.Quiet())
 	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
@@ -187,7 +181,7 @@ func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "no"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	l.Add(Entry{Key: "lost"})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -28,7 +29,7 @@ func running(t *testing.T, l *Log) (stop func()) {
 func TestAChangeBeginsWhenItIsWrittenDown(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log", "audit.log")
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	l.Strict()
 	stop := running(t, l)
 	var begun sync.WaitGroup
@@ -59,7 +60,7 @@ func TestAChangeBeginsThoughTheFileCannotBePutAside(t *testing.T) {
 	if err := os.WriteFile(fmt.Sprint(path, ".", filesKept-1), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := New(path, quiet())
+	l := New(path, testkit.Quiet())
 	l.size = 300
 	l.Strict()
 	stop := running(t, l)
@@ -82,7 +83,7 @@ func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	if err := os.WriteFile(wrong, nil, 0o600); err != nil { // where a folder is wanted
 		t.Fatal(err)
 	}
-	l := New(filepath.Join(wrong, "audit.log"), quiet())
+	l := New(filepath.Join(wrong, "audit.log"), testkit.Quiet())
 	l.Strict()
 	stop := running(t, l)
 	for range 3 {
@@ -106,7 +107,7 @@ func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	if err := l.Begin(ended, Entry{}); !fault.Is(err, fault.Unavailable) { // nobody writes any more
 		t.Errorf("after the end: %v", err)
 	}
-	for _, usual := range []*Log{nil, New(filepath.Join(dir, "x", "y"), quiet())} {
+	for _, usual := range []*Log{nil, New(filepath.Join(dir, "x", "y"), testkit.Quiet())} {
 		if err := usual.Begin(t.Context(), Entry{}); err != nil {
 			t.Errorf("a log that is not strict: %v", err)
 		}
