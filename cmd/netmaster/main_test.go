@@ -207,9 +207,7 @@ func TestSIGTERMHandsOverAndExitsZero(t *testing.T) {
 		t.Errorf("netmaster ended with %v", err)
 	}
 	for _, p := range rest {
-		if code, answer := p.get("/api/v1/tenants/default/"); code != http.StatusOK {
-			t.Errorf("%d %s", code, answer)
-		}
+		serves(t, p)
 	}
 }
 
@@ -236,8 +234,22 @@ func leaderKilled(t *testing.T, within func(ttl time.Duration) time.Duration) {
 	_ = all[first].cmd.Wait() // killed, as it says
 	leader(t, within(ttl), rest)
 	t.Logf("a successor leads after %s", time.Since(began).Round(time.Millisecond))
-	if code, answer := rest[0].get("/api/v1/tenants/default/"); code != http.StatusOK {
-		t.Errorf("%d %s", code, answer)
+	serves(t, rest[0])
+}
+
+// serves waits until a process answers by itself or by the leader.
+func serves(t *testing.T, p *process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := testkit.Poll(ctx, func() error {
+		if code, answer := p.get("/api/v1/tenants/default/"); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, answer)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
