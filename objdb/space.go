@@ -18,15 +18,15 @@ import (
 type Space struct {
 	Member string // name
 	URL    string // where it was asked
-	Leads  bool   // it is the leader of the store's members
 	Size   int64  // of the file
 	InUse  int64  // what of it holds data; the rest is freed by Defragment only
 	Quota  int64  // size at which the store refuses to grow; 0: the member does not tell (before etcd 3.6)
 	Full   bool   // the alarm about it is raised: only deletions pass
 }
 
-// Space asks every member of the store, and returns those that answer. The error is nil only if all of them
-// do: who is about to act on a member wants to know the others.
+// Space asks every member of the store, and returns those that answer. The error is of those that do
+// not. Where the client URL of a member leads to another one, as URLs of the loopback do that each
+// member has on its own machine, its room cannot be asked for from here: it is left out.
 func (db *DB) Space(ctx context.Context) ([]Space, error) {
 	members, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
@@ -49,8 +49,11 @@ func (db *DB) Space(ctx context.Context) ([]Space, error) {
 			silent = append(silent, err)
 			continue
 		}
+		if status.Header.MemberId != m.ID {
+			continue
+		}
 		all = append(all, Space{
-			Member: m.Name, URL: url, Leads: status.Leader == m.ID,
+			Member: m.Name, URL: url,
 			Size: status.DbSize, InUse: status.DbSizeInUse, Quota: status.DbSizeQuota,
 			Full: slices.ContainsFunc(status.Errors, func(e string) bool { return strings.Contains(e, etcdserverpb.AlarmType_NOSPACE.String()) }),
 		})

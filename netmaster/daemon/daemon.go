@@ -147,7 +147,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()

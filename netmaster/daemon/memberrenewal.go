@@ -39,15 +39,36 @@ func (m *member) upToDate() (is, news bool) {
 	return true, news
 }
 
-// memberLock is held by the netmaster whose member is started again.
+// memberLock is held by the netmaster whose member is away for a while: it is started again, or its
+// file is written anew.
 const memberLock = "netmaster/member"
 
 const (
-	// memberLockTTL is how long the others wait for one that died meanwhile.
+	// memberLockTTL is how long the others wait for one that died while its member was started again.
 	memberLockTTL = 30 * time.Second
+	// rewriteLockTTL is the same for one whose file was written anew. Meanwhile, which takes a second per
+	// 200 MB, its netmaster may reach no other member to renew the lock at.
+	rewriteLockTTL = 5 * time.Minute
 	// longestTurn is how long one waits for its turn.
 	longestTurn = 30 * time.Second
 )
+
+// turn waits until no other member is away, and returns what ends the turn.
+func (m *member) turn(ctx context.Context, ttl time.Duration) (end func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, longestTurn)
+	defer cancel()
+	term, err := m.db.Campaign(waiting, objdb.CampaignConfig{Lock: memberLock, Value: m.cfg.Name, TTL: ttl})
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		defer cancel()
+		if err := term.Resign(parting); err != nil {
+			m.log.WithError(err).Warn("the next member has its turn when this one's has ended by itself")
+		}
+	}, nil
+}
 
 // renew starts the member again where the authority of the store is another one, or one more or
 // less is believed, and only then says that this netmaster knows them. One netmaster does so at a time. A certificate
@@ -60,9 +81,7 @@ func (m *member) renew(ctx context.Context) {
 	if is {
 		return
 	}
-	waiting, cancel := context.WithTimeout(ctx, longestTurn)
-	defer cancel()
-	turn, err := m.db.Campaign(waiting, objdb.CampaignConfig{Lock: memberLock, Value: m.cfg.Name, TTL: memberLockTTL})
+	end, err := m.turn(ctx, memberLockTTL)
 	if ctx.Err() != nil {
 		return
 	}
@@ -78,13 +97,7 @@ func (m *member) renew(ctx context.Context) {
 		m.announce()
 		return
 	}
-	defer func() {
-		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
-		defer cancel()
-		if err := turn.Resign(parting); err != nil {
-			m.log.WithError(err).Warn("the next member is started again when this one's turn has ended by itself")
-		}
-	}()
+	defer end()
 	if err := m.again(ctx); err != nil {
 		m.fail(err)
 		return

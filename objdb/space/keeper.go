@@ -12,12 +12,17 @@
 //	                    deletions, leases and elections live on the rest
 //	100 %               etcd's alarm; once there is room again it is taken back
 //
-// Only members that netmasters embed are compacted and written anew. A store
-// that was set up otherwise is its operator's; there the package observes and refuses.
+// Only members that netmasters embed are compacted and written anew, each by its own
+// netmaster: nobody else may be able to reach it. A member answers nobody while its file is written
+// anew, so they take turns, and none begins while another one is missing. After the alarm
+// nobody can take a turn, as that is written to the store; all begin at once then.
+//
+// A store that was set up otherwise is its operator's; there the package observes and refuses.
 package space
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,13 +57,20 @@ type Store interface {
 
 // Config says what to look after.
 type Config struct {
-	Store Store
-	// Member is the client URL of the member that this process embeds. The
-	// process whose member leads the store's members makes room for all of
-	// them. Empty: this process never does.
-	Member string
+	Store  Store
+	Member Member        // that this process embeds; nil: it makes no room
 	Every  time.Duration // between two looks; 0: 5 seconds
 	Log    *logrus.Entry
+}
+
+// Member is the member of the store that this process embeds.
+type Member interface {
+	// URL is where it listens for clients now; empty: it has not been started yet.
+	URL() string
+	// Missing are the names of the other members that it does not reach.
+	Missing(ctx context.Context) ([]string, error)
+	// Turn waits until it is this member's turn to be away, and returns what ends it.
+	Turn(ctx context.Context) (end func(), err error)
 }
 
 // Keeper looks after the space of a store.
@@ -70,7 +82,7 @@ type Keeper struct {
 	due  time.Time // of the next one
 	left int64     // bytes in use after it
 
-	silent bool // a member did not answer when it was asked last; of Run, too
+	waits bool // for members that were missing at the last attempt; of Run, too
 
 	mu   sync.Mutex
 	seen Usage
@@ -129,50 +141,49 @@ func (k *Keeper) Admit() error {
 		u.InUse/mib, u.Quota/mib, u.Size/mib)
 }
 
-// look finds out how full the store is and does something about it.
+// look finds out how full the store is and does something about its own member.
 func (k *Keeper) look(ctx context.Context) error {
-	members, err := k.measure(ctx)
+	own, err := k.measure(ctx)
 	if err != nil {
 		return err
 	}
-	u := k.Usage()
-	if !u.tight() {
+	if u := usage(own); !u.tight() {
 		k.pace.Reset()
-		k.due = time.Time{}
+		k.due, k.waits = time.Time{}, false
+		return nil
+	} else if time.Now().Before(k.due) && !u.exceeds(u.InUse-k.left, freshShare) {
 		return nil
 	}
-	if !k.leads(members) || time.Now().Before(k.due) && !u.exceeds(u.InUse-k.left, freshShare) {
-		return nil
-	}
-	err = k.makeRoom(ctx, members)
-	if u = k.Usage(); u.tight() {
+	own, err = k.makeRoom(ctx, own)
+	if u := usage(own); u.tight() {
 		k.due, k.left = time.Now().Add(k.pace.Next()), u.InUse
-		if err == nil {
+		if err == nil && !k.waits {
 			k.cfg.Log.WithFields(logrus.Fields{"in-use": u.InUse, "quota": u.Quota}).Error("no room could be made in the store: what it holds is live, or being read")
 		}
 	}
 	return err
 }
 
-// measure asks the members and remembers the worst of those that answer: the store works without the others.
-func (k *Keeper) measure(ctx context.Context) ([]objdb.Space, error) {
+// measure asks the members, remembers the worst of those that answer, as the store works without the
+// others, and returns this process's own. Without one, and while that does not answer, it is empty.
+func (k *Keeper) measure(ctx context.Context) (own objdb.Space, err error) {
 	members, err := k.cfg.Store.Space(ctx)
 	if len(members) == 0 {
-		return nil, err
+		return own, err
 	}
-	if (err != nil) != k.silent {
-		k.silent = err != nil
-		if k.silent {
-			k.cfg.Log.WithError(err).Warn("a member of the store does not tell how full it is: no file is written anew until it does")
-		} else {
-			k.cfg.Log.Info("all members of the store tell how full they are")
-		}
+	if err != nil {
+		k.cfg.Log.WithError(err).Debug("a member of the store does not tell how full it is")
 	}
-	worst, alarm := Usage{}, false
+	worst := Usage{}
 	for _, m := range members {
-		worst.Size, worst.InUse, worst.Quota = max(worst.Size, m.Size), max(worst.InUse, m.InUse), max(worst.Quota, m.Quota)
-		alarm = alarm || m.Full
+		if k.cfg.Member != nil && m.URL == k.cfg.Member.URL() {
+			own = m
+		}
+		u := usage(m)
+		worst.Size, worst.InUse, worst.Quota = max(worst.Size, u.Size), max(worst.InUse, u.InUse), max(worst.Quota, u.Quota)
+		worst.Full = worst.Full || u.Full
 	}
+	alarm := worst.Full
 	worst.Full = alarm || worst.exceeds(worst.InUse, fullShare) || worst.exceeds(worst.Size, lastShare)
 	k.mu.Lock()
 	before := k.seen
@@ -186,7 +197,11 @@ func (k *Keeper) measure(ctx context.Context) ([]objdb.Space, error) {
 			log.Info("the store has room again")
 		}
 	}
-	return members, nil
+	return own, nil
+}
+
+func usage(m objdb.Space) Usage {
+	return Usage{Size: m.Size, InUse: m.InUse, Quota: m.Quota, Full: m.Full}
 }
 
 // exceeds tells whether bytes are more than a share of the quota.
@@ -196,60 +211,60 @@ func (u Usage) exceeds(bytes int64, share float64) bool {
 
 func (u Usage) tight() bool { return u.Full || u.exceeds(u.Size, tightShare) }
 
-// leads tells whether this process's member leads the others.
-func (k *Keeper) leads(members []objdb.Space) bool {
-	for _, m := range members {
-		if m.Leads {
-			return m.URL == k.cfg.Member
-		}
-	}
-	return false
-}
-
-// makeRoom compacts the history and writes anew the files that are worth it,
-// one after the other, this process's own last: while a follower is busy with
-// that, the others serve.
-func (k *Keeper) makeRoom(ctx context.Context, members []objdb.Space) error {
-	k.cfg.Log.WithFields(logrus.Fields{"size": k.Usage().Size, "quota": k.Usage().Quota}).
-		Warn("the store's file is near its quota: compacting history and writing files anew")
+// makeRoom compacts the history, writes this process's own file anew if enough of it is unused then,
+// and returns how full it is after that.
+func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, error) {
+	k.cfg.Log.WithFields(logrus.Fields{"size": own.Size, "quota": own.Quota}).
+		Warn("the store's file is near its quota: compacting history and writing the file anew")
 	if err := k.cfg.Store.Compact(ctx); err != nil {
-		return err
+		return own, err
 	}
-	for _, own := range []bool{false, true} {
-		for _, m := range members {
-			if (m.URL == k.cfg.Member) != own {
-				continue
-			}
-			if err := k.rewrite(ctx, m.URL); err != nil {
-				return err
-			}
+	now, err := k.measure(ctx)
+	if err != nil || now.URL == "" {
+		return own, err
+	}
+	if own = now; float64(own.Size-own.InUse) >= wasteShare*float64(own.Quota) {
+		if err := k.rewrite(ctx, own); err != nil || k.waits {
+			return own, err
 		}
 	}
 	// An alarm that is taken back too early is raised again by the next write.
 	if err := k.cfg.Store.Disarm(ctx); err != nil {
-		return err
+		return own, err
 	}
-	_, err := k.measure(ctx)
-	return err
+	if now, err = k.measure(ctx); err == nil && now.URL != "" {
+		own = now
+	}
+	return own, err
 }
 
-// rewrite writes one member's file anew if enough of it is unused. All members
-// must answer at that moment: they have to do without this one.
-func (k *Keeper) rewrite(ctx context.Context, url string) error {
-	members, err := k.cfg.Store.Space(ctx)
+// rewrite writes the own member's file anew when it is its turn and all others are there: they have to do
+// without it. While one is missing it does nothing.
+func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
+	if !own.Full {
+		end, err := k.cfg.Member.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	missing, err := k.cfg.Member.Missing(ctx)
 	if err != nil {
 		return err
 	}
-	for _, m := range members {
-		if m.URL != url || float64(m.Size-m.InUse) < wasteShare*float64(m.Quota) {
-			continue
+	if waits := len(missing) > 0; waits {
+		if !k.waits {
+			k.cfg.Log.WithField("missing", strings.Join(missing, ", ")).Warn("members of the store are missing: no file is written anew until they are back, or removed from it")
 		}
-		began := time.Now()
-		if err := k.cfg.Store.Defragment(ctx, url); err != nil {
-			return err
-		}
-		k.cfg.Log.WithFields(logrus.Fields{"member": m.Member, "size": m.Size, "in-use": m.InUse, "took": time.Since(began).Round(time.Millisecond)}).
-			Info("wrote the store's file anew")
+		k.waits = true
+		return nil
 	}
+	k.waits = false
+	began := time.Now()
+	if err := k.cfg.Store.Defragment(ctx, own.URL); err != nil {
+		return err
+	}
+	k.cfg.Log.WithFields(logrus.Fields{"member": own.Member, "size": own.Size, "in-use": own.InUse, "took": time.Since(began).Round(time.Millisecond)}).
+		Info("wrote the store's file anew")
 	return nil
 }

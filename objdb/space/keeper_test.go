@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/objdb/space"
@@ -26,11 +27,37 @@ func newStore(t *testing.T) *objdb.DB {
 }
 
 // keep looks after a store all the time.
-func keep(t *testing.T, store space.Store, member string) *space.Keeper {
+func keep(t *testing.T, store space.Store, member space.Member) *space.Keeper {
 	t.Helper()
 	k := space.New(space.Config{Store: store, Member: member, Every: time.Millisecond, Log: testkit.Quiet()})
 	testetcd.Run(t, k.Run)
 	return k
+}
+
+// alone is a member without others.
+type alone string
+
+func (a alone) URL() string                             { return string(a) }
+func (alone) Missing(context.Context) ([]string, error) { return nil, nil }
+func (alone) Turn(context.Context) (func(), error)      { return func() {}, nil }
+
+// only is the one member of a store.
+func only(db *objdb.DB) alone { return alone(db.Endpoints()[0]) }
+
+// oneOf is one of several members.
+type oneOf struct {
+	*embedded.Server
+	db *objdb.DB
+}
+
+func (m oneOf) URL() string { return m.ClientURLs()[0] }
+
+func (m oneOf) Turn(ctx context.Context) (func(), error) {
+	term, err := m.db.Campaign(ctx, objdb.CampaignConfig{Lock: "member", Value: m.URL(), TTL: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = term.Resign(context.WithoutCancel(ctx)) }, nil
 }
 
 // recorder notes what was asked of a store, and whether anything was done to it.
@@ -38,6 +65,7 @@ type recorder struct {
 	*objdb.DB
 	asked atomic.Int64
 	acted atomic.Bool
+	anew  atomic.Int64 // files that were to be written anew
 }
 
 func (r *recorder) Space(ctx context.Context) ([]objdb.Space, error) {
@@ -52,6 +80,7 @@ func (r *recorder) Compact(ctx context.Context) error {
 
 func (r *recorder) Defragment(ctx context.Context, url string) error {
 	r.acted.Store(true)
+	r.anew.Add(1)
 	return r.DB.Defragment(ctx, url)
 }
 
@@ -83,19 +112,37 @@ func put(t *testing.T, db *objdb.DB, prefix string) error {
 // times a second; a quota as small as here can be written in less.
 func grow(t *testing.T, db *objdb.DB, prefix string) error {
 	t.Helper()
-	inUse := func() int64 {
-		members, err := db.Space(t.Context())
-		if len(members) == 0 {
-			t.Fatal(err)
-		}
-		return members[0].InUse
-	}
-	before := inUse()
+	before := inUse(t, db)
 	if err := put(t, db, prefix); err != nil {
 		return err
 	}
-	testkit.Eventually(t, time.Minute, "what was written counts", func() bool { return inUse() != before })
+	testkit.Eventually(t, time.Minute, "what was written counts", func() bool { return inUse(t, db) != before })
 	return nil
+}
+
+func inUse(t *testing.T, db *objdb.DB) int64 {
+	t.Helper()
+	members, err := db.Space(t.Context())
+	if len(members) == 0 {
+		t.Fatal(err)
+	}
+	return members[0].InUse
+}
+
+// rewrite writes the same again until done, no faster than the store counts it: that is
+// twice in a second at least, as what is counted may also be what was counted before.
+func rewrite(t *testing.T, db *objdb.DB, what string, done func() bool) {
+	t.Helper()
+	testkit.Eventually(t, 2*time.Minute, what, func() bool {
+		before, began := inUse(t, db), time.Now()
+		if err := put(t, db, "/x/same"); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		testkit.Eventually(t, time.Minute, "what was written counts", func() bool {
+			return done() || inUse(t, db) != before || time.Since(began) > 500*time.Millisecond
+		})
+		return done()
+	})
 }
 
 // numbered is a prefix of its own for each i.
@@ -139,7 +186,7 @@ func takesWrites(t *testing.T, db *objdb.DB, keepers ...*space.Keeper) {
 func TestAStoreThatIsFullOfHistoryMakesRoomForItself(t *testing.T) {
 	t.Parallel() // it mostly waits
 	db := newStore(t)
-	keep(t, db, db.Endpoints()[0])
+	keep(t, db, only(db))
 	for range 3 * quota / 2 / (values * valueSize) {
 		if err := grow(t, db, "/x/same"); err != nil {
 			t.Fatal(err)
@@ -151,7 +198,7 @@ func TestAnAlarmIsTakenBackOnceThereIsRoom(t *testing.T) {
 	t.Parallel() // it mostly waits
 	db := newStore(t)
 	raiseAlarm(t, db)
-	takesWrites(t, db, keep(t, db, db.Endpoints()[0]))
+	takesWrites(t, db, keep(t, db, only(db)))
 }
 
 // Somebody reads the store as it was, a backup for example: what a compaction
@@ -174,7 +221,7 @@ func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 	if _, err := backup.Read(make([]byte, 1)); err != nil { // it has begun
 		t.Fatal(err)
 	}
-	k := keep(t, store, store.Endpoints()[0])
+	k := keep(t, store, only(store.DB))
 	testkit.Eventually(t, time.Minute, "the keeper has tried", store.acted.Load)
 	if !store.refuses(t, k) {
 		t.Error("there is room although somebody reads")
@@ -183,27 +230,82 @@ func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 	takesWrites(t, store.DB, k)
 }
 
-func TestTheLeadingMemberMakesRoomForAll(t *testing.T) {
+func TestEachMemberMakesRoomForItselfOnceTheAlarmIsRaised(t *testing.T) {
 	t.Parallel() // it mostly waits
-	var urls []string
-	for _, m := range testetcd.NewMembers(t, 3, quota) {
-		urls = append(urls, m.ClientURLs()...)
-	}
-	db := testdb.Open(t, objdb.Config{Endpoints: urls})
+	members := testetcd.NewMembers(t, 3, quota)
+	db := testdb.At(t, members[0].ClientURLs()[0])
 	raiseAlarm(t, db)
 	var keepers []*space.Keeper
-	for _, url := range urls {
-		keepers = append(keepers, keep(t, db, url))
+	for _, m := range members {
+		keepers = append(keepers, keep(t, private{recorder: &recorder{DB: testdb.At(t, m.ClientURLs()[0])}}, oneOf{m, db}))
 	}
 	takesWrites(t, db, keepers...)
-	members, err := db.Space(t.Context())
-	if err != nil || len(members) != 3 {
-		t.Fatalf("members %+v, %v", members, err)
+	testkit.Eventually(t, time.Minute, "every file is written anew", func() bool {
+		all, err := db.Space(t.Context())
+		return err == nil && len(all) == 3 && !slices.ContainsFunc(all, func(m objdb.Space) bool { return m.Size > quota/2 || m.Full })
+	})
+}
+
+// private is a store of which each netmaster reaches its own member only, as Kubernetes has it.
+type private struct {
+	*recorder
+	away *overlap
+}
+
+func (p private) Space(ctx context.Context) ([]objdb.Space, error) {
+	all, err := p.recorder.Space(ctx)
+	return slices.DeleteFunc(all, func(m objdb.Space) bool { return m.URL != p.Endpoints()[0] }), err
+}
+
+func (p private) Defragment(ctx context.Context, url string) error {
+	if p.away != nil {
+		defer p.away.begin()()
 	}
+	return p.recorder.Defragment(ctx, url)
+}
+
+// overlap counts what is done, and tells whether two were done at the same time.
+type overlap struct {
+	now, all atomic.Int64
+	twice    atomic.Bool
+}
+
+func (o *overlap) begin() (end func()) {
+	o.all.Add(1)
+	if o.now.Add(1) > 1 {
+		o.twice.Store(true)
+	}
+	<-time.After(300 * time.Millisecond) // in which another one may begin
+	return func() { o.now.Add(-1) }
+}
+
+func TestMembersWriteTheirFilesAnewOneAfterTheOther(t *testing.T) {
+	t.Parallel() // it mostly waits
+	members := testetcd.NewMembers(t, 3, quota)
+	db := testdb.At(t, members[0].ClientURLs()[0])
+	var away overlap
 	for _, m := range members {
-		if m.Size > quota/2 || m.Full {
-			t.Errorf("after that: %+v", m)
-		}
+		store := private{&recorder{DB: testdb.At(t, m.ClientURLs()[0])}, &away}
+		keep(t, store, oneOf{m, store.DB})
+	}
+	rewrite(t, db, "all members have written their files anew", func() bool { return away.all.Load() >= 3 })
+	if away.twice.Load() {
+		t.Error("two members were away at once")
+	}
+}
+
+func TestNoFileIsWrittenAnewWhileAMemberIsMissing(t *testing.T) {
+	t.Parallel() // it mostly waits
+	member := testetcd.NewMembers(t, 1, quota)[0]
+	store := &recorder{DB: testdb.At(t, member.ClientURLs()[0])}
+	addLearner(t, store.DB)
+	k := keep(t, store, oneOf{member, store.DB})
+	rewrite(t, store.DB, "room is made", store.acted.Load)
+	for range 3 {
+		store.refuses(t, k) // it has looked again
+	}
+	if n := store.anew.Load(); n > 0 {
+		t.Errorf("%d times", n)
 	}
 }
 
@@ -211,7 +313,7 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 	t.Parallel() // it mostly waits
 	db := newStore(t)
 	store := &recorder{DB: db}
-	k := keep(t, store, db.Endpoints()[0])
+	k := keep(t, store, only(db))
 	for i := 0; !store.refuses(t, k); i++ {
 		if err := grow(t, db, numbered(i)); err != nil {
 			t.Fatalf("the store was full before the keeper said so: %v", err)
@@ -237,18 +339,24 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 	}
 }
 
-// A member that was added and never started tells nothing. The store does without it, and fills up all the same.
-func TestAMemberThatDoesNotAnswerKeepsNobodyFromLooking(t *testing.T) {
-	t.Parallel() // it mostly waits
-	store := &recorder{DB: newStore(t)}
-	client, err := store.Client()
+// addLearner adds a member that is never started.
+func addLearner(t *testing.T, db *objdb.DB) {
+	t.Helper()
+	client, err := db.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.MemberAddAsLearner(t.Context(), []string{"http://127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
-	k := keep(t, store, store.Endpoints()[0])
+}
+
+// A member that was added and never started tells nothing. The store does without it, and fills up all the same.
+func TestAMemberThatDoesNotAnswerKeepsNobodyFromLooking(t *testing.T) {
+	t.Parallel() // it mostly waits
+	store := &recorder{DB: newStore(t)}
+	addLearner(t, store.DB)
+	k := keep(t, store, only(store.DB))
 	for i := 0; !store.refuses(t, k); i++ {
 		if err := grow(t, store.DB, numbered(i)); err != nil {
 			t.Fatalf("the store was full before the keeper said so: %v", err)
@@ -262,7 +370,7 @@ func TestAMemberThatDoesNotAnswerKeepsNobodyFromLooking(t *testing.T) {
 func TestAStoreOfAnotherOperatorIsOnlyObserved(t *testing.T) {
 	t.Parallel() // it mostly waits
 	store := &recorder{DB: newStore(t)}
-	k := keep(t, store, "")
+	k := keep(t, store, nil)
 	for !store.refuses(t, k) {
 		if err := grow(t, store.DB, "/x/same"); err != nil {
 			t.Fatal(err)

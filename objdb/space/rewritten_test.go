@@ -27,7 +27,7 @@ func (r *rewritten) Space(context.Context) ([]objdb.Space, error) {
 	defer r.mu.Unlock()
 	used := r.live + int64(time.Since(r.compacted).Seconds()*float64(r.perSecond))
 	r.most = max(r.most, used)
-	return []objdb.Space{{URL: "own", Leads: true, Size: r.most, InUse: used, Quota: r.quota}}, nil
+	return []objdb.Space{{URL: "own", Size: r.most, InUse: used, Quota: r.quota}}, nil
 }
 
 func (r *rewritten) Compact(context.Context) error {
@@ -46,7 +46,7 @@ func TestHistoryThatGrowsFastIsCompactedBeforeItFillsTheStore(t *testing.T) {
 		r := &rewritten{quota: 4 << 30, live: 3600 * mib, perSecond: 10 * mib, compacted: time.Now()}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		space.New(space.Config{Store: r, Member: "own", Log: testkit.Quiet()}).Run(ctx)
+		space.New(space.Config{Store: r, Member: alone("own"), Log: testkit.Quiet()}).Run(ctx)
 		if r.most > 97*r.quota/100 {
 			t.Errorf("%d MiB of %d were in use", r.most/mib, r.quota/mib)
 		}

@@ -1,0 +1,64 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// answerTime is how long a member may take to answer another one before it counts as missing.
+const answerTime = 3 * time.Second
+
+// Missing are the other members of the cluster that do not answer this one where members speak with
+// each other: their names, or the peer URL of one that has never been started. Clients may not be able
+// to ask that of all members: a client URL may be one of its own machine only.
+func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
+	way, err := transport.NewTimeoutTransport(s.cfg.tls(), answerTime, answerTime, answerTime)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "embedded etcd: ask the other members: %w", err)
+	}
+	defer way.CloseIdleConnections()
+	client := &http.Client{Transport: way, Timeout: answerTime}
+	for _, m := range s.etcd.Server.Cluster().Members() {
+		if m.ID == s.etcd.Server.MemberID() {
+			continue
+		}
+		if m.Name == "" || answers(ctx, client, m.PeerURLs) != nil {
+			missing = append(missing, cmp.Or(m.Name, strings.Join(m.PeerURLs, ", ")))
+		}
+	}
+	return missing, ctx.Err()
+}
+
+// answers returns nil if a member says its version at one of its peer URLs.
+func answers(ctx context.Context, client *http.Client, urls []string) (err error) {
+	for _, url := range urls {
+		if err = version(ctx, client, url); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func version(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/version", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
