@@ -1,4 +1,7 @@
 package k8splugin
 
+// SweepOnce looks once for attachments whose namespace is gone.
+var SweepOnce = (*Server).sweepOnce
+
 // AcceptDeletion is what is done about a deletion that was found in the queue.
 var AcceptDeletion = (*Server).acceptDeletion

@@ -18,7 +18,7 @@ func (s *Server) User(endpointID string) (string, error) {
 		case attachment.Adding:
 			return r.Attachment().String(), nil
 		case attachment.Ready:
-			there, err := podlink.Exists(r.HostLink)
+			there, err := podlink.Exists(r.HostLink, endpointID)
 			if there || err != nil {
 				return r.Attachment().String(), err
 			}
@@ -29,7 +29,7 @@ func (s *Server) User(endpointID string) (string, error) {
 			if port.EndpointID != endpointID {
 				continue
 			}
-			used, err := podlink.InUse(port.HostLink)
+			used, err := podlink.InUse(port.HostLink, endpointID)
 			if used || err != nil {
 				return "a container behind link " + port.HostLink, err
 			}

@@ -119,7 +119,7 @@ func (s *Server) announce(ctx context.Context, endpointID string) error {
 		return nil // a command works on it, or it is being undone
 	}
 	defer unlock()
-	there, err := podlink.Exists(r.HostLink)
+	there, err := podlink.Exists(r.HostLink, endpointID)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 		return nil
 	}
 	if port != "" {
-		if there, err := podlink.Exists(port); there || err != nil {
+		if there, err := podlink.Exists(port, id); there || err != nil {
 			return err
 		}
 	} else if !s.boots.Known(at.Endpoint.Boot) {

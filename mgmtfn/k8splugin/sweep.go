@@ -49,7 +49,7 @@ func (s *Server) sweep(ctx context.Context) {
 func (s *Server) sweepOnce(ctx context.Context, before map[cniwire.Attachment]time.Time) (missed map[cniwire.Attachment]time.Time) {
 	missed = map[cniwire.Attachment]time.Time{}
 	for _, r := range s.store.Select(isReady) {
-		if there, err := podlink.Exists(r.HostLink); there || err != nil || r.HostLink == "" {
+		if there, err := podlink.Exists(r.HostLink, r.EndpointID()); there || err != nil || r.HostLink == "" {
 			continue
 		}
 		id := r.Attachment()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +37,62 @@ func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
 	do(t, node, request(cniwire.Del, "stays", stays, ""))
 	do(t, node, request(cniwire.Del, "gone", "", ""))
 	node.NothingLeft(t)
+}
+
+// A switch that has lost its database counts its links from one again: what is kept of a
+// container of before names the link of another one.
+func TestTheLinkOfAnotherContainerDoesNotKeepOneThatIsGone(t *testing.T) {
+	for what, undo := range map[string]func(t *testing.T, node *fakenode.Node, server *k8splugin.Server, stop func()){
+		"sweep": func(t *testing.T, _ *fakenode.Node, server *k8splugin.Server, _ func()) {
+			k8splugin.SweepOnce(server, t.Context(), k8splugin.SweepOnce(server, t.Context(), nil))
+		},
+		"cleanup": func(t *testing.T, _ *fakenode.Node, server *k8splugin.Server, _ func()) {
+			if err := server.Reclaim(t.Context(), podEndpoint); err != nil {
+				t.Error(err)
+			}
+		},
+		"announcement": func(t *testing.T, node *fakenode.Node, _ *k8splugin.Server, _ func()) {
+			if err := node.Cluster.Lose(podEndpoint); err != nil {
+				t.Error(err)
+			}
+		},
+		"loss of the checkpoint": func(t *testing.T, node *fakenode.Node, _ *k8splugin.Server, stop func()) {
+			stop()
+			if err := os.Remove(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil {
+				t.Error(err)
+			}
+			fresh, err := fakenode.OpenNode(node.Dir) // nobody remembers who holds what
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh.Start(t)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			node := fakenode.NewNode(t)
+			server, err := k8splugin.New(node.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := node.Run(t, server)
+			gone, other := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+			do(t, node, request(cniwire.Add, "pod", gone, ""))
+			before := node.Switch.Ports()
+			fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+			do(t, node, request(cniwire.Add, "other", other, ""))
+			if now := node.Switch.Ports(); len(before) != 1 || len(now) != 1 || now[0].HostLink != before[0].HostLink {
+				t.Fatalf("ports %v, before %v: want one with the name of the other", now, before)
+			}
+			undo(t, node, server, stop)
+			fakenode.Eventually(t, "nothing is left of the container that is gone", func() bool {
+				return !knows(t, node, podEndpoint) && !strings.Contains(strings.Join(node.Leftovers(t), " "), "pod@eth0")
+			})
+			fakenode.InNamespace(t, other, "ping", "-c1", "-W30", "10.1.0.1")
+			do(t, node, request(cniwire.Check, "other", other, ""))
+			do(t, node, request(cniwire.Del, "other", "", ""))
+			node.NothingLeft(t)
+		})
+	}
 }
 
 // A failing STATUS makes a node not ready, and its pods with it: only what lasts and is of

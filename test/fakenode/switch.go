@@ -20,8 +20,8 @@ import (
 )
 
 // Switch is a datapath of veth pairs and one Linux bridge, in the network
-// namespace of the process. A port is known by the alias of its host side; it
-// forwards once it is enslaved to the bridge. Like the rows of a real switch,
+// namespace of the process. A port is known by its host side, whose alias is the id of
+// the endpoint as in a real switch; it forwards once it is enslaved to the bridge. Like the rows of a real switch,
 // files outlive the links they are about: one of each port, with its host side.
 type Switch struct {
 	Faults
@@ -32,8 +32,8 @@ type Switch struct {
 }
 
 const (
-	bridgeName  = "br-fake"
-	aliasPrefix = "endpoint:"
+	bridgeName = "br-fake"
+	portPrefix = "vvport"
 	// PortMTU is what the fake datapath carries.
 	PortMTU = 1450
 )
@@ -91,7 +91,7 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 	}
 	for n := 1; ; n++ {
 		veth := &netlink.Veth{
-			LinkAttrs:     netlink.LinkAttrs{Name: fmt.Sprintf("vvport%d", n), MTU: PortMTU},
+			LinkAttrs:     netlink.LinkAttrs{Name: fmt.Sprintf("%s%d", portPrefix, n), MTU: PortMTU},
 			PeerName:      fmt.Sprintf("vport%d", n),
 			PeerNamespace: netlink.NsFd(netns),
 		}
@@ -100,7 +100,7 @@ func (s *Switch) PreparePort(_ context.Context, endpointID string, netns int) (d
 			continue
 		}
 		if err == nil {
-			err = netlink.LinkSetAlias(veth, aliasPrefix+endpointID)
+			err = netlink.LinkSetAlias(veth, endpointID)
 		}
 		if err == nil {
 			err = netlink.LinkSetUp(veth)
@@ -217,7 +217,7 @@ func (s *Switch) Ports() []drivers.Port {
 	}
 	var ports []drivers.Port
 	for _, l := range links {
-		if id, ok := strings.CutPrefix(l.Attrs().Alias, aliasPrefix); ok {
+		if id := l.Attrs().Alias; isPort(l) && id != "" {
 			ports = append(ports, toPort(id, l))
 		}
 	}
@@ -236,12 +236,15 @@ func find(endpointID string) (netlink.Link, error) {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	for _, l := range links {
-		if l.Attrs().Alias == aliasPrefix+endpointID {
+		if isPort(l) && l.Attrs().Alias == endpointID {
 			return l, nil
 		}
 	}
 	return nil, nil
 }
+
+// isPort tells whether a link is the host side of a port.
+func isPort(l netlink.Link) bool { return strings.HasPrefix(l.Attrs().Name, portPrefix) }
 
 // list names all links; a listing that others' changes interrupted is repeated.
 func list() (links []netlink.Link, err error) {
@@ -257,7 +260,7 @@ func list() (links []netlink.Link, err error) {
 func (s *Switch) Remove() error {
 	links, err := list()
 	for _, l := range links {
-		if l.Attrs().Name == bridgeName || strings.HasPrefix(l.Attrs().Alias, aliasPrefix) {
+		if l.Attrs().Name == bridgeName || isPort(l) {
 			if gone := netlink.LinkDel(l); !errors.Is(gone, unix.ENODEV) { // with its container
 				err = errors.Join(err, gone)
 			}

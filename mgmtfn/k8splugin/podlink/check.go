@@ -158,20 +158,22 @@ func AwaitUp(ctx context.Context, name string) error {
 	}
 }
 
-// Exists tells whether there is a link of a name in our own namespace.
-func Exists(name string) (bool, error) {
-	link, err := find(name)
+// Exists tells whether the switch side of an endpoint's link is there, in our own
+// namespace. Names are given again: whose a link is, its alias says. One without
+// counts as the endpoint's, as nothing says that it is another's.
+func Exists(name, endpointID string) (bool, error) {
+	link, err := find(name, endpointID)
 	return link != nil, err
 }
 
-// InUse tells whether a link of our own namespace is there and its other end is up.
-func InUse(name string) (bool, error) {
-	link, err := find(name)
+// InUse tells whether it is there and its other end is up.
+func InUse(name, endpointID string) (bool, error) {
+	link, err := find(name, endpointID)
 	return link != nil && link.Attrs().OperState == netlink.OperUp, err
 }
 
 // find returns nil for a link that is not there.
-func find(name string) (netlink.Link, error) {
+func find(name, endpointID string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {
@@ -179,6 +181,9 @@ func find(name string) (netlink.Link, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find link %s: %w", name, err)
+	}
+	if alias := link.Attrs().Alias; alias != "" && alias != endpointID {
+		return nil, nil
 	}
 	return link, nil
 }

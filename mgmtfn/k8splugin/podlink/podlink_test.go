@@ -92,6 +92,29 @@ func TestTheSwitchSideIsUpWhenItCarriesPackets(t *testing.T) {
 	}
 }
 
+func TestALinkOfAnotherEndpointIsNotThere(t *testing.T) {
+	n, _ := connect(t, "p6")
+	if _, err := configure(n, "p6", podlink.Spec{Name: "eth0", MAC: "02:02:0a:00:00:06"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := podlink.AwaitUp(t.Context(), "vp6"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		name, alias string
+		there       bool
+	}{{"vp6", "", true}, {"vp6", "net.tenant-pod", true}, {"vp6", "net.tenant-other", false}, {"nolink", "", false}} {
+		if want.alias != "" {
+			host(t, "ip", "link", "set", want.name, "alias", want.alias)
+		}
+		there, err := podlink.Exists(want.name, "net.tenant-pod")
+		used, unknown := podlink.InUse(want.name, "net.tenant-pod")
+		if there != want.there || used != want.there || err != nil || unknown != nil {
+			t.Errorf("%+v: there %v (%v), used %v (%v)", want, there, err, used, unknown)
+		}
+	}
+}
+
 func TestTheInterfaceIsAsSpecified(t *testing.T) {
 	n, path := connect(t, "p1")
 	spec := podlink.Spec{
