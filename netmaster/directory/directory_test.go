@@ -27,7 +27,7 @@ func started(t *testing.T, startTLS bool) (*ldaptest.Directory, directory.Config
 	d.Set(group("all"), ldaptest.Entry{MemberOf: []string{group("net"), group("top")}})
 	d.Set(group("top"), ldaptest.Entry{})
 	return d, directory.Config{Server: "127.0.0.1", Port: d.Port, BaseDN: ldaptest.Base, Account: ldaptest.Account, AccountPassword: ldaptest.AccountPassword,
-		StartTLS: startTLS, Authorities: d.Authorities, UserAttribute: directory.DefaultUserAttribute}
+		StartTLS: startTLS, Authorities: d.Authorities, UserAttribute: directory.DefaultUserAttribute, TimeLimit: time.Minute}
 }
 
 func TestGroupsOfWhoHasThePassword(t *testing.T) {
@@ -65,9 +65,7 @@ func TestADirectoryThatDoesNotAnswer(t *testing.T) {
 		if !fault.Is(err, fault.Unavailable) || groups != nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), ldaptest.AccountPassword) {
 			t.Errorf("%s: %q, %v", what, groups, err)
 		}
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("%s takes %s", what, took)
-		}
+		t.Logf("%s after %s", what, time.Since(began))
 	}
 	deny("another authority", "certificate", func(c *directory.Config) { c.Authorities = "" })
 	deny("another name", "certificate", func(c *directory.Config) { c.IssuedTo = "other.example" })
@@ -75,8 +73,13 @@ func TestADirectoryThatDoesNotAnswer(t *testing.T) {
 	deny("account refused", "account", func(c *directory.Config) { c.AccountPassword = "other" })
 	deny("StartTLS to TLS", "", func(c *directory.Config) { c.StartTLS, c.TimeLimit = true, time.Second })
 	deny("nobody listens", "refused", func(c *directory.Config) { c.Port = 1 })
-	d.Slow(2 * time.Second)
+	const slow = time.Minute
+	d.Slow(slow)
+	began := time.Now()
 	deny("slow", "", func(c *directory.Config) { c.TimeLimit = 200 * time.Millisecond })
+	if took := time.Since(began); took > slow/2 {
+		t.Errorf("slow takes %s", took)
+	}
 	d.Slow(0)
 	d.Set("cn=Ann,ou=more,"+ldaptest.Base, ldaptest.Entry{Name: "ann", Password: "right"})
 	deny("two of a name", "several", func(*directory.Config) {})
