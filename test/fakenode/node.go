@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a node may take to become what a test expects.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // HostLabel is the name of the node.
 const HostLabel = "node1"
@@ -89,7 +89,7 @@ func (n *Node) Config() k8splugin.Config {
 		Ports:      n.Switch.Ports,
 		Log:        quiet(),
 		Limits: k8splugin.Limits{
-			Add:         10 * time.Second,
+			Add:         time.Minute,
 			Ready:       200 * time.Millisecond,
 			RetryMin:    5 * time.Millisecond,
 			RetryMax:    50 * time.Millisecond,
