@@ -160,7 +160,23 @@ func (s story) isRefused(n *testbed.Node, r request) {
 // silent is how many clients connect and say nothing.
 const silent = 2000
 
+// tries are how often a busy machine may try to do in time what nothing keeps it from.
+const tries = 3
+
 func silentClients(s story) {
+	const headerTime = 5 * time.Second // what a client gets for its header
+	best := s.besideSilent()
+	for try := 1; try < tries && best > headerTime; try++ {
+		best = s.besideSilent()
+	}
+	if best > headerTime {
+		s.Errorf("beside %d silent clients: after %s", silent, best)
+	}
+}
+
+// besideSilent tells how long a client takes beside silent ones.
+func (s story) besideSilent() time.Duration {
+	s.Helper()
 	leader := s.leader()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -185,7 +201,9 @@ func silentClients(s story) {
 	started := time.Now()
 	got, err := send(s.ctx, leader, http.MethodGet, masterURL(leader, "/api/v1/tenants/"), nil)
 	s.must(err)
-	if took := time.Since(started); got.status != http.StatusOK || took > 5*time.Second { // what a client gets for its header
+	took := time.Since(started)
+	if got.status != http.StatusOK {
 		s.Errorf("beside %d silent clients: status %d after %s", silent, got.status, took)
 	}
+	return took
 }

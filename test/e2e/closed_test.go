@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -92,9 +91,12 @@ done`
 // on its own host and on another one, and to reach what is beside it.
 func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 	s.Helper()
-	if open := dialled(s, pod, server+"/9999"); !slices.Equal(open, []string{"0"}) {
-		s.Errorf("a server that is no node's: %q", open)
-	}
+	s.soon(shortly, func() error {
+		if open := dialled(s, pod, server+"/9999"); !slices.Equal(open, []string{"0"}) {
+			return fmt.Errorf("a server that is no node's: %q", open)
+		}
+		return nil
+	})
 	for _, n := range s.bed.Nodes {
 		// A pod is its private address to its own host, and its host to others.
 		sender := pod.Node.MgmtIP
@@ -110,7 +112,7 @@ func (s story) controlIsClosed(pod *testbed.Pod, server string) {
 		if left := dialled(s, pod, n.MgmtIP+"/9999", n.MgmtIP+"/2379", n.MgmtIP+"/2380", n.MgmtIP+"/9090"); !slices.Equal(left, []string{timeout, timeout, timeout, timeout}) {
 			s.Errorf("netmaster, etcd and netplugin of %s from a pod: %q, want %s", n.Name, left, timeout)
 		}
-		s.soon(10*time.Second, func() error {
+		s.soon(shortly, func() error {
 			var targets []string
 			for _, port := range []string{"4789", "4790", "6081", "8472", "4791"} {
 				targets = append(targets, n.MgmtIP+":"+port)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -106,7 +105,7 @@ ip -n world route add default via `+worldGateway6)
 		}
 		return nil
 	})
-	s.must(pinged(s.ctx, near.Run, netip.MustParseAddr(outsideVIP)))
+	s.pings(near, outsideVIP)
 }
 
 // answeredBy tells what keeps a client from being answered by all of the providers, at

@@ -28,18 +28,12 @@ func hostsJoinANetwork(s story) {
 	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 -s6 fd00:9::/64 -g6 fd00:9::1 contivh1", "network rm -t blue contivh1")
 	host := s.bed.Nodes[0]
 	for _, pod := range []*testbed.Pod{near, far} {
-		s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, pod) })
+		s.soon(shortly, func() error { return hostReaches(s.ctx, host, pod) })
 	}
 	other := s.hostAddress(s.bed.Nodes[1])
-	for what, err := range map[string]error{
-		"host to host":        pinged(s.ctx, host.Run, other),
-		"pod to its own host": pinged(s.ctx, near.Run, s.hostAddress(host)),
-		"pod to another host": pinged(s.ctx, near.Run, other),
-	} {
-		if err != nil {
-			s.Errorf("%s: %v", what, err)
-		}
-	}
+	s.pings(host, other.String())
+	s.pings(near, s.hostAddress(host).String())
+	s.pings(near, other.String())
 	if pinged(s.ctx, stranger.Run, other) == nil {
 		s.Error("a pod of another tenant reaches the host")
 	}
@@ -47,26 +41,26 @@ func hostsJoinANetwork(s story) {
 	// A network that comes later is reached, and one that goes is not.
 	s.network("blue", "back", "10.1.2.0/24")
 	late := s.pod(1, "late", "blue", "back", "")
-	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, late) })
+	s.soon(shortly, func() error { return hostReaches(s.ctx, host, late) })
 
 	// What somebody takes away comes back; what nobody has to take away stays.
 	s.must(host.Netplugin().Kill())
 	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host).String()+"/24 dev contivh1")
 	s.must(err)
-	s.soon(5*time.Second, func() error { return hostReaches(s.ctx, s.bed.Nodes[1], near) })
+	s.soon(shortly, func() error { return hostReaches(s.ctx, s.bed.Nodes[1], near) })
 	s.must(host.StartNetplugin())
 	s.must(host.WaitReady(s.ctx))
-	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, far) })
+	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 	s.must(host.KillVSwitchd())
 	s.must(host.StartOVS(s.ctx))
-	s.soon(10*time.Second, func() error { return hostReaches(s.ctx, host, far) })
+	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 }
 
 // hostAddress is a host's address in the network contivh1.
 func (s story) hostAddress(n *testbed.Node) netip.Addr {
 	s.Helper()
 	var address netip.Addr
-	s.soon(10*time.Second, func() error {
+	s.soon(shortly, func() error {
 		out, err := n.Run(s.ctx, "ip", "-4", "-br", "address", "show", "dev", "contivh1")
 		if err != nil {
 			return err
@@ -118,7 +112,7 @@ func podsReachTheOutside(s story) {
 		}
 		return nil
 	}
-	s.soon(10*time.Second, everybodyOut)
+	s.soon(shortly, everybodyOut)
 	s.controlIsClosed(pods[0], server)
 
 	number, err := host.Run(s.ctx, "sh", "-c", "ovs-vsctl --timeout=10 --format=csv --no-headings --columns=ofport,external_ids list interface | grep front.blue- | cut -d, -f1")
@@ -126,7 +120,7 @@ func podsReachTheOutside(s story) {
 	port, err := strconv.Atoi(strings.TrimSpace(number))
 	s.must(err)
 	address := netip.AddrFrom4([4]byte{172, 19, byte(port >> 8), byte(port)})
-	s.must(pinged(s.ctx, host.Run, address))
+	s.pings(host, address.String())
 	_, err = outside.Run(s.ctx, "ip", "route", "add", address.String(), "via", host.MgmtIP)
 	s.must(err)
 	s.afterwards(func(ctx context.Context) error {
@@ -143,5 +137,5 @@ func podsReachTheOutside(s story) {
 	s.must(err)
 	s.must(host.StartNetplugin())
 	s.must(host.WaitReady(s.ctx))
-	s.soon(10*time.Second, everybodyOut)
+	s.soon(shortly, everybodyOut)
 }
