@@ -34,11 +34,14 @@ func (s *Scenario) deleteAll(ctx context.Context) error {
 	return s.nothingIsLeft(ctx)
 }
 
+// cleanUpLimit is what agents may take to clean up behind the answers, on a busy machine.
+const cleanUpLimit = 2 * time.Minute
+
 // nothingIsLeft compares the cluster with what it was before the first object.
 func (s *Scenario) nothingIsLeft(ctx context.Context) (err error) {
 	var after testbed.Snapshot
 	var left []string
-	deadline := time.Now().Add(10 * time.Second) // agents clean up behind the answers
+	deadline := time.Now().Add(cleanUpLimit)
 	for {
 		if after, err = s.bed.Snapshot(ctx); err != nil {
 			return err

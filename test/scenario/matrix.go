@@ -33,14 +33,14 @@ func (s *Scenario) matrixOpen(ctx context.Context) error {
 	if err := s.gatewaysAnswer(ctx); err != nil {
 		return err
 	}
-	return s.matrix(ctx, openRules)
+	return s.matrix(ctx, noRules, openRules)
 }
 
 func (s *Scenario) matrixOpenAgain(ctx context.Context) error {
 	if err := s.netctl(ctx, "group", "create", "-t", "blue", "back", "db"); err != nil {
 		return err
 	}
-	return s.matrix(ctx, openRules)
+	return s.matrix(ctx, guardedRules, openRules)
 }
 
 // matrixGuarded attaches a policy to db: nothing new comes in, pings neither,
@@ -58,8 +58,14 @@ func (s *Scenario) matrixGuarded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.matrix(ctx, guardedRules)
+	return s.matrix(ctx, openRules, guardedRules)
 }
+
+// rules tell whether a pod reaches another one by a question.
+type rules func(from, to podSpec, q question) bool
+
+// noRules: nobody reaches anybody, before there are pods.
+func noRules(podSpec, podSpec, question) bool { return false }
 
 // openRules: pods reach each other within their tenant and never beyond it.
 func openRules(from, to podSpec, _ question) bool { return from.tenant == to.tenant }
@@ -79,23 +85,25 @@ func guardedRules(from, to podSpec, q question) bool {
 	return true
 }
 
-// convergence is how long after a change the matrix may still show the state
-// before it. Enforcement has its own, stricter figure; this only keeps the
-// matrix from racing with it.
-const convergence = time.Second
-
 // matrix asks every pod for every other in every way and checks each answer
 // against the rules. Rows are sources; a cell shows the letters that got through.
-func (s *Scenario) matrix(ctx context.Context, rules func(from, to podSpec, q question) bool) error {
+//
+// For a while what has to get through may not do so yet. What has not to may do so if
+// it might before the change, until all of that was held back once. Anything else is a
+// leak, which ends the wait.
+func (s *Scenario) matrix(ctx context.Context, before, now rules) error {
 	started := time.Now()
-	for {
+	for enforced := false; ; {
 		asked := time.Since(started)
 		answers, err := s.askAll(ctx)
 		if err != nil {
 			return err
 		}
-		wrong := s.wrongAnswers(answers, rules)
-		if len(wrong) > 0 && asked < convergence {
+		if enforced {
+			before = now
+		}
+		wrong, through, leaks := s.wrongAnswers(answers, before, now)
+		if enforced = enforced || !through; len(wrong) > 0 && !leaks && asked < settling {
 			continue
 		}
 		s.printMatrix(answers)
@@ -119,22 +127,27 @@ func (s *Scenario) askAll(ctx context.Context) (map[string]map[string]string, er
 	})
 }
 
-// wrongAnswers lists by source what differs from the rules.
-func (s *Scenario) wrongAnswers(answers map[string]map[string]string, rules func(from, to podSpec, q question) bool) map[string][]string {
-	wrong := map[string][]string{}
+// wrongAnswers lists by source what differs from the rules of now. It tells whether
+// anything gets through that has not to, and whether any of that might not before, either.
+func (s *Scenario) wrongAnswers(answers map[string]map[string]string, before, now rules) (wrong map[string][]string, through, leaks bool) {
+	wrong = map[string][]string{}
 	for _, from := range podSpecs {
 		for _, to := range podSpecs {
 			if from == to {
 				continue
 			}
 			for _, q := range questions {
-				if reached(answers[from.name], s.pods[from.name], to, s.pods[to.name], q) != rules(from, to, q) {
-					wrong[from.name] = append(wrong[from.name], fmt.Sprintf("%s/%s want %v", to.name, q.letter, rules(from, to, q)))
+				got, want := reached(answers[from.name], s.pods[from.name], to, s.pods[to.name], q), now(from, to, q)
+				if got != want {
+					wrong[from.name] = append(wrong[from.name], fmt.Sprintf("%s/%s want %v", to.name, q.letter, want))
+				}
+				if got && !want {
+					through, leaks = true, leaks || !before(from, to, q)
 				}
 			}
 		}
 	}
-	return wrong
+	return wrong, through, leaks
 }
 
 // reached tells whether the question got to that very pod. Where tenants share
