@@ -26,8 +26,8 @@ type Change struct {
 	Replace bool // forget everything else: the change is the whole wanted state
 	Remove  []pipeline.Key
 	Set     []pipeline.Object
-	// Left are endpoints that exist no more, here or elsewhere, as they were given last. When their flows
-	// are out, the connections that the switch tracks of them are ended, a few at a time; nobody waits
+	// Left are endpoints that exist no more, here or elsewhere, as they were given last, and those that have other
+	// addresses now, with the addresses they had. When their flows are out, the connections that the switch tracks of them are ended, a few at a time; nobody waits
 	// for that. A switch that cannot lets them end when they are not used any more.
 	Left []pipeline.Endpoint
 	// Known are, with Replace, the ids of all endpoints that exist, also of those that are not set. The connections

@@ -46,8 +46,9 @@ func (p *programmer) accept(c drivers.Change) {
 		p.peers.replace(old, o)
 		p.zoneLimits.replace(old, o)
 		p.objects[key] = o
-		if e, is := o.(pipeline.Endpoint); is && old == nil {
-			p.ledger.spareEndpoint(e)
+		if e, is := o.(pipeline.Endpoint); is {
+			before, _ := old.(pipeline.Endpoint)
+			p.ledger.spareEndpoint(e.Without(before))
 		}
 		changed = append(changed, key)
 	}

@@ -23,38 +23,45 @@ func (l *ledger) flushEndpoint(e pipeline.Endpoint) {
 	}
 }
 
-// flushUnknown has the connections ended of endpoints that the switch has flows of and nobody knows. It does so once
-// after a change with all that exist: of those that go later the changes tell.
+// flushUnknown has the connections ended of endpoints that the switch has flows of and nobody knows, and of the addresses
+// that others have no more. It does so once after a change with all that exist: of those that go later the changes tell.
 func (p *programmer) flushUnknown() {
 	if p.known == nil {
 		return
 	}
-	known := make(map[uint64]bool, len(p.known)+len(p.objects))
+	known := make(map[uint64]*pipeline.Endpoint, len(p.known)+len(p.objects))
 	for _, id := range p.known {
-		known[cookie.New(cookie.Endpoint, id)] = true
+		known[cookie.New(cookie.Endpoint, id)] = nil
 	}
-	for key := range p.objects {
-		if key.Kind == pipeline.KindEndpoint {
-			known[cookie.New(cookie.Endpoint, key.ID)] = true
+	for key, object := range p.objects {
+		if e, is := object.(pipeline.Endpoint); is {
+			known[cookie.New(cookie.Endpoint, key.ID)] = &e
 		}
 	}
 	p.known = nil
 	p.ledger.flushAllBut(known)
 }
 
-// flushAllBut has the connections ended of endpoints with flows under cookies that are not known.
-func (l *ledger) flushAllBut(known map[uint64]bool) {
+// flushAllBut has the connections ended of endpoints with flows under cookies that are not known, or with another address
+// than the one that is. Of a known cookie without an endpoint nobody says which addresses it has.
+func (l *ledger) flushAllBut(known map[uint64]*pipeline.Endpoint) {
 	for _, p := range l.flows.list {
 		if !p.there {
 			continue
 		}
 		flow := openflow.PackedFlow{Key: p.name, Effect: p.have}
-		if known[flow.Cookie()] {
+		now, isKnown := known[flow.Cookie()]
+		if isKnown && now == nil {
 			continue
 		}
 		e, is := pipeline.ReceiverOf(flow.Flow())
 		if !is {
 			continue
+		}
+		if isKnown {
+			if e = e.Without(*now); !e.IPv4.IsValid() && !e.IPv6.IsValid() {
+				continue
+			}
 		}
 		l.flushEndpoint(e)
 		if len(p.claims) > 0 {

@@ -62,7 +62,19 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 	case err == nil && (!had || !object.Equal(before)):
 		change.Set = append(change.Set, object)
 		p.given[key] = object
+		if e, is := before.(pipeline.Endpoint); is {
+			change.Left = append(change.Left, former(e, object.(pipeline.Endpoint))...)
+		}
 	}
+}
+
+// former is an endpoint with the addresses that it has no more, if there are any: it was deleted and made again,
+// and somebody else may have them now.
+func former(before, now pipeline.Endpoint) []pipeline.Endpoint {
+	if e := before.Without(now); e.IPv4.IsValid() || e.IPv6.IsValid() {
+		return []pipeline.Endpoint{e}
+	}
+	return nil
 }
 
 // order in which kinds are programmed; removals go the other way.

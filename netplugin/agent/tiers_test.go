@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -266,5 +267,21 @@ func TestConnectionsOfEndpointsThatAreGoneAreEnded(t *testing.T) {
 	n.del(epKey("web.blue-1"))
 	if ids := leave(); !slices.Equal(ids, []string{"web.blue-1"}) {
 		t.Errorf("connections of %q are ended, want of the one here", ids)
+	}
+}
+
+// An endpoint that was made again under its id since this node last looked has left the addresses it had, which
+// somebody else may have by now.
+func TestConnectionsOfAnAddressThatAnEndpointHasNoMoreAreEnded(t *testing.T) {
+	n := blueHere(t)
+	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.9"))
+	n.put(epKey("web.blue-3"), epValue("web.blue", me, "10.1.0.2"))
+	change, _ := n.planner.plan(n.cache, everything)
+	if len(change.Left) != 1 || change.Left[0].ID != "web.blue-1" || change.Left[0].IPv4 != netip.MustParseAddr("10.1.0.2") {
+		t.Errorf("left are %+v, want the first address of web.blue-1", change.Left)
+	}
+	n.put(epKey("web.blue-1"), strings.Replace(epValue("web.blue", me, "10.1.0.9"), "{", `{"labels":{"a":"b"},`, 1))
+	if change, _ := n.planner.plan(n.cache, everything); len(change.Left) != 0 {
+		t.Errorf("with the same address, left are %+v", change.Left)
 	}
 }

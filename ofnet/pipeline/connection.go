@@ -105,6 +105,20 @@ func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {
 	return all
 }
 
+// Without is the endpoint with those of its addresses only that another one does not have.
+func (e Endpoint) Without(other Endpoint) Endpoint {
+	if e.VRF != other.VRF {
+		return e
+	}
+	if e.IPv4 == other.IPv4 {
+		e.IPv4 = netip.Addr{}
+	}
+	if e.IPv6 == other.IPv6 {
+		e.IPv6 = netip.Addr{}
+	}
+	return e
+}
+
 // Connections are those that the buckets of a group make, if it is one of a service.
 func Connections(g openflow.Group) []openflow.CTFlush {
 	var all []openflow.CTFlush
