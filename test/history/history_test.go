@@ -77,8 +77,12 @@ func planOf(t *testing.T, scale Scale, n int) Plan {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to repeat the operations:\n\tgo test -race ./test/history -run '^%s$' -history.seed=%d -history.operations=%d -history.clients=%d -history.keep=DIRECTORY",
-				strings.ReplaceAll(t.Name(), "/", "$/^"), plan.Seed, *operations, plan.Clients)
+			long := ""
+			if strings.HasPrefix(t.Name(), "TestLong") { // it is skipped otherwise
+				long = "CONTIV_TEST_LONG=1 "
+			}
+			t.Logf("to repeat the operations:\n\t%sgo test -race ./test/history -run '^%s$' -history.seed=%d -history.operations=%d -history.clients=%d -history.keep=DIRECTORY",
+				long, strings.ReplaceAll(t.Name(), "/", "$/^"), plan.Seed, *operations, plan.Clients)
 		}
 	})
 	return plan
@@ -219,12 +223,12 @@ func answered(ctx context.Context, t *testing.T, cluster *Cluster) []contivmodel
 			req.Header.Set("Accept", "application/problem+json")
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			defer resp.Body.Close()
 			text, err := io.ReadAll(resp.Body)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			if list.read(resp, text); list.Outcome == Unknown && uncertain[list.Kind] {
 				return errors.New(list.Message)

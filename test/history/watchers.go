@@ -128,7 +128,7 @@ func (w *watcher) begun() int64 {
 }
 
 // hearingTime is how long the last events may take to come.
-const hearingTime = 10 * time.Second
+const hearingTime = time.Minute
 
 // Compare waits until the watches have come as far as the history, ends them
 // and lists where they differ from it.
