@@ -167,7 +167,7 @@ func (c *cache) operational(ports []drivers.Port, vtep netip.Addr) operational {
 			PortName: name, VtepIP: addrText(vtep),
 		}
 		o.summary.LocalEpInfo[port.EndpointID] = mastercfg.LocalEpInfo{
-			OvsPortName: port.HostLink, EpgKey: e.record.EndpointGroupKey, BridgeType: "vxlan",
+			OvsPortName: port.HostLink, EpgKey: e.record.EndpointGroupKey, BridgeType: c.networks[e.record.NetID].part.Encap.String(),
 		}
 		if n, err := strconv.Atoi(strings.TrimPrefix(name, "vport")); err == nil {
 			o.summary.CurrPortNum = max(o.summary.CurrPortNum, n)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
@@ -189,5 +191,17 @@ func TestRecordsOfAnEarlierLifeAreFoundByTheSummary(t *testing.T) {
 	}
 	if len(m.kvs) != 3 || len(m.txns) != 2 || len(m.txns[0].Puts) != 0 || len(m.txns[0].Deletes) != 1 {
 		t.Errorf("%d keys, transactions %+v", len(m.kvs), m.txns)
+	}
+}
+
+// The report of a node says by which of its bridges an endpoint is reached.
+func TestAReportNamesTheKindOfBridge(t *testing.T) {
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
+		put(netKey("lan.blue"), strings.Replace(netValue("blue", ""), "vxlan", "vlan", 1)).put(epKey("lan.blue-2"), epValue("lan.blue", me, "10.1.0.3"))
+	said := n.cache.operational([]drivers.Port{{EndpointID: "web.blue-1", HostLink: "vvport1"}, {EndpointID: "lan.blue-2", HostLink: "vvport2"}}, n.cache.vtep).summary.LocalEpInfo
+	if said["web.blue-1"].BridgeType != "vxlan" || said["lan.blue-2"].BridgeType != "vlan" {
+		t.Errorf("reported %+v", said)
 	}
 }
