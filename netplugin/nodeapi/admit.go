@@ -10,8 +10,7 @@ import (
 )
 
 // guarded lets only clients on this node in, and no page of another site that a
-// browser on this node shows. There are no roles here yet that would say who
-// else may change something.
+// browser on this node shows. Who may do what elsewhere, netmaster says; it asks nodes to read only.
 func (h handlers) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.RemoteAddr) {

@@ -141,10 +141,10 @@ func Handler(cfg Config) http.Handler {
 	get := func(path string, serve http.HandlerFunc) {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
-	get("/svcstats", h.serviceStats)
+	get("/svcstats", h.budgeted(h.big, h.serviceStats))
 	get("/inspect/driver", h.budgeted(h.big, h.inspectDriver))
 	get("/inspect/counters", h.budgeted(h.big, h.inspectCounters))
-	get("/inspect/bgp", h.inspectBGP)
+	get("/inspect/bgp", h.budgeted(h.big, h.inspectBGP))
 	get("/inspect/drops", h.inspectDrops)
 	get("/inspect/trace", h.budgeted(h.traces, h.inspectTrace))
 	get("/inspect/nameserver", h.budgeted(h.big, h.inspectNameserver))

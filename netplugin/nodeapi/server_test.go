@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -263,24 +264,11 @@ func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
 }
 
 func TestClientsThatDoNotReadCostTwoAnswers(t *testing.T) {
-	n := &node{}
-	for i := range 50_000 {
-		n.objects = append(n.objects, pipeline.Endpoint{ID: fmt.Sprintf("web.blue-%d", i), Tenant: "blue"})
-	}
-	url := start(t, n)
+	url := start(t, largeNode())
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	for range 16 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, "GET /inspect/driver HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	askAndDoNotRead(t, url)
 	// This question may come before theirs, and is answered then.
 	testkit.Eventually(t, time.Minute, "503 while nobody reads", func() bool {
 		status, _, _ := call(t, "GET", url+"/inspect/driver")
@@ -293,6 +281,56 @@ func TestClientsThatDoNotReadCostTwoAnswers(t *testing.T) {
 	}
 	if status, _, _ := call(t, "GET", url+"/readyz"); status != 200 {
 		t.Errorf("short answers meanwhile: %d", status)
+	}
+}
+
+// Every answer that grows with the cluster takes one of the places.
+func TestAllLongAnswersShareThePlaces(t *testing.T) {
+	url := start(t, largeNode())
+	askAndDoNotRead(t, url)
+	// A question may come before theirs, and is answered then.
+	var others sync.WaitGroup
+	for _, path := range []string{"/inspect/driver", "/inspect/counters", "/inspect/bgp", "/inspect/nameserver", "/svcstats"} {
+		others.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := testkit.Until(ctx, "503 while nobody reads", func() bool {
+				resp, err := http.Get(url + path)
+				if err != nil {
+					return false
+				}
+				defer resp.Body.Close()
+				return resp.StatusCode == http.StatusServiceUnavailable
+			})
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
+	}
+	others.Wait()
+}
+
+// largeNode has answers of many megabytes.
+func largeNode() *node {
+	n := &node{}
+	for i := range 50_000 {
+		n.objects = append(n.objects, pipeline.Endpoint{ID: fmt.Sprintf("web.blue-%d", i), Tenant: "blue"})
+	}
+	return n
+}
+
+// askAndDoNotRead takes all places of long answers, until they are taken from it.
+func askAndDoNotRead(t *testing.T, url string) {
+	t.Helper()
+	for range 16 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, "GET /inspect/driver HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
