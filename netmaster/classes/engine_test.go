@@ -8,15 +8,13 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // book is what a store would have after the changes of an engine.
@@ -238,21 +236,10 @@ func TestExceptionsTakeTimeInProportion(t *testing.T) {
 		raw := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, chance.Uint64()), chance.Uint64())
 		except = append(except, netip.PrefixFrom(netip.AddrFrom16([16]byte(raw)), 128))
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	begin := onProcessor(t)
-	rest, ok := Without(netip.MustParsePrefix("::/0"), except, math.MaxInt)
-	if took := onProcessor(t) - begin; !ok || len(rest) < 100*count || took > most {
+	var rest []netip.Prefix
+	var ok bool
+	took := testkit.Processor(t, func() { rest, ok = Without(netip.MustParsePrefix("::/0"), except, math.MaxInt) })
+	if !ok || len(rest) < 100*count || took > most {
 		t.Errorf("%d exceptions leave %d prefixes, after %v", count, len(rest), took)
 	}
-}
-
-// onProcessor is the time that this thread has run: what others run meanwhile does not count.
-func onProcessor(t *testing.T) time.Duration {
-	t.Helper()
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
