@@ -121,6 +121,10 @@ func advertisementFrame(q question) []byte {
 func TestTheKernelFindsATakenIPv6AddressTaken(t *testing.T) {
 	c := startCluster(t, web1)
 	c.know(web2)
+	// The kernel asks once, and an answer that comes a second later is too late for it: it is to ask more often.
+	if out, err := c.pod(web1).exec("sysctl", "-w", "net.ipv6.conf.eth0.dad_transmits=5"); err != nil {
+		t.Fatal(out, err)
+	}
 
 	probes := map[netip.Addr]string{web2.IPv6: "dadfailed", addr("fd00:1::77"): "is free"}
 	for a := range probes {

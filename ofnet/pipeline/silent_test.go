@@ -12,7 +12,7 @@ const attempts = `
 import socket, sys
 from concurrent.futures import ThreadPoolExecutor
 def ask(_):
-    s = socket.socket(); s.settimeout(2)
+    s = socket.socket(); s.settimeout(int(sys.argv[3]))
     try:
         s.connect((sys.argv[1], 80)); s.send(b"hello")
         return s.recv(100).decode().split()[0]
@@ -33,12 +33,13 @@ func TestAProviderThatDoesNotAnswerCostsItsOwnShare(t *testing.T) {
 		client    Endpoint // another one: it may take a port again, and with it the provider
 		providers []netip.Addr
 		told      []string
+		patience  string // in seconds, of a client that waits for an answer
 	}{
-		{db1, []netip.Addr{web1.IPv4, web2.IPv4}, []string{"refused", web2.ID}}, // nothing listens
-		{db2, []netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}},      // nobody has the address
+		{db1, []netip.Addr{web1.IPv4, web2.IPv4}, []string{"refused", web2.ID}, "30"}, // nothing listens
+		{db2, []netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}, "10"},      // nobody has the address
 	} {
 		c.program(shop(test.providers...))
-		out, err := c.pod(test.client).exec("python3", "-c", attempts, vip.String(), fmt.Sprint(clients))
+		out, err := c.pod(test.client).exec("python3", "-c", attempts, vip.String(), fmt.Sprint(clients), test.patience)
 		if err != nil {
 			t.Fatal(out, err)
 		}
@@ -56,7 +57,7 @@ func TestAProviderThatDoesNotAnswerCostsItsOwnShare(t *testing.T) {
 		if sum != clients {
 			t.Errorf("providers %v: %d clients are told %v, want %v", test.providers, clients, counted, test.told)
 		}
-		if c.pod(test.client).ping(web2.IPv4) == 0 {
+		if c.pod(test.client).pinged(web2.IPv4) == 0 {
 			t.Errorf("providers %v: the client does not reach %s", test.providers, web2.ID)
 		}
 	}
