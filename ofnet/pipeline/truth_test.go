@@ -62,6 +62,11 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 func settle(t *testing.T, l landscape) (*cluster, []*wire) {
 	c := &cluster{t: t, pods: map[string]*pod{}, trunks: l.encap == VLAN}
 	var wires []*wire
+	var zones []uint16
+	for _, vrf := range []uint16{1, 2, SharedVRF} {
+		of := Zones(vrf)
+		zones = append(zones, of[:]...)
+	}
 	for i := range plugs {
 		wires = append(wires, c.plug(i%3, uint32(10+i)))
 	}
@@ -74,6 +79,9 @@ func settle(t *testing.T, l landscape) (*cluster, []*wire) {
 		if l.routes() && l.encap == VLAN {
 			wires = append(wires, c.outsider(borderOf(b).MAC))
 		}
+	}
+	for _, n := range c.nodes {
+		n.KeepConnections(zones...)
 	}
 	c.settle()
 	return c, wires
