@@ -44,9 +44,10 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	})
 	for _, host := range []string{provider.endpoint.IPv4.String(), vip.String()} {
 		for range 2 { // one each: when one of several is answered, ping waits for the others no longer than the interval
-			if said, err := rn.out.Try("ping", "-c1", "-W10", "-n", host); err != nil {
-				t.Errorf("ping %s: %v %s", host, err, said)
-			}
+			eventually(t, "an answer to a ping of "+host, func() bool {
+				_, err := rn.out.Try("ping", "-c1", "-W1", "-n", host)
+				return err == nil
+			})
 		}
 	}
 	if said, err := rn.out.Try("timeout", "10", "bash", "-c", ": </dev/tcp/"+provider.endpoint.IPv4.String()+"/8080"); err != nil {

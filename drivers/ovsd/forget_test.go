@@ -44,8 +44,10 @@ func (n *node) track(r *running) (pods []*pod, far pipeline.Endpoint, all driver
 	all.Set[0] = dual
 	all.Set = append(all.Set, far)
 	r.give(all)
+	zones := pipeline.Zones(network.VRF)
+	n.KeepConnections(zones[:]...)
 	for _, pair := range [][2]*pod{{c, a}, {b, c}} {
-		pair[0].exec("ping", "-c", "1", "-W", "5", pair[1].endpoint.IPv6.String())
+		pair[0].reaches(pair[1].endpoint.IPv6.String())
 		if got := pair[0].start(datagrams, addressesOf(pair[1])...)(); got != "0 sent" {
 			n.t.Fatal(got)
 		}

@@ -30,8 +30,8 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	r := n.start()
 	a, b := n.newPod(r, 1), n.newPod(r, 2)
 	r.give(everything(a, b))
-	a.exec("ping", "-c", "1", "-W", "5", b.endpoint.IPv4.String())
-	before := strings.Join(n.flows(), "\n")
+	a.reaches(b.endpoint.IPv4.String())
+	before := n.sortedFlows()
 	steps := []struct {
 		limits pipeline.Limits
 		meters string // of pod 1, which has port 2
@@ -51,13 +51,13 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 			}
 		}
 	})
-	if strings.Join(n.flows(), "\n") != before || !r.Status().InSync {
+	if n.sortedFlows() != before || !r.Status().InSync {
 		t.Errorf("status %+v, flows:\n%s", r.Status(), strings.Join(n.flows(), "\n"))
 	}
 }
 
 // Whoever does not say what the burst is gets one with which TCP works. A machine
-// that is busy otherwise may not send so much: it is asked again.
+// that is busy otherwise may not send so much, or measure what waited before: it is asked again.
 func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -66,7 +66,7 @@ func TestATCPConnectionReachesItsLimit(t *testing.T) {
 	a.endpoint.Limits = pipeline.Limits{Rate: rate}
 	r.give(everything(a, b))
 	got := rateOfTCP(t, a, b)
-	for end := time.Now().Add(time.Minute); got < 0.85*rate && time.Now().Before(end); { // headers count as well, a twentieth
+	for end := time.Now().Add(time.Minute); (got < 0.85*rate || got > 1.15*rate) && time.Now().Before(end); { // headers count as well, a twentieth
 		t.Logf("%.0f kbit/s of %d", got, rate)
 		got = rateOfTCP(t, a, b)
 	}

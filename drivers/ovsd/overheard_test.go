@@ -25,13 +25,18 @@ while True:
     s.sendto(q[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + q[12:] + b"\xc0\x0c\0\1\0\1\0\0\0\x05\0\4" + socket.inet_aton(sys.argv[1]), who)
 `
 
-// asks has one name looked up, at an address, as often as is said.
+// asks has one name looked up, at an address, as often as is said. It says when it has to ask again.
 const asks = `
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
-for _ in range(int(sys.argv[2])):
-    s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\4shop\7example\0\0\1\0\1", (sys.argv[1], 53))
-    print(socket.inet_ntoa(s.recv(512)[-4:]))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
+def ask():
+    for left in reversed(range(30)):
+        s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\4shop\7example\0\0\1\0\1", (sys.argv[1], 53))
+        try: return s.recv(512)
+        except socket.timeout:
+            if not left: raise
+            print("again")
+for _ in range(int(sys.argv[2])): print(socket.inet_ntoa(ask()[-4:]))
 `
 
 // floods asks at an address for one name, over and over, until its input ends, and says so when it has more answers
@@ -115,7 +120,8 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 
 	looksUp := func(at netip.Addr, want *pod) {
 		t.Helper()
-		if got := strings.TrimSpace(client.exec("python3", "-c", asks, at.String(), "1")); got != want.endpoint.IPv4.String() {
+		got := client.exec("python3", "-c", asks, at.String(), "1")
+		if answer := strings.TrimSpace(strings.ReplaceAll(got, "again", "")); answer != want.endpoint.IPv4.String() {
 			t.Fatalf("asked %s: %s", at, got)
 		}
 	}
@@ -134,7 +140,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 			if a.Name != "shop.example" || len(a.Addresses) != 1 || a.Addresses[0] != shop.endpoint.IPv4 || a.TTL != 5*time.Second {
 				t.Errorf("heard %+v", a)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nothing is heard")
 		}
 	}
@@ -167,9 +173,12 @@ func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	at := names.Ports[0].Address.String()
 	calm := flooding.start(floods, at)
 	const asked = 10
-	client.exec("python3", "-c", asks, at, fmt.Sprint(asked))
+	most := asked + strings.Count(client.exec("python3", "-c", asks, at, fmt.Sprint(asked)), "again") // some may be answered twice
 	calm()
-	eventually(t, "all that the client was answered is heard", func() bool { return told.of("shop.example") == asked })
+	eventually(t, "all that the client was answered is heard", func() bool { return told.of("shop.example") >= asked })
+	if got := told.of("shop.example"); got > most {
+		t.Errorf("%d answers are heard, and %d questions were asked", got, most)
+	}
 	if told.of("flood.example") == 0 {
 		t.Error("nothing of the flood is heard")
 	}

@@ -172,7 +172,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	if x < few || y < few {
 		t.Errorf("of %d connections equal routers got %d and %d", connections, x, y)
 	}
-	if x, y = sharedBy(pings, "ping", "-c", fmt.Sprint(pings), "-i0.01", "-n", "-q", "203.0.113.1"); max(x, y) < pings || min(x, y) >= few {
+	if x, y = sharedBy(pings, "ping", "-c", fmt.Sprint(2*pings), "-i0.01", "-n", "-q", "203.0.113.1"); max(x, y) < pings || min(x, y) >= few {
 		t.Errorf("of %d pings equal routers got %d and %d", pings, x, y)
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{route("203.0.113.0/24", b)}})
