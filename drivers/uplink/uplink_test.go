@@ -89,7 +89,7 @@ func (n *node) run(config uplink.Config) (b *uplink.Bridge, stop func()) {
 // eventually waits for a condition, long enough for a machine that is busy.
 func (n *node) eventually(what string, condition func() bool) {
 	n.t.Helper()
-	testkit.Eventually(n.t, 30*time.Second, what, condition)
+	testkit.Eventually(n.t, time.Minute, what, condition)
 }
 
 // reaches waits until the physical switch answers.

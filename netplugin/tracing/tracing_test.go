@@ -115,7 +115,7 @@ func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 		run(t, vlan.Run)
 		own = append(own, vlan)
 	}
-	patience, done := context.WithTimeout(t.Context(), 30*time.Second)
+	patience, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
 	for _, object := range objects {
 		encap, wanted := pipeline.VLAN, false
