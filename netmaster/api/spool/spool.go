@@ -6,9 +6,10 @@
 // the middle is still an error to the client. Memory is bounded:
 //
 //   - A short answer is kept as it is.
-//   - A longer one is written again, by at most a few at a time, and kept
-//     compressed: that of a large cluster takes a tenth of its size. Who has to
+//   - A longer one is written again, by at most a few at a time. Who has to
 //     wait for his turn holds nothing meanwhile.
+//   - It is kept compressed: that of a large cluster takes a tenth of its size, but
+//     more time than to write it. One that is not very long is kept as it is while no other is.
 //   - All together take no more than a budget, of which each piece is given
 //     back when the client has taken it. Who would exceed it is told to come
 //     back later.
@@ -29,6 +30,8 @@ import (
 const (
 	// short is the longest answer that is kept as it is, in bytes.
 	short = 256 << 10
+	// moderate is the longest answer that is kept as it is while no other is, in bytes.
+	moderate = 4 << 20
 	// free is what an answer may take without counting: most take less.
 	free = 32 << 10
 	// piece is the unit of what counts.
@@ -42,11 +45,14 @@ const (
 )
 
 // Budget is what the answers of a server may take together.
-type Budget struct{ rest, turns *semaphore.Weighted }
+type Budget struct {
+	rest, turns *semaphore.Weighted
+	plain       *semaphore.Weighted // of the one long answer that is kept as it is
+}
 
 // NewBudget makes a budget of so many bytes.
 func NewBudget(size int64) *Budget {
-	return &Budget{semaphore.NewWeighted(size), semaphore.NewWeighted(turns)}
+	return &Budget{rest: semaphore.NewWeighted(size), turns: semaphore.NewWeighted(turns), plain: semaphore.NewWeighted(1)}
 }
 
 // errLong ends the first attempt to write an answer that is not short.
@@ -83,17 +89,16 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 		return fault.New(fault.Unavailable, "too many long answers are being written, try again later: %w", err)
 	}
 	defer b.turns.Release(1)
-	packer, err := flate.NewWriter(answer, level)
-	if err != nil {
+	long := &long{Answer: answer}
+	if answer.plain = b.plain.TryAcquire(1); !answer.plain {
+		if err := long.pack(); err != nil {
+			return err
+		}
+	}
+	if err := write(long); err != nil {
 		return err
 	}
-	answer.packed = true
-	counted := &counter{packer, 0}
-	if err := write(counted); err != nil {
-		return err
-	}
-	answer.size = counted.n
-	return packer.Close()
+	return long.complete()
 }
 
 // Answer is a complete answer. It is read once.
@@ -104,6 +109,7 @@ type Answer struct {
 	read   int      // of the first piece
 	kept   int      // bytes written to pieces
 	held   int64    // of the budget
+	plain  bool     // it is the long one that is kept as it is
 	packed bool
 	size   int64 // of a packed answer, as the client gets it
 }
@@ -170,6 +176,15 @@ func (a *Answer) Close() {
 	a.pieces = nil
 	a.budget.rest.Release(a.held)
 	a.held = 0
+	a.giveWay()
+}
+
+// giveWay lets another long answer be kept as it is.
+func (a *Answer) giveWay() {
+	if a.plain {
+		a.plain = false
+		a.budget.plain.Release(1)
+	}
 }
 
 // Write keeps what is written to the answer.
@@ -213,14 +228,51 @@ func (l limited) Write(p []byte) (int, error) {
 	return l.Answer.Write(p)
 }
 
-// counter counts what is written.
-type counter struct {
-	io.Writer
-	n int64
+// long is a long answer while it is written. What is not compressed from the beginning is from
+// where it is more than moderate.
+type long struct {
+	*Answer
+	packer *flate.Writer // nil: it is kept as it is
 }
 
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
-	c.n += int64(n)
+func (l *long) Write(p []byte) (int, error) {
+	if l.packer == nil && l.kept+len(p) <= moderate {
+		return l.Answer.Write(p)
+	}
+	if l.packer == nil {
+		if err := l.pack(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.packer.Write(p)
+	l.size += int64(n)
 	return n, err
+}
+
+// pack compresses what there is, and gives back what that took.
+func (l *long) pack() (err error) {
+	if l.packer, err = flate.NewWriter(l.Answer, level); err != nil {
+		return err
+	}
+	plain := l.pieces
+	l.packed, l.size, l.pieces, l.kept = true, int64(l.kept), nil, 0
+	for i := range plain {
+		if _, err := l.packer.Write(plain[i]); err != nil {
+			return err
+		}
+		plain[i] = nil
+		if i > 0 { // the first one is free
+			l.budget.rest.Release(piece)
+			l.held -= piece
+		}
+	}
+	l.giveWay()
+	return nil
+}
+
+func (l *long) complete() error {
+	if l.packer == nil {
+		return nil
+	}
+	return l.packer.Close()
 }

@@ -40,7 +40,7 @@ func whole(t *testing.T, b *Budget, size int64) {
 func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 	const size = 8 << 20
 	b := NewBudget(size)
-	for _, n := range []int{0, 1, 700, 1000, 5000, 7000, 12000} {
+	for _, n := range []int{0, 1, 700, 1000, 5000, 7000, 12000, 60000, 90000} {
 		var want, got bytes.Buffer
 		if err := lines(n)(&want); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer.Size() != int64(want.Len()) || answer.packed != (want.Len() > short) {
+		if answer.Size() != int64(want.Len()) || answer.packed != (want.Len() > moderate) {
 			t.Errorf("%d lines: size %d, want %d; packed: %v", n, answer.Size(), want.Len(), answer.packed)
 		}
 		if sent, err := answer.WriteTo(&got); err != nil || sent != int64(want.Len()) || !bytes.Equal(got.Bytes(), want.Bytes()) {
@@ -58,6 +58,28 @@ func TestAnswersComeOutAsTheyWereWritten(t *testing.T) {
 		answer.Close()
 		whole(t, b, size)
 	}
+}
+
+// One long answer is kept as it is; others meanwhile are compressed.
+func TestOneLongAnswerIsKeptAsItIs(t *testing.T) {
+	b := NewBudget(8 << 20)
+	for range 2 {
+		var kept [2]*Answer
+		for i := range kept {
+			answer, err := b.Write(t.Context(), nil, lines(12000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept[i] = answer
+		}
+		if kept[0].packed || !kept[1].packed {
+			t.Errorf("compressed are the first %v, the second %v", kept[0].packed, kept[1].packed)
+		}
+		for _, answer := range kept {
+			answer.Close()
+		}
+	}
+	whole(t, b, 8<<20)
 }
 
 func TestWhatIsKeptIsBoundedAndGivenBack(t *testing.T) {
