@@ -133,9 +133,12 @@ func TestUntilAMasterHasToldABootNoEndpointIsAskedForWithoutCheckpoint(t *testin
 	node := fakenode.NewNode(t)
 	logger, _ := logtest.NewNullLogger()
 	logger.SetLevel(logrus.DebugLevel)
-	lost := "none" // without the file nobody can have it on the disk
+	var loses atomic.Bool // the checkpoint: without the file nobody can have it on the disk
 	logger.AddHook(at{"add: begin", func() {
-		if err := os.RemoveAll(filepath.Join(node.StateDir(), lost)); err != nil {
+		if !loses.Load() {
+			return
+		}
+		if err := os.RemoveAll(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil {
 			t.Error(err)
 		}
 	}})
@@ -146,13 +149,13 @@ func TestUntilAMasterHasToldABootNoEndpointIsAskedForWithoutCheckpoint(t *testin
 			asked.Store(true)
 		}
 	})
-	lost = "pod@eth0.json"
+	loses.Store(true)
 	if _, err := node.Do(request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")); err == nil || asked.Load() {
 		t.Errorf("ADD without its checkpoint: %v; the endpoint was asked for: %v", err, asked.Load())
 	}
-	lost = "none"
+	loses.Store(false)
 	do(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), ""))
-	lost = "pod@eth0.json"
+	loses.Store(true)
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")) // the store says enough
 }
 
