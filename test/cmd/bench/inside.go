@@ -27,6 +27,7 @@ import (
 var inside = map[string]func(context.Context, *site) ([]figure, error){
 	"endpoints": measureEndpoints,
 	"dryrun":    measureDryRun,
+	"beside":    measureApplyBeside,
 	"wide":      fillWide,
 	"reconcile": measureReconcile,
 	"elsewhere": fillElsewhere,

@@ -72,6 +72,7 @@ var benchmarks = []benchmark{
 	{name: "rule", run: benchRule},
 	{name: "apply", run: insideLeader("apply")},
 	{name: "dryrun", run: insideLeader("dryrun")},
+	{name: "beside", run: insideLeader("beside")},
 	{name: "list", run: insideLeader("list")},
 	{name: "growth", run: insideLeader("growth")},
 	{name: "memory", run: benchMemory},
