@@ -1,8 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -20,6 +22,31 @@ type Evidence struct {
 	calls []*Call
 	byKey map[string][]*Call // successes, by the key they are about
 	lost  map[string][]*Call // calls whose outcome is unknown, likewise
+	given []grant            // by revision
+}
+
+// grant is that somebody was given addresses.
+type grant struct {
+	revision  int64
+	networkID string
+	addresses []netip.Addr
+}
+
+// grant is what a success has given; none: no addresses.
+func (c *Call) grant() grant {
+	g := grant{revision: c.Revision}
+	switch ep := c.endpoint(); {
+	case c.Verb == AllocAddress:
+		g.networkID, g.addresses = c.Key, []netip.Addr{c.address()}
+	case c.Verb == CreateEndpoint && ep != nil:
+		g.networkID = ep.NetID
+		for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
+			if a, err := netip.ParseAddr(text); err == nil {
+				g.addresses = append(g.addresses, a)
+			}
+		}
+	}
+	return g
 }
 
 // NewEvidence indexes both records.
@@ -34,7 +61,11 @@ func NewEvidence(log *Log, calls []*Call) *Evidence {
 		case c.Outcome == Unknown:
 			e.lost[c.storeKey()] = append(e.lost[c.storeKey()], c)
 		}
+		if g := c.grant(); c.Outcome == Done && len(g.addresses) > 0 {
+			e.given = append(e.given, g)
+		}
 	}
+	slices.SortFunc(e.given, func(a, b grant) int { return cmp.Compare(a.revision, b.revision) })
 	return e
 }
 

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -236,19 +237,16 @@ func (e *Evidence) passing(c *Call, networkID string, a netip.Addr) bool {
 	if c.mate(takesAddresses) {
 		return true
 	}
-	return slices.ContainsFunc(e.calls, func(other *Call) bool {
-		if other.Outcome != Done || other.Revision < c.From || other.Revision > c.To {
-			return false
+	first, _ := slices.BinarySearchFunc(e.given, c.From, func(g grant, from int64) int { return cmp.Compare(g.revision, from) })
+	for _, g := range e.given[first:] {
+		if g.revision > c.To {
+			break
 		}
-		switch other.Verb {
-		case AllocAddress:
-			return other.Key == networkID && other.address() == a
-		case CreateEndpoint:
-			ep := other.endpoint()
-			return ep != nil && ep.NetID == networkID && (ep.IPAddress == a.String() || ep.IPv6Address == a.String())
+		if g.networkID == networkID && slices.Contains(g.addresses, a) {
+			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 // serviceIn tells of a call whether it is about a service that has its address
