@@ -32,6 +32,7 @@ type node struct {
 	ready, reclaim error
 	reclaimed      []string
 	objects        []pipeline.Object // more than the usual ones
+	inspected      func()            // nil, or called by each inspection
 }
 
 func (n *node) Ready() error { return n.ready }
@@ -75,6 +76,9 @@ func (n *node) Reclaim(_ context.Context, epID string) error {
 }
 
 func (n *node) Inspect() agent.Inspection {
+	if n.inspected != nil {
+		n.inspected()
+	}
 	vtep := netip.MustParseAddr("192.0.2.1")
 	return agent.Inspection{
 		HostLabel: "node1", VTEP: vtep, FwdMode: "routing", ArpMode: "proxy",
@@ -264,9 +268,22 @@ func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
 }
 
 func TestClientsThatDoNotReadCostTwoAnswers(t *testing.T) {
-	url := start(t, largeNode())
+	n := &node{}
+	for i := range 50_000 {
+		n.objects = append(n.objects, pipeline.Endpoint{ID: fmt.Sprintf("web.blue-%d", i), Tenant: "blue"})
+	}
+	url := start(t, n)
 	before := inUse()
-	askAndDoNotRead(t, url)
+	for range 16 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, "GET /inspect/driver HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// This question may come before theirs, and is answered then.
 	testkit.Eventually(t, time.Minute, "503 while nobody reads", func() bool {
 		status, _, _ := call(t, "GET", url+"/inspect/driver")
@@ -294,52 +311,34 @@ func inUse() int64 {
 
 // Every answer that grows with the cluster takes one of the places.
 func TestAllLongAnswersShareThePlaces(t *testing.T) {
-	url := start(t, largeNode())
-	askAndDoNotRead(t, url)
-	// A question may come before theirs, and is answered then.
+	began, finish := make(chan struct{}, 1), make(chan struct{})
+	url := start(t, &node{inspected: func() { began <- struct{}{}; <-finish }})
+	var answers sync.WaitGroup
+	for range bigAnswers {
+		answers.Go(func() {
+			if resp, err := http.Get(url + "/inspect/driver"); err == nil {
+				resp.Body.Close()
+			}
+		})
+		<-began
+	}
 	var others sync.WaitGroup
 	for _, path := range []string{"/inspect/driver", "/inspect/counters", "/inspect/bgp", "/inspect/nameserver", "/svcstats"} {
 		others.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			err := testkit.Until(ctx, "503 while nobody reads", func() bool {
-				resp, err := http.Get(url + path)
-				if err != nil {
-					return false
-				}
-				defer resp.Body.Close()
-				return resp.StatusCode == http.StatusServiceUnavailable
-			})
+			resp, err := http.Get(url + path)
 			if err != nil {
-				t.Errorf("%s: %v", path, err)
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusServiceUnavailable {
+				t.Errorf("%s beside two that are being made: %s", path, resp.Status)
 			}
 		})
 	}
 	others.Wait()
-}
-
-// largeNode has answers of many megabytes.
-func largeNode() *node {
-	n := &node{}
-	for i := range 50_000 {
-		n.objects = append(n.objects, pipeline.Endpoint{ID: fmt.Sprintf("web.blue-%d", i), Tenant: "blue"})
-	}
-	return n
-}
-
-// askAndDoNotRead takes all places of long answers, until they are taken from it.
-func askAndDoNotRead(t *testing.T, url string) {
-	t.Helper()
-	for range 16 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, "GET /inspect/driver HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	close(finish)
+	answers.Wait()
 }
 
 func TestMetricsAreThoseRegistered(t *testing.T) {
