@@ -35,13 +35,12 @@ type chapter struct {
 	play  func(story)
 }
 
-// tell plays chapters one after the other on a fresh cluster, whose switches have the
-// processors first: some chapters count what is lost. What a chapter
+// tell plays chapters one after the other on a fresh cluster. What a chapter
 // made has to be gone after it, without a trace; the first that fails is the
 // last, since the bed is not what the next one expects.
 func tell(t *testing.T, nodes int, chapters ...[]chapter) {
 	t.Helper()
-	tellOn(t, testbed.Config{Nodes: nodes, First: true}, slices.Concat(chapters...))
+	tellOn(t, testbed.Config{Nodes: nodes}, slices.Concat(chapters...))
 }
 
 // tellOn is tell on a cluster that is described.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestNodesHaveAPhysicalNetwork(t *testing.T) {
-	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true}, []chapter{
+	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
 		{"networks on VLANs reach their own, the router, and each other by it; those in tunnels go on beside them", vlansBesideTunnels},
 		{"a pod that moves to another node is found; hosts keep their addresses on uplinks while agents and switches are killed", podsMoveAndHostsStay},
 		{"when an uplink returns, the network outside is told where pods are", anUplinkReturns},
