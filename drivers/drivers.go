@@ -26,9 +26,10 @@ type Change struct {
 	Replace bool // forget everything else: the change is the whole wanted state
 	Remove  []pipeline.Key
 	Set     []pipeline.Object
-	// Left are endpoints that exist no more, here or elsewhere, as they were given last, and those that have other
-	// addresses now, with the addresses they had. When their flows are out, the connections that the switch tracks of them are ended, a few at a time; nobody waits
-	// for that. A switch that cannot lets them end when they are not used any more.
+	// Left are endpoints that exist no more, here or elsewhere, as they were given last, and those that
+	// have other addresses now, with the ones they had. When their flows are out, the connections that the
+	// switch tracks of them are ended, a few at a time; nobody waits for that. A switch that cannot lets
+	// them end when they are not used any more.
 	Left []pipeline.Endpoint
 	// Known are, with Replace, the ids of all endpoints that exist, also of those that are not set. The connections
 	// of others that the switch has flows of are ended like those of Left; nil: nobody knows who exists, and none are.

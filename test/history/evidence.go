@@ -32,13 +32,18 @@ type grant struct {
 	addresses []netip.Addr
 }
 
-// grant is what a success has given; none: no addresses.
+// grant is what a call has given; none: no addresses.
 func (c *Call) grant() grant {
 	g := grant{revision: c.Revision}
-	switch ep := c.endpoint(); {
+	switch {
+	case c.Outcome != Done:
 	case c.Verb == AllocAddress:
 		g.networkID, g.addresses = c.Key, []netip.Addr{c.address()}
-	case c.Verb == CreateEndpoint && ep != nil:
+	case c.Verb == CreateEndpoint:
+		ep := c.endpoint()
+		if ep == nil {
+			break
+		}
 		g.networkID = ep.NetID
 		for _, text := range []string{ep.IPAddress, ep.IPv6Address} {
 			if a, err := netip.ParseAddr(text); err == nil {
@@ -61,7 +66,7 @@ func NewEvidence(log *Log, calls []*Call) *Evidence {
 		case c.Outcome == Unknown:
 			e.lost[c.storeKey()] = append(e.lost[c.storeKey()], c)
 		}
-		if g := c.grant(); c.Outcome == Done && len(g.addresses) > 0 {
+		if g := c.grant(); len(g.addresses) > 0 {
 			e.given = append(e.given, g)
 		}
 	}

@@ -89,16 +89,16 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 		return fault.New(fault.Unavailable, "too many long answers are being written, try again later: %w", err)
 	}
 	defer b.turns.Release(1)
-	long := &long{Answer: answer}
+	out := &long{Answer: answer}
 	if answer.plain = b.plain.TryAcquire(1); !answer.plain {
-		if err := long.pack(); err != nil {
+		if err := out.pack(); err != nil {
 			return err
 		}
 	}
-	if err := write(long); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
-	return long.complete()
+	return out.complete()
 }
 
 // Answer is a complete answer. It is read once.
@@ -254,13 +254,13 @@ func (l *long) pack() (err error) {
 	if l.packer, err = flate.NewWriter(l.Answer, level); err != nil {
 		return err
 	}
-	plain := l.pieces
+	pieces := l.pieces
 	l.packed, l.size, l.pieces, l.kept = true, int64(l.kept), nil, 0
-	for i := range plain {
-		if _, err := l.packer.Write(plain[i]); err != nil {
+	for i := range pieces {
+		if _, err := l.packer.Write(pieces[i]); err != nil {
 			return err
 		}
-		plain[i] = nil
+		pieces[i] = nil
 		if i > 0 { // the first one is free
 			l.budget.rest.Release(piece)
 			l.held -= piece
