@@ -234,7 +234,18 @@ func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	all, nodes := threeSecure(t)
 	first, others := leader(t, nodes...)
 	away := slices.Index(nodes, others[1])
+	missing := func() string {
+		names, err := spaceMember{first.daemon.member}.Missing(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(names, ", ")
+	}
+	testkit.Eventually(t, time.Minute, "no member misses another", func() bool { return missing() == "" })
 	nodes[away].shut()
+	if got := missing(); got != all[away].member.Name {
+		t.Errorf("after %s has stopped, missing is %q", all[away].member.Name, got)
+	}
 	old := storeCert(t, all[0].authorities(t)[pki.Store])
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
 		rotate(t, first, step)
