@@ -13,7 +13,6 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/test/ovstest"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -134,8 +133,7 @@ func probe(t *testing.T, a, b *pod, count int) (done <-chan struct{}, summary *s
 func losesNothing(t *testing.T, from, to *pod, atLeast int, round func()) {
 	t.Helper()
 	for packets := 500; ; packets *= 2 {
-		lost := func() ovstest.Losses { return from.node.Losses(from.netns, to.netns) }
-		before := lost()
+		before := from.node.Drops(from.netns, to.netns)
 		done, summary := probe(t, from, to, packets)
 		rounds := 0
 		for running := true; running; rounds++ {
@@ -147,7 +145,7 @@ func losesNothing(t *testing.T, from, to *pod, atLeast int, round func()) {
 			}
 		}
 		if want := fmt.Sprintf("%d packets transmitted, %d received", packets, packets); !strings.Contains(summary.String(), want) {
-			t.Errorf("in %d rounds: %s\n%s", rounds, summary, lost().Since(before))
+			t.Errorf("in %d rounds: %s\n%s", rounds, summary, from.node.Drops(from.netns, to.netns).Since(before))
 			return
 		}
 		if rounds >= atLeast {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/contiv/netplugin/test/drops"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -56,7 +57,7 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		defer stream.Kill() // of a story that fails meanwhile
 		streams = append(streams, stream)
 	}
-	unread := s.unread()
+	before := s.drops()
 	happens()
 	var ending errgroup.Group
 	for _, stream := range streams {
@@ -74,9 +75,17 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		reports = append(reports, r)
 	}
 	if slices.ContainsFunc(reports, func(r streamReport) bool { return r.Lost > 0 }) {
-		s.tellUnread(unread)
+		s.Log(s.drops().Since(before))
 	}
 	return reports
+}
+
+// drops are the packets that were thrown away up to now.
+func (s story) drops() drops.Counts {
+	s.Helper()
+	c, err := s.bed.Drops(s.ctx)
+	s.must(err)
+	return c
 }
 
 func (f flow) log() string { return f.from.Node.LogFile(f.name) }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/unixctl"
+	"github.com/contiv/netplugin/test/drops"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -35,7 +36,7 @@ type Switch struct {
 	t        testing.TB
 	server   *process
 	vswitchd *process
-	began    Losses
+	began    drops.Counts
 }
 
 // Start starts Open vSwitch for a test.
@@ -55,7 +56,7 @@ func Start(t testing.TB) *Switch {
 	s.host("ovsdb-tool", "create", s.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
 	s.StartServer()
 	s.StartVswitchd()
-	s.began = s.Losses()
+	s.began = s.Drops()
 	return s
 }
 
@@ -192,13 +193,17 @@ func (s *Switch) Ofctl(args ...string) string {
 // without a process: some tests ask thousands of times.
 func (s *Switch) Appctl(command string, args ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	text, err := unixctl.Call(ctx, s.path("ovs-vswitchd.ctl"), command, args...)
+	text, err := s.call(command, args...)
 	if err != nil {
 		s.t.Fatalf("%s %q: %v", command, args, err)
 	}
 	return text
+}
+
+func (s *Switch) call(command string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return unixctl.Call(ctx, s.path("ovs-vswitchd.ctl"), command, args...)
 }
 
 // Exec runs a command in the switch's namespace and returns what it prints; a
@@ -219,9 +224,13 @@ func (s *Switch) Try(name string, args ...string) (string, error) {
 
 // Command prepares a command in the switch's namespace.
 func (s *Switch) Command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command("ip", append([]string{"netns", "exec", s.Netns, name}, args...)...)
+	cmd := inNamespace(s.Netns, append([]string{name}, args...)...)
 	cmd.Env = append(os.Environ(), s.Env()...)
 	return cmd
+}
+
+func inNamespace(namespace string, command ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", namespace}, command...)...)
 }
 
 // Env is the environment in which the tools of OVS find this switch.
@@ -261,7 +270,7 @@ func (s *Switch) eventually(what string, try func() error) {
 func (s *Switch) stop() {
 	if s.t.Failed() {
 		s.showLog("ovs-vswitchd.log")
-		s.showDrops()
+		s.t.Log(s.Drops().Since(s.began))
 	}
 	for _, p := range []*process{s.vswitchd, s.server} {
 		if p != nil {
@@ -273,23 +282,6 @@ func (s *Switch) stop() {
 	}
 	if err := os.RemoveAll(s.RunDir); err != nil {
 		s.t.Errorf("clean up: %v", err)
-	}
-}
-
-// showDrops puts into the test's log what the switch and the kernel have dropped and why, as far as they count that.
-func (s *Switch) showDrops() {
-	s.t.Log(s.Losses().Since(s.began))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	counters, err := unixctl.Call(ctx, s.path("ovs-vswitchd.ctl"), "coverage/show")
-	if err != nil {
-		s.t.Logf("no counters of the switch: %v", err)
-		return
-	}
-	for line := range strings.Lines(counters) {
-		if strings.Contains(line, "drop") && strings.Contains(line, "total:") {
-			s.t.Logf("coverage/show: %s", strings.Join(strings.Fields(line), " "))
-		}
 	}
 }
 

@@ -20,6 +20,10 @@ const streamTime = 6 * time.Second
 // one with SIGKILL, while datagrams flow at one per millisecond.
 func (s *Scenario) restartAgent(ctx context.Context) error {
 	from, to := s.pods["web1"], s.pods["db1"] // another node, another network
+	before, err := s.bed.Drops(ctx)
+	if err != nil {
+		return err
+	}
 	g, streaming := errgroup.WithContext(ctx)
 	var report struct {
 		Sent, Lost int
@@ -66,22 +70,13 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 		fmt.Fprintf(s.out, "        %d lost from %s on\n", loss.Count, clock(loss.At))
 	}
 	if report.Lost > 0 {
-		s.unread(ctx, from.Node, to.Node)
+		after, err := s.bed.Drops(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.out, "        %s\n", after.Since(before))
 	}
 	return nil
-}
-
-// unread tells how many packets the kernels of nodes have dropped since their start
-// because ovs-vswitchd did not read them in time, as on a machine that is too busy
-// to run it for a quarter of a second.
-func (s *Scenario) unread(ctx context.Context, nodes ...*testbed.Node) {
-	for _, n := range nodes {
-		drops, err := n.Run(ctx, "sh", "-c", "ss -0 -a -n -m | grep -o ',d[0-9]*)' | tr -dc '0-9\n' | paste -s -d ' '")
-		if err != nil {
-			drops = err.Error()
-		}
-		fmt.Fprintf(s.out, "        dropped before Open vSwitch of %s read them, by port: %s\n", n.Name, drops)
-	}
 }
 
 // clock is the time of day, to compare with the logs of nodes.

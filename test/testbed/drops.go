@@ -1,0 +1,21 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+
+	"github.com/contiv/netplugin/test/drops"
+)
+
+// Drops counts the packets that the nodes' kernels and switches have thrown away up to now.
+func (b *Bed) Drops(ctx context.Context) (drops.Counts, error) {
+	c := drops.Counts{}
+	errs := []error{c.AddProcessors()}
+	for _, n := range b.Nodes {
+		sockets, err := n.Run(ctx, drops.SocketsCommand...)
+		errs = append(errs, err, c.AddSockets(n.Name, sockets))
+		counters, err := n.Run(ctx, "ovs-appctl", "--timeout=5", drops.SwitchCommand)
+		errs = append(errs, err, c.AddSwitch(n.Name, counters))
+	}
+	return c, errors.Join(errs...)
+}
