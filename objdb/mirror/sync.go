@@ -84,7 +84,8 @@ func (m *Mirror) hold(kvs []objdb.KV) {
 //
 // It begins with the last event, which the mirror knows, or with what the store
 // still tells after that, rather than after the mirror's revision: a store that
-// went back to somewhere in between may have written there anew.
+// went back to somewhere in between may have written there anew. What came and went
+// before a listing is told once more by that, and left out (past).
 func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := m.db.Client()
 	if err != nil {
@@ -129,7 +130,11 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 				}
 				m.reached(resp.Header.Revision)
 			default:
-				m.apply(resp.Events)
+				past, err := m.past(ctx, resp.Events)
+				if err != nil {
+					return err
+				}
+				m.apply(resp.Events, past)
 			}
 			progress()
 		}
@@ -183,13 +188,42 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	return there.ModRevision == e.rev, err
 }
 
-// apply delivers events, those of one revision together.
-func (m *Mirror) apply(events []*clientv3.Event) {
+// past finds events that the mirror's revision has passed and that are no news: of keys that neither the receiver nor the
+// store has. These were written and deleted between the newest key of a listing and its revision; a receiver that heard of
+// them would be taken back to a state from before the listing.
+func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*clientv3.Event]bool, err error) {
+	passed := m.Revision()
+	absent := map[string][]*clientv3.Event{} // what receivers do not have
+	for _, ev := range events {
+		if key := string(ev.Kv.Key); ev.Kv.ModRevision <= passed && m.wants(key) && m.held[key] == 0 {
+			absent[key] = append(absent[key], ev)
+		}
+	}
+	past = map[*clientv3.Event]bool{}
+	for key, all := range absent {
+		if last := all[len(all)-1]; last.Type != clientv3.EventTypeDelete {
+			now, err := m.db.Get(ctx, key)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return nil, err
+			}
+			if err == nil && now.ModRevision <= passed {
+				continue // written anew, by a store that went back
+			}
+		}
+		for _, ev := range all {
+			past[ev] = true
+		}
+	}
+	return past, nil
+}
+
+// apply delivers events but those that are past, those of one revision together.
+func (m *Mirror) apply(events []*clientv3.Event, past map[*clientv3.Event]bool) {
 	for len(events) > 0 {
 		first := eventOf(events[0])
 		batch := Batch{Revision: first.rev}
 		for len(events) > 0 && events[0].Kv.ModRevision == first.rev {
-			if m.wants(string(events[0].Kv.Key)) {
+			if !past[events[0]] && m.wants(string(events[0].Kv.Key)) {
 				if e, fresh := m.absorb(events[0]); fresh {
 					batch.Events = append(batch.Events, e)
 				}
