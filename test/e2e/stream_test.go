@@ -57,7 +57,11 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		defer stream.Kill() // of a story that fails meanwhile
 		streams = append(streams, stream)
 	}
-	before := s.drops()
+	var pods []*testbed.Pod
+	for _, f := range flows {
+		pods = append(pods, f.from)
+	}
+	before := s.drops(pods...)
 	happens()
 	var ending errgroup.Group
 	for _, stream := range streams {
@@ -75,15 +79,15 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		reports = append(reports, r)
 	}
 	if slices.ContainsFunc(reports, func(r streamReport) bool { return r.Lost > 0 }) {
-		s.Log(s.drops().Since(before))
+		s.Log(s.drops(pods...).Since(before))
 	}
 	return reports
 }
 
-// drops are the packets that were thrown away up to now.
-func (s story) drops() drops.Counts {
+// drops are the packets that were thrown away up to now, at the sockets of pods too.
+func (s story) drops(pods ...*testbed.Pod) drops.Counts {
 	s.Helper()
-	c, err := s.bed.Drops(s.ctx)
+	c, err := s.bed.Drops(s.ctx, pods...)
 	s.must(err)
 	return c
 }

@@ -20,22 +20,23 @@ const streamTime = 6 * time.Second
 // one with SIGKILL, while datagrams flow at one per millisecond.
 func (s *Scenario) restartAgent(ctx context.Context) error {
 	from, to := s.pods["web1"], s.pods["db1"] // another node, another network
-	before, err := s.bed.Drops(ctx)
+	before, err := s.bed.Drops(ctx, from, to)
 	if err != nil {
 		return err
 	}
 	g, streaming := errgroup.WithContext(ctx)
 	var report struct {
-		Sent, Lost int
-		Losses     []struct {
+		Sent, Lost, Late int
+		MaxGapMS         float64
+		Losses           []struct {
 			At    time.Time
 			Count int
 		}
 	}
 	g.Go(func() error {
 		// An exit status of 1 means losses, which the report counts.
-		out, err := from.Run(streaming, from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
-			"-count", strconv.Itoa(int(streamTime.Milliseconds())))
+		out, err := from.Run(streaming, from.Node.Prompt(from.Probe(), "stream", "-to", to.IP.String()+":"+echoPort,
+			"-count", strconv.Itoa(int(streamTime.Milliseconds())))...)
 		if jsonErr := json.Unmarshal([]byte(out), &report); jsonErr != nil {
 			return fmt.Errorf("stream: %w, %w", jsonErr, err)
 		}
@@ -70,7 +71,8 @@ func (s *Scenario) restartAgent(ctx context.Context) error {
 		fmt.Fprintf(s.out, "        %d lost from %s on\n", loss.Count, clock(loss.At))
 	}
 	if report.Lost > 0 {
-		after, err := s.bed.Drops(ctx)
+		fmt.Fprintf(s.out, "        longest gap %.0f ms, %d could not be sent in time\n", report.MaxGapMS, report.Late)
+		after, err := s.bed.Drops(ctx, from, to)
 		if err != nil {
 			return err
 		}

@@ -136,10 +136,9 @@ exec ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.so
 		}
 	}
 	if n.vswitchd == nil || n.vswitchd.Exited() {
-		if n.vswitchd, err = n.Start("ovs-vswitchd", "sh", "-ec", `
-`+firstInTurn+`
-exec $1 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ovs-vswitchd.pid`,
-			"sh", n.scheduler()); err != nil {
+		if n.vswitchd, err = n.Start("ovs-vswitchd", append([]string{"sh", "-ec", `
+` + firstInTurn + `
+exec "$@"`, "sh"}, n.Prompt("ovs-vswitchd", "unix:/run/openvswitch/db.sock", "--pidfile=/run/openvswitch/ovs-vswitchd.pid")...)...); err != nil {
 			return err
 		}
 	}
@@ -147,12 +146,14 @@ exec $1 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ov
 	return err
 }
 
-// scheduler is the command that runs the switch.
-func (n *Node) scheduler() string {
+// Prompt is a command line that runs before everything else where the switches of the bed do, see Config. Who
+// answers the datagrams that are counted has to as well: what waited for him while he waited for a processor would come
+// to the switch all at once, and the socket of a port has room for some 270 packets.
+func (n *Node) Prompt(args ...string) []string {
 	if n.first {
-		return "chrt --rr 1"
+		return append([]string{"chrt", "--rr", "1"}, args...)
 	}
-	return ""
+	return args
 }
 
 // KillVSwitchd ends the switch with SIGKILL; KillOVSDB its database server.

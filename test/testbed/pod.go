@@ -161,7 +161,7 @@ func (p *Pod) Serve(ctx context.Context, args ...string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	s, err := p.Start(p.Name, append([]string{p.Probe(), "serve"}, args...)...)
+	s, err := p.Start(p.Name, p.Node.Prompt(append([]string{p.Probe(), "serve"}, args...)...)...)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 		sockets = append(sockets, conn)
-		if err := conn.(*net.UDPConn).SetReadBuffer(roomForDatagrams); err != nil {
+		if err := makeRoom(conn.(*net.UDPConn)); err != nil {
 			return err
 		}
 		serving = append(serving, func() error { return serveUDP(conn, *name) })

@@ -34,11 +34,6 @@ const maxLosses = 20
 // maxDatagrams bounds a stream: an hour at one per millisecond.
 const maxDatagrams = 3_600_000
 
-// roomForDatagrams is what a socket may hold for a probe that has to wait for its turn
-// on a busy machine: what is lost then is lost by the probe, not by who is tested. In
-// bytes; a small datagram takes almost a thousand.
-const roomForDatagrams = 4 << 20
-
 // stream sends numbered datagrams to an echo server at a steady pace, until it
 // is told to stop or all are sent, and counts those that never come back. It
 // fails if any is lost.
@@ -117,7 +112,7 @@ func startFlow(to string, a *answers) (*oneFlow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.(*net.UDPConn).SetReadBuffer(roomForDatagrams); err != nil {
+	if err := makeRoom(conn.(*net.UDPConn)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	f := &oneFlow{conn, make(chan struct{})}
