@@ -1,10 +1,17 @@
 package ovsd
 
 import (
+	"fmt"
 	"net/netip"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.T) {
@@ -33,5 +40,56 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 		if solicited != step.solicited || len(known.count) != step.count {
 			t.Errorf("%v -> %v: solicited %v, know %v", step.old, step.now, solicited, known.count)
 		}
+	}
+}
+
+// The neighbours of the host are read once for all peers, not for each: with thousands of both, that was the driver's
+// main work in an audit.
+func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
+	testkit.NeedsMachine(t)
+	const name, neighbours, peers = "contiv-peers-test", 3000, 300
+	ip := func(stdin string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("ip", args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("ip %q: %v: %s", args, err, out)
+		}
+	}
+	ip("", "netns", "add", name)
+	t.Cleanup(func() { ip("", "netns", "del", name) })
+	var setUp strings.Builder
+	setUp.WriteString("link add d0 type veth peer name d1\naddress add 198.18.0.1/16 dev d0\nlink set d0 up\n")
+	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(1 + i>>8), byte(i)}) }
+	for i := range neighbours {
+		fmt.Fprintf(&setUp, "neighbour add %s lladdr 02:00:00:00:%02x:%02x dev d0 nud permanent\n", at(i), i>>8, i&255)
+	}
+	ip(setUp.String(), "-n", name, "-batch", "-")
+	ns, err := netns.GetFromName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	l, err := newLinks(&ns, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []netip.Addr
+	for i := range peers {
+		all = append(all, at(neighbours+i))
+	}
+	takes := func(list []netip.Addr) time.Duration {
+		least := time.Hour
+		for range 3 {
+			least = min(least, testkit.Processor(t, func() {
+				if err := l.solicit(list); err != nil {
+					t.Error(err)
+				}
+			}))
+		}
+		return least
+	}
+	if one, many := takes(all[:1]), takes(all); many > peers/10*one {
+		t.Errorf("soliciting a peer among %d neighbours takes %v, and %d peers %v", neighbours, one, peers, many)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // aThousand are operations that make 500 networks and 500 rules, and those that remove them.
@@ -52,6 +53,30 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 		if made := storetest.Transactions(t, before, after); len(made) != 1 {
 			t.Errorf("%d transactions:\n%s", len(made), strings.Join(made, "\n"))
 		}
+	}
+}
+
+// The numbers that tenants have are searched in an index, not counted for each new tenant: of eight times as many in
+// one apply, each costs as much.
+func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
+	b := ready(t)
+	each := func(tenants int) time.Duration {
+		var operations []string
+		for i := range tenants {
+			operations = append(operations, apply("tenant", fmt.Sprintf(`{"tenantName":"t%05d"}`, i)))
+		}
+		sent, least := body(operations), time.Hour
+		for range 3 {
+			r, answer := httptest.NewRequest("POST", ApplyPath+"?dryRun=true", strings.NewReader(sent)), httptest.NewRecorder()
+			least = min(least, testkit.Processor(t, func() { b.api.ServeHTTP(answer, r) }))
+			if answer.Code != 200 {
+				t.Fatalf("%d %.300s", answer.Code, answer.Body)
+			}
+		}
+		return least / time.Duration(tenants)
+	}
+	if few, many := each(1000), each(8000); many > 3*few {
+		t.Errorf("a tenant costs %v among 1,000, and %v among 8,000", few, many)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -82,6 +85,56 @@ func conforms(t testing.TB, req *http.Request, resp *http.Response, body string)
 	})
 	if err != nil {
 		t.Errorf("%s %s: %d %s: not as the document says: %v", req.Method, req.URL, resp.StatusCode, body, err)
+	}
+}
+
+// asDocumented checks a request.
+func asDocumented(t testing.TB, req *http.Request) error {
+	t.Helper()
+	router, err := documented()
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, parameters, err := router.FindRoute(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openapi3filter.ValidateRequest(t.Context(), &openapi3filter.RequestValidationInput{Request: req, PathParams: parameters, Route: route})
+}
+
+// Whoever checks his objects against the document before he sends them must not be stricter than the server: what is
+// accepted of nothing, in its two forms, the document allows.
+func TestNothingIsAcceptedThatTheDocumentRefuses(t *testing.T) {
+	for _, o := range lives {
+		t.Run(o.path, func(t *testing.T) {
+			segment, _, _ := strings.Cut(o.path, "/")
+			kind, _ := contivmodel.KindBySegment(segment)
+			var body map[string]any
+			if err := json.Unmarshal([]byte(o.create), &body); err != nil {
+				t.Fatal(err)
+			}
+			b := surrounded(t, o.given)
+			accepted := 0
+			for _, f := range kind.Fields {
+				for _, nothing := range []string{"null", "0"} {
+					if nothing == "0" && f.Kind() != reflect.Int {
+						continue
+					}
+					sent := withMember(b, body, []string{f.Name}, nothing)
+					if code, _, _ := b.do("POST", o.path, sent); code != http.StatusOK {
+						continue
+					}
+					accepted++
+					req := httptest.NewRequest("POST", b.url+"/api/v1/"+o.path+"/", strings.NewReader(sent))
+					req.Header.Set("Content-Type", "application/json")
+					if err := asDocumented(t, req); err != nil {
+						t.Errorf("%s of %s is accepted: %v", f.Name, nothing, err)
+					}
+					b.ok("DELETE", o.path, "")
+				}
+			}
+			t.Logf("%d accepted", accepted)
+		})
 	}
 }
 

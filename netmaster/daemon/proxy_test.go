@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/test/testkit"
@@ -133,5 +134,21 @@ func TestAnAnswerThatIsCutOffDoesNotLookWhole(t *testing.T) {
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("the client takes %q for the whole answer", body)
+	}
+}
+
+// A client has a minute for the leader's answer whichever netmaster it asks.
+func TestLongAnAnswerMayTakeAsLongThroughAnotherNetmaster(t *testing.T) {
+	testkit.TakesLong(t)
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(answerLimit - 10*time.Second): // what takes so long, without the work
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write([]byte("done"))
+	}))
+	t.Cleanup(leader.Close)
+	if w := forwarded(leader.Listener.Addr().String(), "POST", "{}", ""); w.Code != http.StatusOK || w.Body.String() != "done" {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -90,3 +90,24 @@ func held(l *Ledger, key string) string {
 	}
 	return string(r.value)
 }
+
+// Who follows the store from the revision of a snapshot on would miss for good what others wrote before an own commit
+// and has not arrived yet.
+func TestASnapshotIsNotNewerThanWhatHasArrivedOfOthers(t *testing.T) {
+	l := caughtUp()
+	snapshot := func() int64 {
+		return (&view{tree: l.state.Load(), owned: l.owned}).Snapshot("/s/")
+	}
+	l.publish(l.state.Load())
+	if got := snapshot(); got != 10 {
+		t.Errorf("listed at 10, committed at 20: snapshot %d", got)
+	}
+	l.absorb(mirror.Batch{Revision: 15, Events: []mirror.Event{{Key: "/s/theirs", Value: []byte("x"), ModRevision: 15}}})
+	if got := snapshot(); got != 15 {
+		t.Errorf("after the arrival of 15: snapshot %d", got)
+	}
+	l.absorb(mirror.Batch{Revision: 20, Events: []mirror.Event{{Key: "/s/k", Value: []byte("own"), ModRevision: 20}}})
+	if got := snapshot(); got != 20 {
+		t.Errorf("after the own commit came back: snapshot %d", got)
+	}
+}
