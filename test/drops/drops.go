@@ -28,10 +28,13 @@ func (c Counts) Since(earlier Counts) Counts {
 	return grown
 }
 
-// Total is how many packets there are in all counts.
-func (c Counts) Total() (packets int) {
-	for _, n := range c {
-		packets += n
+// Unread is how many found no room in sockets, all together: of a switch in user space that is what a machine loses
+// that is too busy to let it read its ports.
+func (c Counts) Unread() (packets int) {
+	for where, n := range c {
+		if strings.HasPrefix(where, unread) {
+			packets += n
+		}
 	}
 	return packets
 }
@@ -56,15 +59,17 @@ var SocketsCommand = []string{"ss", "-0uw", "-aenmHO"}
 // socketLine has the kind of a socket, its address or interface, its number, and how much it dropped.
 var socketLine = regexp.MustCompile(`(?m)^(\S+)\s+\S+\s+\d+\s+\d+\s+(\S+)\s.*\sino:(\d+)\s.*skmem:\(.*,d(\d+)\)`)
 
-// AddSockets counts what found no room in sockets, from what SocketsCommand says in a place. Of a switch in user space
-// that is what a machine loses that is too busy to let it read its ports.
+// unread begins the names of counts of sockets.
+const unread = "unread at "
+
+// AddSockets counts what found no room in sockets, from what SocketsCommand says in a place.
 func (c Counts) AddSockets(place, sockets string) error {
 	for _, line := range socketLine.FindAllStringSubmatch(sockets, -1) {
 		dropped, err := strconv.Atoi(line[4])
 		if err != nil {
 			return fmt.Errorf("sockets of %s: %q: %w", place, line[0], err)
 		}
-		c[fmt.Sprintf("at the %s socket %s of %s, number %s", line[1], line[2], place, line[3])] = dropped
+		c[fmt.Sprintf("%s%s: %s %s, number %s", unread, place, line[1], line[2], line[3])] = dropped
 	}
 	return nil
 }

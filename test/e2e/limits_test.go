@@ -30,10 +30,7 @@ func aProfileLimits(s story) {
 	beside := s.pod(0, "beside", "blue", "lan", "")
 	s.reachEachOther(shortly, limited, peer, beside)
 
-	// A busy machine drops one or the other of a flood's packets before any limit.
-	if r := s.during(beside, peer, func() { s.flows(limited, peer, tenMbps) }); r.Lost > r.Sent/100 {
-		s.Errorf("a pod beside the limited one lost %d of %d datagrams", r.Lost, r.Sent)
-	}
+	s.bothFlow(limited, beside, peer)
 	s.flows(peer, limited, tenMbps)
 	s.isUnlimited(beside, peer, tenMbps)
 
@@ -60,6 +57,24 @@ func aProfileLimits(s story) {
 		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
 	})
 	s.isUnlimited(limited, peer, twentyMbps)
+}
+
+// bothFlow expects that a flood beyond a limit costs a pod beside the limited one nothing. A busy machine drops one or
+// the other of all packets before any limit: where it did not let the switches read as many as are missing, it is asked
+// again.
+func (s story) bothFlow(limited, beside, peer *testbed.Pod) {
+	s.Helper()
+	for tries := 3; ; tries-- {
+		before := s.drops()
+		r := s.during(beside, peer, func() { s.flows(limited, peer, tenMbps) })
+		if r.Lost <= r.Sent/100 {
+			return
+		}
+		if tries == 1 || s.drops().Since(before).Unread() < r.Lost {
+			s.Errorf("a pod beside the limited one lost %d of %d datagrams", r.Lost, r.Sent)
+			return
+		}
+	}
 }
 
 // flows expects that what one pod floods another with arrives at a rate.
