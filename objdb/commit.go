@@ -66,6 +66,7 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 		case ctx.Err() != nil || t.ctx.Err() != nil:
 			return 0, false, fault.New(fault.Unavailable, "not committed: %w", err)
 		}
+		retry.Pause(ctx, RetryFirst)
 	}
 }
 

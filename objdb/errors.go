@@ -49,6 +49,10 @@ const stopped = "malformed header: missing HTTP content-type"
 // over. It says so with the code of what is not known.
 const dropped = "raft proposal dropped"
 
+// oversize is in what gRPC answers for a message that is longer than the store takes, or than it sends itself. It says so with the code of
+// too many requests.
+const oversize = "message larger than max"
+
 // errLearner is the answer of a member that was added and has not caught up yet.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
@@ -62,7 +66,8 @@ func kindOf(err error) fault.Kind {
 		return fault.Unavailable
 	case status.Code(err) == codes.Unknown && (strings.Contains(err.Error(), stopped) || strings.Contains(err.Error(), dropped)):
 		return fault.Unavailable
-	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps),
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), oversize):
 		return fault.TooLarge
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrPermissionDenied):
 		return fault.Denied
