@@ -59,9 +59,9 @@ func aProfileLimits(s story) {
 	s.isUnlimited(limited, peer, twentyMbps)
 }
 
-// bothFlow expects that a flood beyond a limit costs a pod beside the limited one nothing. A busy machine drops one or
-// the other of all packets before any limit: where it did not let the switches read as many as are missing, it is asked
-// again.
+// bothFlow expects that a flood beyond a limit costs a pod beside the limited one next to nothing: a busy machine drops
+// one or the other of all packets before any limit. Where it did not let the switches read as many as are missing, it is
+// asked again.
 func (s story) bothFlow(limited, beside, peer *testbed.Pod) {
 	s.Helper()
 	for tries := 3; ; tries-- {

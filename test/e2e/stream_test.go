@@ -84,11 +84,14 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 	return reports
 }
 
-// drops are the packets that were thrown away up to now, at the sockets of pods too.
+// drops are the packets that were thrown away up to now, at the sockets of pods too; of a switch that does not run, they
+// are not known.
 func (s story) drops(pods ...*testbed.Pod) drops.Counts {
 	s.Helper()
 	c, err := s.bed.Drops(s.ctx, pods...)
-	s.must(err)
+	if err != nil {
+		s.Logf("packets that were thrown away: %v", err)
+	}
 	return c
 }
 
