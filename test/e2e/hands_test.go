@@ -32,11 +32,13 @@ func handChanges(s story) {
 	s.isGuardedAgain(front, back)
 	for _, c := range changes {
 		s.Log(c.what)
-		s.withLittleLoss(one, other, func() {
-			_, err := front.Node.Run(s.ctx, "sh", "-ec", c.script, "sh", port)
-			s.must(err)
-			s.isGuardedAgain(front, back)
-		})
+		s.loses(func() streamReport {
+			return s.during(one, other, func() {
+				_, err := front.Node.Run(s.ctx, "sh", "-ec", c.script, "sh", port)
+				s.must(err)
+				s.isGuardedAgain(front, back)
+			})
+		}, func(streamReport) int { return linkChange })
 	}
 }
 
