@@ -75,8 +75,8 @@ func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
 		}
 		return least / time.Duration(tenants)
 	}
-	if few, many := each(1000), each(8000); many > 3*few {
-		t.Errorf("a tenant costs %v among 1,000, and %v among 8,000", few, many)
+	if few, many := each(250), each(2000); many > 3*few {
+		t.Errorf("a tenant costs %v among 250, and %v among 2,000", few, many)
 	}
 }
 
