@@ -49,8 +49,8 @@ const stopped = "malformed header: missing HTTP content-type"
 // over. It says so with the code of what is not known.
 const dropped = "raft proposal dropped"
 
-// oversize is in what gRPC answers for a message that is longer than the store takes, or than it sends itself. It says so with the code of
-// too many requests.
+// oversize is in what gRPC answers for a message that is longer than the store takes, or than the client sends: with the
+// code of too many requests.
 const oversize = "message larger than max"
 
 // errLearner is the answer of a member that was added and has not caught up yet.

@@ -3,6 +3,7 @@ package ovsd
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -47,7 +48,8 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 // main work in an audit.
 func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
 	testkit.NeedsMachine(t)
-	const name, neighbours, peers = "contiv-peers-test", 3000, 300
+	const neighbours, peers = 3000, 300
+	name := fmt.Sprintf("contiv-peers-%d", os.Getpid())
 	ip := func(stdin string, args ...string) {
 		t.Helper()
 		cmd := exec.Command("ip", args...)
@@ -74,6 +76,7 @@ func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer l.handle.Close()
 	var all []netip.Addr
 	for i := range peers {
 		all = append(all, at(neighbours+i))

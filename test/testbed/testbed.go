@@ -55,7 +55,7 @@ type Config struct {
 	Mode     string    // of the daemons, who starts containers; empty: cni
 	Dir      string    // state and logs; empty: a new directory, removed by Close
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
-	First    bool      // switches run before everything else, as those of a kernel do
+	First    bool      // switches, and what pods serve, run before everything else, as those of a kernel do
 	Secure   bool      // the cluster is enforced: everything joins with a token
 	Plain    bool      // the store of a secure bed does not speak TLS
 	Confined bool      // daemons run as their units have them run
