@@ -30,7 +30,7 @@ func manyNetworks(n int) []byte {
 // TestAnApplyInterruptedByKillIsWholeAfterTheRestart kills netmaster, store
 // included, in the middle of writing what a large apply has decided.
 func TestAnApplyInterruptedByKillIsWholeAfterTheRestart(t *testing.T) {
-	const networks = 4000
+	const networks = 2000
 	p := cluster(t, 1)[0]
 	leader(t, time.Minute, []*process{p})
 	db, err := objdb.Open(objdb.Config{Endpoints: []string{p.store}})

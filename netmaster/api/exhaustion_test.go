@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestPoolOfThreeAddressesIsSharedByEndpointsAndServices(t *testing.T) {
@@ -111,7 +112,8 @@ func TestTagRangesOfTwo(t *testing.T) {
 	}
 }
 
-func TestGroupIDsAtTheLimit(t *testing.T) {
+func TestLongGroupIDsAtTheLimit(t *testing.T) {
+	testkit.TakesLong(t)
 	b := booted(t)
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
 	b.ok("POST", "networks/blue:web", web)

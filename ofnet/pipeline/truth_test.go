@@ -20,7 +20,7 @@ import (
 // probe_test.go, the oracle in the files of that name.
 
 // A part of all frames is enough for the short test.
-func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 10, 35) }
+func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 10, 20) }
 
 func TestLongManyRandomWorldsFareAsTheOracleSays(t *testing.T) {
 	testkit.TakesLong(t)

@@ -25,7 +25,7 @@ import (
 
 var (
 	seed       = flag.Uint64("history.seed", 0, "seed of the operations; 0 takes one from the clock")
-	operations = flag.Int("history.operations", 5000, "number of operations")
+	operations = flag.Int("history.operations", 3000, "number of operations")
 	clients    = flag.Int("history.clients", 16, "number of clients")
 	keep       = flag.String("history.keep", "", "directory to keep both records and the logs and data of the netmasters in")
 )
@@ -37,7 +37,7 @@ func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 // TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer.
 func TestLongClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	testkit.TakesLong(t)
-	const longer = 4
+	const longer = 7
 	disturbed(t, longer**operations)
 }
 
