@@ -8,50 +8,66 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/test/testkit"
 )
-
-// notOurs are actions that we never write; for most of them we have no words.
-var notOurs = []string{
-	"exit", "note:01.02.03", "enqueue(3,7)", "sample(probability=100,collector_set_id=1,obs_domain_id=2,obs_point_id=3)",
-	"push:reg0[0..15]", "push_mpls:0x8847", "check_pkt_larger(1500)->reg0[0]", "multipath(eth_src,50,modulo_n,4,0,reg0[])",
-	"learn(table=10,idle_timeout=10,NXM_OF_VLAN_TCI[0..11],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
-	"bundle(eth_src,50,hrw,ofport,members:4,8)", "clone(exit,note:05)", "encap(nsh(md_type=1))",
-	"controller(userdata=01.02.03,pause)", "fin_timeout(idle_timeout=10)", "ct_clear", "resubmit(5,6)",
-}
 
 // A flow of anything that ovs-ofctl can write does not keep the driver from its
 // work. What it understands, or what has our cookie, it removes; what is of
-// somebody else and not understood it leaves alone and counts.
+// somebody else and not understood it leaves alone and counts. What somebody gave
+// a time goes by itself.
 func TestFlowsOfOthersDoNotStopTheDriver(t *testing.T) {
+	const share = 6 // the list goes from kind to kind: some of each
+	var some []string
+	for i, flow := range ovstest.ForeignFlows() {
+		if i%share == 0 {
+			some = append(some, flow)
+		}
+	}
+	besideFlowsOfOthers(t, some)
+}
+
+func TestLongFlowsOfEveryActionAndFieldDoNotStopTheDriver(t *testing.T) {
+	testkit.TakesLong(t)
+	besideFlowsOfOthers(t, ovstest.ForeignFlows())
+}
+
+func besideFlowsOfOthers(t *testing.T, all []string) {
 	n := newNode(t)
-	n.config.AuditInterval = 50 * time.Millisecond
+	n.config.AuditInterval = 200 * time.Millisecond
 	r := n.start()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	empty := len(n.flows())
-	for i, action := range notOurs {
-		match := ""
-		if strings.HasPrefix(action, "fin_timeout") {
-			match = "tcp,"
+	n.AddForeignThings(bridge)
+	write := func(owner string, from int, flows []string) {
+		t.Helper()
+		taken := 0
+		for i, flow := range flows {
+			if n.AddForeign(bridge, fmt.Sprintf("cookie=%s,table=200,priority=%d", owner, from+i), flow) == nil {
+				taken++
+			}
 		}
-		for _, owner := range []string{"0x7", "0xc003000000000007"} {
-			n.Ofctl("add-flow", bridge, fmt.Sprintf("cookie=%s,table=200,priority=%d,%sreg1=%d,actions=%s", owner, 100+i, match, len(owner), action))
+		if taken < len(flows)*9/10 {
+			t.Fatalf("the switch takes %d of %d flows only", taken, len(flows))
 		}
 	}
-	ours := func() bool { return n.flowsWith("cookie=0xc003000000000007") == 0 }
-	understood := func() bool { s := r.Status(); return s.InSync && len(n.flows()) == empty+s.Others }
+	const theirs, withOurs = "0x7", "0xc003000000000007"
+	write(theirs, 100, all)
+	write(withOurs, 1000, all[:10])
+	ours := func() bool { return n.flowsWith("cookie="+withOurs) == 0 }
+	forAWhile := func() int { return n.flowsWith("hard_timeout=200") }
+	understood := func() bool { s := r.Status(); return s.InSync && len(n.flows()) == empty+s.Others+forAWhile() }
 	check := func(what string) {
 		t.Helper()
 		eventually(t, what+": those with our cookie are removed", ours)
 		eventually(t, what+": the rest is counted", understood)
-		if s := r.Status(); s.Others == 0 || s.Others != n.flowsWith("cookie=0x7,") {
+		if s := r.Status(); s.Others == 0 || s.Others+forAWhile() != n.flowsWith("cookie="+theirs+",") {
 			t.Errorf("%s: status %+v with\n%s", what, s, strings.Join(n.flows(), "\n"))
 		}
 	}
 	check("by an audit")
 	r.stop()
-	for i, action := range notOurs[:4] {
-		n.Ofctl("add-flow", bridge, fmt.Sprintf("cookie=0xc003000000000007,table=200,priority=%d,reg2=1,actions=%s", 100+i, action))
-	}
+	write(withOurs, 1000, all)
 	r = n.start()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	check("by a restart")
