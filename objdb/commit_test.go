@@ -2,6 +2,7 @@ package objdb
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,6 +138,28 @@ func TestACommitThatAMemberHasDroppedIsSentAgain(t *testing.T) {
 	}
 	if kv, err := d.near.Get(t.Context(), key); err != nil || kv.ModRevision != rev {
 		t.Errorf("told at %d: %+v, %v", rev, kv, err)
+	}
+}
+
+// Whose time ends between two tries knows that nothing has happened, and leaves nothing open.
+func TestACommitThatIsGivenUpBetweenTwoTriesIsKnown(t *testing.T) {
+	d := disturb(t, requestLimit)
+	d.dropped = true
+	key, first := state+"dropped", 20*time.Millisecond
+	limit := first
+	testkit.Eventually(t, time.Minute, "it is given up between two tries", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		d.loses(key, false)
+		_, ok, err := d.term.Commit(ctx, Txn{Puts: []KV{{Key: key}}})
+		limit += RetryFirst / 4
+		if ok {
+			limit = first
+		}
+		return err != nil && strings.Contains(err.Error(), "not committed")
+	})
+	if d.term.commits.open {
+		t.Error("it is open")
 	}
 }
 

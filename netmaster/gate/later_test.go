@@ -1,9 +1,12 @@
 package gate
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -31,5 +34,40 @@ func TestANodeGoesOnAtAGateThatBeganLater(t *testing.T) {
 	testkit.Eventually(t, soon, "the node goes on", func() bool { return f.has(next) })
 	if history := n.Standing().History; history != 0 {
 		t.Errorf("the store is said to have gone back or to be another one %d times", history)
+	}
+}
+
+// Many pods that came and went before a node listed its state do not keep what comes next from it: a node asks about all
+// of them at once, as a gate answers nodeRate requests a second.
+func TestANodeHearsWhatIsNewSoonAfterItsListing(t *testing.T) {
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil }) // and follows the store
+	key := func(i int) string { return fmt.Sprintf("%sgone%d", mastercfg.K8sBackendPrefix, i) }
+	stays, next := mastercfg.K8sBackendPrefix+"stays", mastercfg.K8sBackendPrefix+"next"
+	b.put(stays, struct{}{})
+	const gone, together = 3000, 100
+	for _, going := range []bool{false, true} {
+		for first := 0; first < gone; first += together {
+			var txn objdb.Txn
+			for i := first; i < first+together; i++ {
+				if going {
+					txn.Deletes = append(txn.Deletes, key(i))
+				} else {
+					txn.Puts = append(txn.Puts, objdb.KV{Key: key(i), Value: []byte("{}")})
+				}
+			}
+			if _, _, err := b.db.Txn(t.Context(), txn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f := b.follow(n, mastercfg.StateRoot)
+	testkit.Eventually(t, soon, "the node has the state", func() bool { return f.has(stays) })
+	began := time.Now()
+	b.put(next, struct{}{})
+	testkit.Eventually(t, 2*soon, "the node hears what is new", func() bool { return f.has(next) })
+	if took := time.Since(began); took > gone/nodeRate*time.Second/2 {
+		t.Errorf("it heard of it after %s", took.Round(time.Millisecond))
 	}
 }

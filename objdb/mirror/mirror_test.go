@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
@@ -136,6 +138,40 @@ func TestAMirrorDoesNotGoBackToBeforeItsListing(t *testing.T) {
 	}
 	if len(r.batches) != 3 {
 		t.Errorf("%d batches: first %+v, then %+v", len(r.batches), r.batches[0], r.batches[1])
+	}
+}
+
+// A store that went back has written two keys at one revision, anew, and one of them once more since.
+func TestARevisionThatWasWrittenAnewIsToldWhole(t *testing.T) {
+	db := testdb.New(t)
+	first := testdb.Put(t, db, "/m/a", "1")
+	r := &replica{t: t, state: map[string]string{"/m/a": "1"}}
+	m := New(db, "/m/", r.deliver)
+	kvs, _, err := db.List(t.Context(), "/m/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ahead = 20 // the mirror was, before the store went back
+	m.Seed(kvs, first+ahead)
+	rev, _, err := db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: "/m/group", Value: []byte("x")}, {Key: "/m/rule", Value: []byte("x")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range ahead {
+		testdb.Put(t, db, "/elsewhere", "x")
+	}
+	testdb.Put(t, db, "/m/group", "y")
+	put := func(key string) *clientv3.Event {
+		return &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte("x"), ModRevision: rev, CreateRevision: rev}}
+	}
+	events := []*clientv3.Event{put("/m/group"), put("/m/rule")}
+	past, err := m.past(t.Context(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.apply(events, past)
+	if len(r.batches) != 1 || len(r.batches[0].Events) != 2 {
+		t.Errorf("of two keys of one revision are told: %+v", r.batches)
 	}
 }
 

@@ -190,7 +190,10 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 
 // past finds events that the mirror's revision has passed and that are no news: of keys that neither the receiver nor the
 // store has. These were written and deleted between the newest key of a listing and its revision; a receiver that heard of
-// them would be taken back to a state from before the listing.
+// them would be taken back to a state from before the listing. A store that went back and wrote some of the keys anew tells
+// all of its events, as those of one revision belong together.
+//
+// The store is asked once, however many keys there are: through a gate, a node may ask some fifty times a second.
 func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*clientv3.Event]bool, err error) {
 	passed := m.Revision()
 	absent := map[string][]*clientv3.Event{} // what receivers do not have
@@ -200,18 +203,23 @@ func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*
 		}
 	}
 	past = map[*clientv3.Event]bool{}
-	for key, all := range absent {
-		if last := all[len(all)-1]; last.Type != clientv3.EventTypeDelete {
-			now, err := m.db.Get(ctx, key)
-			if err != nil && !fault.Is(err, fault.NotFound) {
-				return nil, err
-			}
-			if err == nil && now.ModRevision <= passed {
-				continue // written anew, by a store that went back
-			}
-		}
+	present := false // so these events say of some key
+	for _, all := range absent {
+		present = present || all[len(all)-1].Type != clientv3.EventTypeDelete
 		for _, ev := range all {
 			past[ev] = true
+		}
+	}
+	if !present {
+		return past, nil
+	}
+	there, err := written(ctx, m.db, m.prefix, events[0].Kv.ModRevision-1, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range there.Kvs {
+		if absent[string(kv.Key)] != nil && kv.ModRevision <= passed {
+			return nil, nil // anew
 		}
 	}
 	return past, nil

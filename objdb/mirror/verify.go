@@ -30,7 +30,7 @@ func (v *verified) wait(keys int64) {
 }
 
 // written asks for the keys below a prefix that were written after a revision, as they
-// were at a later one and without values, and for the number of all keys then.
+// were at a later one (0: now) and without values, and for the number of all keys then.
 func written(ctx context.Context, db *objdb.DB, prefix string, after, at int64) (*clientv3.GetResponse, error) {
 	return objdb.Call(ctx, db, "verify "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(at), clientv3.WithMinModRev(after+1))
