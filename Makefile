@@ -30,8 +30,8 @@ PEER_PACKAGES := ovn-central ovn-host
 # are run, a store, and what the suites run in pods.
 K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl iptables etcd-client
 
-# A test that hangs is a failure. The longest package takes six minutes of the suite's fifteen, and on a
-# machine of half the speed, as the same one is in some hours, twice that. Many tests mostly wait
+# A test that hangs is a failure. The longest package takes seven minutes of the suite's seventeen in a slow hour
+# of our machine; in others it has twice the speed. Many tests mostly wait
 # for timers of stores and switches: hence more of them at once than there are processors.
 TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
 
