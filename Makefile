@@ -37,7 +37,7 @@ TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
 
 # The stories count datagrams, which switches in user space lose that do not get to read their ports: they
 # are told with no other test beside them. They leave the processors half of the time, in which IDLY
-# the code is looked at and the other tests are compiled.
+# the code is looked at and the other tests are compiled (by make itself, not $(MAKE), as `make -n test` would do it).
 STORIES := ./test/e2e
 IDLY    := chrt --idle 0
 COMPILE := go list -race -test -deps -export

@@ -58,15 +58,14 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 		}
 		c.open = true
 		rev, happened, doubt := t.outcome(ctx, txn, known)
-		if doubt == nil && !happened {
-			retry.Pause(ctx, RetryFirst) // if that ends ctx, what has become of it is known
-		}
 		switch {
 		case doubt != nil:
 			return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w, and then: %w", err, doubt)
 		case happened:
 			return rev, true, nil
-		case ctx.Err() != nil || t.ctx.Err() != nil:
+		}
+		retry.Pause(ctx, RetryFirst)
+		if ctx.Err() != nil || t.ctx.Err() != nil {
 			return 0, false, fault.New(fault.Unavailable, "not committed: %w", err)
 		}
 	}
