@@ -50,7 +50,7 @@ LONGEST := ./test/history ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./driv
 # Packages whose tests link a store server or a client of Kubernetes, or are all
 # about processes and namespaces: building them takes longer than a minute. The
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
-SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
+SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|gate|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
 .PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom vulncheck clean
 

@@ -1,20 +1,22 @@
 package gate
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
@@ -127,16 +129,17 @@ func TestNodesShareOneWatch(t *testing.T) {
 	}
 }
 
-// watchers is how many watches the store of this process has.
-func watchers(t testing.TB) int {
+// watchers is how many watches the store has.
+func watchers(t testing.TB) (n int) {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
+	answer, err := http.Get(storetest.Endpoint() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range families {
-		if f.GetName() == "etcd_debugging_mvcc_watcher_total" {
-			return int(f.GetMetric()[0].GetGauge().GetValue())
+	defer answer.Body.Close()
+	for line := bufio.NewScanner(answer.Body); line.Scan(); {
+		if _, err := fmt.Sscanf(line.Text(), "etcd_debugging_mvcc_watcher_total %d", &n); err == nil {
+			return n
 		}
 	}
 	t.Fatal("the store does not count its watches")

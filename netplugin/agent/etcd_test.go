@@ -1,40 +1,38 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/etcdtest"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// etcd is Debian's etcd as a process of its own, so that it can be killed.
+// etcdLimit is what a start may take on a machine that is busy.
+const etcdLimit = time.Minute
+
+// etcd is a process of its own, so that it can be killed, and a connection to it.
 type etcd struct {
-	t         testing.TB
-	dir       string
-	url, peer string
-	kill      func() // nil: not running
-	db        *objdb.DB
+	t       testing.TB
+	url     string
+	process *etcdtest.Process
+	db      *objdb.DB
 }
 
 func newEtcd(t testing.TB) *etcd {
 	t.Helper()
 	testkit.NeedsMachine(t)
-	e := &etcd{t: t, dir: t.TempDir(), url: testkit.FreeURL(), peer: testkit.FreeURL()}
-	e.db = openDB(t, e.url)
-	t.Cleanup(e.stop)
-	return e
+	process := etcdtest.New(t.TempDir())
+	t.Cleanup(process.Kill)
+	return &etcd{t: t, url: process.URL, process: process, db: openDB(t, process.URL)}
 }
 
 func openDB(t testing.TB, url string) *objdb.DB {
@@ -54,54 +52,25 @@ func openDB(t testing.TB, url string) *objdb.DB {
 // start starts the store and waits until it answers.
 func (e *etcd) start() *etcd {
 	e.t.Helper()
-	cmd := exec.Command("etcd", "--name=a", "--data-dir="+e.dir, "--log-level=error",
-		"--listen-client-urls="+e.url, "--advertise-client-urls="+e.url,
-		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer, "--initial-cluster=a="+e.peer,
-		"--heartbeat-interval=100", "--election-timeout=500")
-	// The process dies with the thread that started it, so that nothing is left
-	// of a test that crashed; the goroutine keeps the thread.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // it is always killed
-		}
-	}()
-	if err := <-started; err != nil {
+	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
+	defer cancel()
+	if err := e.process.Start(ctx); err != nil {
 		e.t.Fatal(err)
 	}
-	e.kill = func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	}
-	eventually(e.t, "etcd answers", func() error {
-		ctx, cancel := context.WithTimeout(e.t.Context(), time.Second)
-		defer cancel()
-		return e.db.Ping(ctx)
-	})
 	return e
 }
 
 // stop kills the store as kill -9 does; its data stays.
-func (e *etcd) stop() {
-	if e.kill != nil {
-		e.kill()
-		e.kill = nil
-	}
-}
+func (e *etcd) stop() { e.process.Kill() }
 
 // wipe replaces the store by a new one at the same address, which has nothing.
 func (e *etcd) wipe() {
 	e.t.Helper()
-	e.stop()
-	e.dir = e.t.TempDir()
-	e.start()
+	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
+	defer cancel()
+	if err := e.process.Replace(ctx, etcdtest.Token); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // put writes pairs of keys and values in one transaction and returns its revision.

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/internal/testdb"
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
+	"github.com/contiv/netplugin/test/etcdtest"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -39,7 +40,7 @@ func holds(t *testing.T, r *replica, db *objdb.DB) {
 }
 
 func TestAMirrorFollowsAStoreThatWasReplaced(t *testing.T) {
-	for _, token := range []string{"first", "second"} { // the same cluster id, and another
+	for _, token := range []string{etcdtest.Token, "another"} { // the same cluster id, and another
 		t.Run(token, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			p := testetcd.NewProcess(t)

@@ -29,7 +29,7 @@ const leaderTTL = 4 * time.Second
 type Cluster struct {
 	binary string
 	dir    string
-	store  *Store // nil: each has a member
+	store  string // the URL of one beside them; empty: each has a member
 	nodes  []*node
 }
 
@@ -58,7 +58,7 @@ func Build(ctx context.Context) (binary string, err error) {
 
 // NewCluster prepares three netmasters, which keep logs and data in dir. With a store nil,
 // each will have a member of one.
-func NewCluster(binary, dir string, store *Store) *Cluster {
+func NewCluster(binary, dir, store string) *Cluster {
 	c := &Cluster{binary: binary, dir: dir, store: store}
 	for i := range members {
 		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("m%d", i),
@@ -97,8 +97,8 @@ func (c *Cluster) start(n *node) error {
 	store := []string{"--insecure", "--embedded-etcd", filepath.Join(c.dir, n.name), "--embedded-etcd-name", n.name,
 		"--embedded-etcd-client-url", "http://" + n.client, "--embedded-etcd-peer-url", "http://" + n.peer,
 		"--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}
-	if c.store != nil {
-		store = []string{"--etcd-endpoints", c.store.url}
+	if c.store != "" {
+		store = []string{"--etcd-endpoints", c.store}
 	}
 	n.cmd = exec.Command(c.binary, append(store, "--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 		"--leader-ttl", leaderTTL.String(), "--external-address", n.address, "--internal-address", n.address)...)
@@ -183,8 +183,8 @@ func ask(ctx context.Context, url string) (string, error) {
 
 // Stores are the URLs of the store, or of all its members.
 func (c *Cluster) Stores() []string {
-	if c.store != nil {
-		return []string{c.store.url}
+	if c.store != "" {
+		return []string{c.store}
 	}
 	var urls []string
 	for _, n := range c.nodes {

@@ -94,7 +94,7 @@ func oneHistory(t *testing.T, binary string, scale Scale, operations int) {
 	plan := planOf(t, scale, operations)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(plan.Operations)*20*time.Millisecond)
 	defer cancel()
-	cluster, store := start(ctx, t, binary, nil)
+	cluster, store := start(ctx, t, binary, "")
 
 	recorder := Record(ctx, store)
 	watchers, err := Watch(ctx, cluster)
@@ -189,7 +189,7 @@ func written(t *testing.T, log *Log, calls []*Call) {
 
 // start starts a cluster, with members of a store or on one beside it, and
 // connects to the store.
-func start(ctx context.Context, t *testing.T, binary string, beside *Store) (*Cluster, *clientv3.Client) {
+func start(ctx context.Context, t *testing.T, binary, beside string) (*Cluster, *clientv3.Client) {
 	t.Helper()
 	dir := place(t)
 	cluster := NewCluster(binary, dir, beside)

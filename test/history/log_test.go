@@ -40,12 +40,8 @@ func TestARevisionThatAWatchLeavesOutIsSeen(t *testing.T) {
 // emptyStore is a client of a store of its own.
 func emptyStore(t *testing.T) *clientv3.Client {
 	t.Helper()
-	beside, err := StartStore(t.Context(), place(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(beside.Stop)
-	store, err := clientv3.New(clientv3.Config{Endpoints: []string{beside.url}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	beside := startBeside(t.Context(), t)
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{beside.URL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/contiv/netplugin/test/etcdtest"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -23,22 +24,19 @@ func TestARestoredStoreHasOneHistory(t *testing.T) {
 	binary := built(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	beside, err := StartStore(ctx, place(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(beside.Stop)
-	cluster, store := start(ctx, t, binary, beside)
+	beside := startBeside(ctx, t)
+	cluster, store := start(ctx, t, binary, beside.URL)
 	plan.Began = time.Now()
 
 	before := execute(ctx, t, plan, cluster, store)
-	if err := beside.Backup(ctx); err != nil {
+	backup, err := beside.Backup(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
 	plan.Seed++
 	lost := execute(ctx, t, plan, cluster, store)
 	last := lead(ctx, t, store)
-	if err := beside.Restore(ctx); err != nil {
+	if err := beside.Restore(ctx, backup); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d calls are forgotten", len(lost))
@@ -48,6 +46,17 @@ func TestARestoredStoreHasOneHistory(t *testing.T) {
 	plan.Seed++
 	after := execute(ctx, t, plan, cluster, store)
 	verify(ctx, t, cluster, recorder, watchers, append(before, after...))
+}
+
+// startBeside starts an empty store beside the netmasters, which ends with the test.
+func startBeside(ctx context.Context, t *testing.T) *etcdtest.Process {
+	t.Helper()
+	beside := etcdtest.New(place(t), etcdtest.WithoutDisk)
+	t.Cleanup(beside.Kill)
+	if err := beside.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return beside
 }
 
 // watchPresent begins to watch as soon as no netmaster tells of the forgotten

@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/objdb/embedded"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/etcdtest"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -39,20 +39,18 @@ func Main(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	options := []string{etcdtest.LargeTxns}
 	flag.Parse() // tells whether benchmarks run: those wait for the disk
-	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Name: "test", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(),
-		NoFsync: flag.Lookup("test.bench").Value.String() == "", Log: testkit.Quiet()})
-	if err != nil {
+	if flag.Lookup("test.bench").Value.String() == "" {
+		options = append(options, etcdtest.WithoutDisk)
+	}
+	store := etcdtest.New(dir, options...)
+	defer store.Kill()
+	if err := store.Start(ctx); err != nil {
 		return fail(err)
 	}
-	endpoint = server.ClientURLs()[0]
-	code := m.Run()
-	stopping, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := server.Stop(stopping); err != nil {
-		return fail(err)
-	}
-	return code
+	endpoint = store.URL
+	return m.Run()
 }
 
 func fail(err error) int {

@@ -4,24 +4,16 @@
 package testetcd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"github.com/contiv/netplugin/objdb/embedded"
+	"github.com/contiv/netplugin/test/etcdtest"
 	"github.com/contiv/netplugin/test/testkit"
 )
-
-// largeTxns has a process take as much in a transaction as embedded members do.
-const largeTxns = "--max-txn-ops=5120"
 
 // New starts a store for this test and returns its URL. It is a process that takes as much in a
 // transaction as an embedded member: a member is slowed down by the race detector. What is
@@ -31,7 +23,7 @@ func New(t testing.TB) string {
 	if _, measured := t.(*testing.B); measured {
 		return NewMember(t)
 	}
-	return NewProcess(t, largeTxns).URL
+	return NewProcess(t, etcdtest.LargeTxns).URL
 }
 
 // NewMember starts an embedded member for this test and returns its URL.
@@ -100,105 +92,73 @@ func Stop(t testing.TB, s *embedded.Server) {
 	}
 }
 
-// Process is Debian's etcd as a process of its own, for outages. It does not wait for the disk,
-// except when something is measured: what it has promised outlives its being killed.
+// Process is an etcd as a process of its own, for outages. It does not wait for the disk, except
+// when something is measured.
 type Process struct {
-	t       testing.TB
-	options []string
-	dir     string
-	token   string
 	URL     string
-	peer    string
-	cmd     *exec.Cmd
-	output  bytes.Buffer
+	t       testing.TB
+	process *etcdtest.Process
 }
 
 // NewProcess starts an etcd that ends with the test; the options are more than those it has anyway.
 func NewProcess(t testing.TB, options ...string) *Process {
 	t.Helper()
 	if _, measured := t.(*testing.B); !measured {
-		options = append(options, "--unsafe-no-fsync")
+		options = append(options, etcdtest.WithoutDisk)
 	}
-	p := &Process{t: t, options: options, dir: t.TempDir(), token: "first", URL: testkit.FreeURL(), peer: testkit.FreeURL()}
+	process := etcdtest.New(t.TempDir(), options...)
+	t.Cleanup(process.Kill)
+	p := &Process{URL: process.URL, t: t, process: process}
 	p.Start()
-	t.Cleanup(p.Kill)
 	return p
+}
+
+// do gives an operation the time that a start takes on a machine that is busy.
+func (p *Process) do(operation func(context.Context) error) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), memberTime)
+	defer cancel()
+	if err := operation(ctx); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // Start starts the process, again on its data after Kill, and waits until it answers.
 func (p *Process) Start() {
 	p.t.Helper()
-	p.cmd = exec.Command("etcd", append([]string{"--name=a", "--data-dir=" + p.dir, "--logger=zap", "--log-level=error",
-		"--listen-client-urls=" + p.URL, "--advertise-client-urls=" + p.URL,
-		"--listen-peer-urls=" + p.peer, "--initial-advertise-peer-urls=" + p.peer, "--initial-cluster=a=" + p.peer, "--initial-cluster-token=" + p.token,
-		"--heartbeat-interval=100", "--election-timeout=500"}, p.options...)...)
-	p.cmd.Stderr, p.cmd.Stdout = &p.output, &p.output
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{p.URL}, Logger: zap.NewNop()})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer c.Close()
-	testkit.Eventually(p.t, 20*time.Second, "etcd process answers", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		status, err := c.Status(ctx, p.URL)
-		return err == nil && status.Leader != 0
-	})
+	p.do(p.process.Start)
 }
 
 // Kill ends the process as kill -9 does.
-func (p *Process) Kill() {
-	if p.cmd == nil {
-		return
-	}
-	p.Signal(syscall.SIGKILL)
-	_ = p.cmd.Wait() // says that it was killed
-	p.cmd = nil
-}
+func (p *Process) Kill() { p.process.Kill() }
 
-// Backup returns a directory with what the store holds now. The process is
-// restarted for it.
-func (p *Process) Backup() string {
+// Backup returns a folder with what the store holds now. The process is restarted for it.
+func (p *Process) Backup() (folder string) {
 	p.t.Helper()
-	p.Kill()
-	dir := p.t.TempDir()
-	p.copy(dir, p.dir)
-	p.Start()
-	return dir
+	p.do(func(ctx context.Context) (err error) {
+		folder, err = p.process.Backup(ctx)
+		return err
+	})
+	return folder
 }
 
 // Restore kills the process and starts it on a backup: it goes back.
 func (p *Process) Restore(backup string) {
 	p.t.Helper()
-	p.Kill()
-	p.dir = p.t.TempDir()
-	p.copy(p.dir, backup)
-	p.Start()
+	p.do(func(ctx context.Context) error { return p.process.Restore(ctx, backup) })
 }
 
 // Replace kills the process and starts an empty one in its place. With the token
 // of its predecessor it has the predecessor's cluster id.
 func (p *Process) Replace(token string) {
 	p.t.Helper()
-	p.Kill()
-	p.dir, p.token = p.t.TempDir(), token
-	p.Start()
-}
-
-func (p *Process) copy(to, from string) {
-	p.t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		p.t.Fatal(err)
-	}
+	p.do(func(ctx context.Context) error { return p.process.Replace(ctx, token) })
 }
 
 // Signal sends the process a signal.
 func (p *Process) Signal(s os.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil {
+	p.t.Helper()
+	if err := p.process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -1,0 +1,171 @@
+// Package etcdtest runs Debian's etcd as a process of its own, which tests kill, stop, set back to
+// what it had before, and replace by another one. It is quicker than a member inside of a test
+// program, which the race detector slows down.
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Process is an etcd of one member. Its methods are for one goroutine.
+type Process struct {
+	// URL is where clients reach it, as long as the test program runs.
+	URL string
+
+	options []string
+	token   string
+	dir     string
+	peer    string
+	running *running // nil: not running
+}
+
+type running struct {
+	process *os.Process
+	ended   <-chan struct{}
+}
+
+// WithoutDisk has an etcd not wait for the disk. What it has promised outlives its being killed
+// all the same, as the machine goes on.
+const WithoutDisk = "--unsafe-no-fsync"
+
+// Token is that of a new process. Two with one token have one cluster id.
+const Token = "first"
+
+// LargeTxns has an etcd take as much in a transaction as the members embedded in netmasters do.
+const LargeTxns = "--max-txn-ops=5120"
+
+// New is an etcd that does not run yet. Its data, what it logs and its backups are in the folder; the
+// options are more than those that it is started with anyway.
+func New(dir string, options ...string) *Process {
+	return &Process{URL: testkit.FreeURL(), options: options, token: Token, dir: dir, peer: testkit.FreeURL()}
+}
+
+func (p *Process) data() string { return filepath.Join(p.dir, "data") }
+
+// Log is the path of the file with what it has logged, of all its starts.
+func (p *Process) Log() string { return filepath.Join(p.dir, "etcd.log") }
+
+// Start starts it, on its data if it ran before, and waits until it serves or the context ends. It
+// ends with this program at the latest.
+func (p *Process) Start(ctx context.Context) error {
+	log, err := os.OpenFile(p.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own copy
+	cmd := exec.Command("etcd", append([]string{"--name=a", "--data-dir=" + p.data(), "--logger=zap", "--log-level=error",
+		"--listen-client-urls=" + p.URL, "--advertise-client-urls=" + p.URL,
+		"--listen-peer-urls=" + p.peer, "--initial-advertise-peer-urls=" + p.peer,
+		"--initial-cluster=a=" + p.peer, "--initial-cluster-token=" + p.token,
+		"--heartbeat-interval=100", "--election-timeout=500"}, p.options...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// The signal comes with the end of the thread that started the process, hence a goroutine that keeps its thread.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // says that it was killed
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	p.running = &running{cmd.Process, ended}
+	return testkit.Poll(ctx, func() error { return p.serves(ctx) })
+}
+
+// serves asks whether the member has a leader, and so takes requests.
+func (p *Process) serves(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/health", nil)
+	if err != nil {
+		return err
+	}
+	req.Close = true // it may be another process the next time
+	answer, err := http.DefaultClient.Do(req)
+	if err == nil {
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+		err = fmt.Errorf("%s: %s", req.URL, answer.Status)
+	}
+	select {
+	case <-p.running.ended:
+		return fmt.Errorf("etcd ended: %s", p.lastLogged())
+	default:
+		return err
+	}
+}
+
+func (p *Process) lastLogged() string {
+	text, err := os.ReadFile(p.Log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}
+
+// Signal sends it a signal.
+func (p *Process) Signal(s os.Signal) error { return p.running.process.Signal(s) }
+
+// Kill ends it as kill -9 does, if it runs. Its data stays.
+func (p *Process) Kill() {
+	if p.running != nil {
+		_ = p.running.process.Kill() // it may have ended
+		<-p.running.ended
+		p.running = nil
+	}
+}
+
+// Backup is a new folder with what it has now; it is restarted for that.
+func (p *Process) Backup(ctx context.Context) (string, error) {
+	p.Kill()
+	backup, err := os.MkdirTemp(p.dir, "backup")
+	if err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(backup, os.DirFS(p.data())); err != nil {
+		return "", err
+	}
+	return backup, p.Start(ctx)
+}
+
+// Restore sets it back to a backup, which can be used again.
+func (p *Process) Restore(ctx context.Context, backup string) error {
+	p.Kill()
+	if err := os.RemoveAll(p.data()); err != nil {
+		return err
+	}
+	if err := os.CopyFS(p.data(), os.DirFS(backup)); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// Replace has an empty one in its place, which has another cluster id if the token is another.
+func (p *Process) Replace(ctx context.Context, token string) error {
+	p.Kill()
+	if err := os.RemoveAll(p.data()); err != nil {
+		return err
+	}
+	p.token = token
+	return p.Start(ctx)
+}
