@@ -85,6 +85,17 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 	b.want("proven:root", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`, 200, "10.8.")
 }
 
+// The network of another tenant can have the id that a network of the node's tenant would have.
+func TestANodeGetsNoEndpointInANetworkOfTheSameID(t *testing.T) {
+	b := attacked(t, mastercfg.SecurityEnforced)
+	b.want("proven:root", "POST", "/api/v1/tenants/x.blue/", `{"tenantName":"x.blue"}`, 200, "")
+	b.want("proven:root", "POST", "/api/v1/networks/x.blue:web/", strings.NewReplacer(`"blue"`, `"x.blue"`, "10.7.", "10.9.").Replace(web), 200, "")
+	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web.x","ConfigEP":{"Container":"x","Host":"h1"}}`,
+		500, "network web.x of tenant blue")
+	b.want("proven:root", "POST", "/api/v1/endpointGroups/blue:g/", `{"tenantName":"blue","groupName":"g","networkName":"web.x"}`, 500, "Network web.x not found")
+	b.want("proven:root", "POST", "/api/v1/serviceLBs/blue:s/", `{"tenantName":"blue","serviceName":"s","networkName":"web.x","ports":["80:80:TCP"],"selectors":["a=b"]}`, 500, "Network web.x not found")
+}
+
 // In a permissive cluster it is noted, and done.
 func TestWhatANodeSaysOfOthersIsNotedInAPermissiveCluster(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"net/http"
@@ -198,7 +199,8 @@ func (a *API) asked(csr []byte) (*certificate, error) {
 // admit signs for who joins, and gives the authorities to a netmaster.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
 	if kind == identity.Node {
-		if err := ownTunnelEnds(tx, joined); err != nil {
+		nodes, err := ledger.ReadAll[mastercfg.Joined](tx, mastercfg.NodePrefix)
+		if err := cmp.Or(err, ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
 			return err
 		}
 	}
@@ -212,11 +214,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 
 // ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
 // would go to one of them only.
-func ownTunnelEnds(r ledger.Reader, joins mastercfg.Joined) error {
-	nodes, err := ledger.ReadAll[mastercfg.Joined](r, mastercfg.NodePrefix)
-	if err != nil {
-		return err
-	}
+func ownTunnelEnds(nodes []mastercfg.Joined, joins mastercfg.Joined) error {
 	own := map[netip.Addr]bool{}
 	for _, text := range joins.VTEPs {
 		if addr, err := netip.ParseAddr(text); err == nil {
@@ -229,6 +227,18 @@ func ownTunnelEnds(r ledger.Reader, joins mastercfg.Joined) error {
 				return fault.New(fault.Conflict, "node %s: its tunnel end %s is that of node %s, which has joined before: give %s another --vtep-ip, or, if %s is gone for good, netctl node rm %s",
 					joins.Host, addr, other.Host, joins.Host, other.Host, other.Host).WithField("vteps")
 			}
+		}
+	}
+	return nil
+}
+
+// ownLeases refuses a node under a name whose leases would be those of another one, too: either could end what
+// the other has registered. Of names that nobody looked for, two in thousands of millions are like that.
+func ownLeases(nodes []mastercfg.Joined, joins mastercfg.Joined) error {
+	for _, other := range nodes {
+		if other.Host != joins.Host && mastercfg.LeasesOf(other.Host) == mastercfg.LeasesOf(joins.Host) {
+			return fault.New(fault.Conflict, "node %s: the leases of that name are those of node %s, which has joined before: give %s another --host",
+				joins.Host, other.Host, joins.Host).WithField("host")
 		}
 	}
 	return nil

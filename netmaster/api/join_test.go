@@ -305,6 +305,25 @@ func TestANodeHasATunnelEndOfItsOwn(t *testing.T) {
 	}
 }
 
+// The leases of a node are known by its name: the second one of two names with the same leases does not join.
+func TestANodeHasLeasesOfItsOwn(t *testing.T) {
+	j := startJoin(t)
+	token := j.token(`{"role":"node"}`).Token
+	h1, h2 := newMachine(t, "n79382"), newMachine(t, "n113427") // found by trying
+	for range 2 {
+		if _, refused := j.join(h1, token); refused != "" {
+			t.Fatal(refused)
+		}
+	}
+	if _, refused := j.join(h2, token); !strings.Contains(refused, "node n113427: the leases of that name are those of node n79382") {
+		t.Errorf("%q", refused)
+	}
+	j.ok("DELETE", mastercfg.NodesPath+"/n79382", "")
+	if _, refused := j.join(h2, token); refused != "" {
+		t.Errorf("when the other one is gone: %s", refused)
+	}
+}
+
 // Names of netmasters and of nodes are apart.
 func TestANetmasterJoinsWithATokenOfItsOwn(t *testing.T) {
 	j := startJoin(t)

@@ -3,13 +3,13 @@ package gate
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"io"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 )
 
@@ -19,14 +19,10 @@ type leaseServer struct {
 	g *Gate
 }
 
-// leasesOf is how the numbers of the leases of a node begin, in the upper half.
-func leasesOf(host string) int64 {
-	sum := sha256.Sum256([]byte("lease of node " + host))
-	return int64(binary.BigEndian.Uint32(sum[:])&0x7fffffff) << 32
-}
-
 // ownsLease tells whether a lease is one of a node.
-func ownsLease(host string, id int64) bool { return id > 0 && id&^0xffffffff == leasesOf(host) }
+func ownsLease(host string, id int64) bool {
+	return id > 0 && id&^0xffffffff == mastercfg.LeasesOf(host)
+}
 
 // ask finds who calls and how the store is asked.
 func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
@@ -51,12 +47,10 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	if r.ID != 0 || r.TTL < minTTL || r.TTL > maxTTL {
 		return nil, s.g.refuse(c, "LeaseGrant", "", "number %x, %d s: want no number, and %d to %d s", r.ID, r.TTL, minTTL, maxTTL)
 	}
-	select {
-	case c.budget.granting <- struct{}{}:
-		defer func() { <-c.budget.granting }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := occupy(ctx, c.budget.granting); err != nil {
+		return nil, err
 	}
+	defer func() { <-c.budget.granting }()
 	all, err := wire.Lease.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
 	if err != nil {
 		return nil, err
@@ -72,7 +66,7 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return wire.Lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: leasesOf(c.host) | int64(binary.BigEndian.Uint32(random[:])), TTL: r.TTL})
+	return wire.Lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: mastercfg.LeasesOf(c.host) | int64(binary.BigEndian.Uint32(random[:])), TTL: r.TTL})
 }
 
 // LeaseRevoke ends a lease of the node.

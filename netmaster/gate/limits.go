@@ -53,7 +53,7 @@ const (
 	maxHeader          = 8 << 10 // bytes
 	bufferSize         = 4 << 10 // bytes that are written together
 	waitingConnections = 256     // handed over and not looked at yet
-	scansAtOnce        = 4       // reads of more than a key
+	scansAtOnce        = 4       // reads of more than a key, of four nodes
 	pageSize           = 1000    // keys of an answer of etcd, and of the gate
 	eventsAtOnce       = 1000    // of one message, if one revision has not more
 	minTTL, maxTTL     = 5, 60   // seconds, of leases
@@ -85,6 +85,7 @@ type budget struct {
 	bytes  *rate.Limiter // written
 
 	granting chan struct{} // held by who counts leases and adds one
+	scanning chan struct{} // held by who reads many keys
 
 	mu      sync.Mutex
 	watches int
@@ -92,7 +93,8 @@ type budget struct {
 }
 
 func newBudget(l Limits) *budget {
-	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes), granting: make(chan struct{}, 1)}
+	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes),
+		granting: make(chan struct{}, 1), scanning: make(chan struct{}, 1)}
 }
 
 // spend waits a moment if the node asks too much, and refuses if it asks far too much.

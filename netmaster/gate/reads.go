@@ -39,14 +39,36 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 		return nil, unavailable("%v", err)
 	}
 	if end != "" && isFiltered(key) {
-		select {
-		case s.g.scans <- struct{}{}:
-			defer func() { <-s.g.scans }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		done, err := s.g.scan(ctx, c.budget)
+		if err != nil {
+			return nil, err
 		}
+		defer done()
 	}
 	return s.g.read(ctx, wire, c.host, r)
+}
+
+// scan waits for room for a read of many keys. A node has one at a time: of a node that asks for many at once,
+// the others wait for one. The room is given back by done.
+func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
+	if err := occupy(ctx, b.scanning); err != nil {
+		return nil, err
+	}
+	if err := occupy(ctx, g.scans); err != nil {
+		<-b.scanning
+		return nil, err
+	}
+	return func() { <-g.scans; <-b.scanning }, nil
+}
+
+// occupy takes a place, which is given back by receiving.
+func occupy(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // read asks the store, page by page and at one revision, and leaves out what the node may not see.

@@ -18,12 +18,15 @@ import (
 
 // caller is the node at the other end of a connection.
 type caller struct {
-	host, key string    // of its certificate
-	ends      time.Time // the certificate
-	from      net.Addr
-	cut       func() // ends the connection
-	budget    *budget
+	keyholder
+	ends   time.Time // the certificate
+	from   net.Addr
+	cut    func() // ends the connection
+	budget *budget
 }
+
+// keyholder is who a certificate is of: of two keys of one name, at most one is the node's.
+type keyholder struct{ host, key string }
 
 // AuthType implements credentials.AuthInfo.
 func (*caller) AuthType() string { return "node" }
@@ -70,25 +73,25 @@ type callers struct {
 	limits Limits
 
 	mu      sync.Mutex
-	of      map[string][]*caller // by host; oldest first
-	budgets map[string]*budget   // of hosts with connections
+	of      map[keyholder][]*caller // oldest first
+	budgets map[keyholder]*budget   // of those with connections
 }
 
 func newCallers(l Limits) *callers {
-	return &callers{limits: l, of: make(map[string][]*caller), budgets: make(map[string]*budget)}
+	return &callers{limits: l, of: make(map[keyholder][]*caller), budgets: make(map[keyholder]*budget)}
 }
 
 // enter notes a connection, and returns the one that has to go for it; nil: none.
 func (cs *callers) enter(c *caller) (oldest *caller) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.budgets[c.host] == nil {
-		cs.budgets[c.host] = newBudget(cs.limits)
+	if cs.budgets[c.keyholder] == nil {
+		cs.budgets[c.keyholder] = newBudget(cs.limits)
 	}
-	c.budget = cs.budgets[c.host]
-	cs.of[c.host] = append(cs.of[c.host], c)
-	if len(cs.of[c.host]) > cs.limits.Connections {
-		return cs.of[c.host][0]
+	c.budget = cs.budgets[c.keyholder]
+	cs.of[c.keyholder] = append(cs.of[c.keyholder], c)
+	if len(cs.of[c.keyholder]) > cs.limits.Connections {
+		return cs.of[c.keyholder][0]
 	}
 	return nil
 }
@@ -96,15 +99,15 @@ func (cs *callers) enter(c *caller) (oldest *caller) {
 func (cs *callers) leave(c *caller) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	left := cs.of[c.host][:0:0]
-	for _, other := range cs.of[c.host] {
+	left := cs.of[c.keyholder][:0:0]
+	for _, other := range cs.of[c.keyholder] {
 		if other != c {
 			left = append(left, other)
 		}
 	}
-	cs.of[c.host] = left
+	cs.of[c.keyholder] = left
 	if len(left) == 0 {
-		delete(cs.of, c.host)
+		delete(cs.of, c.keyholder)
 	}
 }
 
@@ -112,16 +115,14 @@ func (cs *callers) leave(c *caller) {
 func (cs *callers) expel(holds func(host, key string) bool) {
 	var gone []*caller
 	cs.mu.Lock()
-	for host, all := range cs.of {
-		for _, c := range all {
-			if !holds(host, c.key) {
-				gone = append(gone, c)
-			}
+	for who, all := range cs.of {
+		if !holds(who.host, who.key) {
+			gone = append(gone, all...)
 		}
 	}
-	for host := range cs.budgets { // of hosts that have left for good
-		if len(cs.of[host]) == 0 {
-			delete(cs.budgets, host)
+	for who := range cs.budgets { // of those that have left for good
+		if len(cs.of[who]) == 0 {
+			delete(cs.budgets, who)
 		}
 	}
 	cs.mu.Unlock()
@@ -152,7 +153,7 @@ func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.Auth
 		return nil, nil, errors.Join(err, raw.Close())
 	}
 	conn := &entered{Conn: raw}
-	c := &caller{host: who.Name, key: who.KeyHash, ends: ends, from: raw.RemoteAddr(), cut: func() { _ = conn.Close() }}
+	c := &caller{keyholder: keyholder{who.Name, who.KeyHash}, ends: ends, from: raw.RemoteAddr(), cut: func() { _ = conn.Close() }}
 	expiry := time.AfterFunc(math.MaxInt64, c.cut)
 	conn.leave = sync.OnceFunc(func() {
 		expiry.Stop()

@@ -51,6 +51,41 @@ func TestOnlyNodesEnter(t *testing.T) {
 	}
 }
 
+// The name of a node belongs to one key: who has another one, as one that was stolen before the node got
+// a new one, takes none of the node's connections.
+func TestAnotherKeyTakesNoConnectionOfANode(t *testing.T) {
+	b := newBed(t)
+	g := b.open()
+	n := b.join("h1", []string{"192.0.2.1"})
+	held := n.dial(t, g)
+	if _, err := io.WriteString(held, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	frames := http2.NewFramer(held, held)
+	if err := frames.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the node has entered", func() bool { return g.Connections() == 1 })
+
+	thief := &node{host: "h1", pool: n.pool, own: b.certificate(identity.Node, "h1")}
+	for range nodeConnections {
+		thief.dial(t, g)
+	}
+	testkit.Eventually(t, 5*time.Second, "they are there beside the node's", func() bool { return g.Connections() == nodeConnections+1 })
+	if err := frames.WritePing(false, [8]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		frame, err := frames.ReadFrame()
+		if err != nil {
+			t.Fatalf("the node's connection was cut: %v", err)
+		}
+		if answer, is := frame.(*http2.PingFrame); is && answer.IsAck() {
+			return
+		}
+	}
+}
+
 // Who is removed hears nothing more, and is told why.
 func TestRemovalEndsStreams(t *testing.T) { removalEndsStreams(t, time.Minute) }
 

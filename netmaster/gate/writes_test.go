@@ -279,7 +279,7 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 }
 
 func TestLeasesTellWhoseTheyAre(t *testing.T) {
-	if !ownsLease("h1", leasesOf("h1")|5) || ownsLease("h2", leasesOf("h1")|5) || ownsLease("h1", 5) || ownsLease("h1", -leasesOf("h1")) {
+	if !ownsLease("h1", mastercfg.LeasesOf("h1")|5) || ownsLease("h2", mastercfg.LeasesOf("h1")|5) || ownsLease("h1", 5) || ownsLease("h1", -mastercfg.LeasesOf("h1")) {
 		t.Error("not by its number")
 	}
 	if netip.MustParseAddr("::ffff:192.0.2.1") == netip.MustParseAddr("192.0.2.1") || !same("::ffff:192.0.2.1", netip.MustParseAddr("192.0.2.1")) {

@@ -139,10 +139,12 @@ func openFor(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (*space, error
 		groupID = mastercfg.EndpointGroupID(req.TenantName, req.ConfigEP.ServiceName)
 	}
 	s, err := openSpace(tx, networkID, groupID)
-	if fault.Is(err, fault.NotFound) {
-		missing := "network " + req.NetworkName
-		if _, err := GetNetwork(tx, networkID); err == nil {
-			missing = "group " + req.ConfigEP.ServiceName
+	// Names hold dots: a network of another tenant can have this id.
+	foreign := err == nil && s.net.Tenant != req.TenantName
+	if foreign || fault.Is(err, fault.NotFound) {
+		missing := "group " + req.ConfigEP.ServiceName
+		if net, err := GetNetwork(tx, networkID); err != nil || net.Tenant != req.TenantName {
+			missing = "network " + req.NetworkName
 		}
 		return nil, fault.New(fault.MissingReference, "endpoint %s: key not found: %s of tenant %s", req.ConfigEP.Container, missing, req.TenantName)
 	}

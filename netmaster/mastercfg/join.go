@@ -1,6 +1,8 @@
 package mastercfg
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -29,6 +31,13 @@ type Joined struct {
 
 	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
+}
+
+// LeasesOf is how the numbers of the leases of a node begin: in their upper half, which is no other joined node's. What
+// begins so is the node's to renew and to end.
+func LeasesOf(host string) int64 {
+	sum := sha256.Sum256([]byte("lease of node " + host))
+	return int64(binary.BigEndian.Uint32(sum[:])&0x7fffffff) << 32
 }
 
 // VouchedToken stands in a record where the id of a token would, if the orchestrator has told who joins.
