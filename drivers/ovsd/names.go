@@ -110,15 +110,20 @@ func (p *namesPlace) found(fresh bool) {
 	p.gone = make(chan struct{})
 }
 
-// namesNumber is the OpenFlow number of the name server's port; 0: there is no name
-// server, or the switch has not given its port a number yet. The one that it asks for
-// is no guess: endpoints of an agent without a name server may have it.
+// namesNumber is the OpenFlow number of the name server's port; until the switch has given it one, also while it is
+// away, the number it asks for, so that flows of names stay when it comes back. 0: there is no name server, or an
+// endpoint, of an agent that had none, has the number.
 func (db *database) namesNumber() uint32 {
-	port, attached := db.attachedAs(db.namesName)
-	if !db.names || !attached {
+	if !db.names {
 		return 0
 	}
-	return port.link.number()
+	if port, attached := db.attachedAs(db.namesName); attached && port.link.number() != 0 {
+		return port.link.number()
+	}
+	if _, taken := db.endpointAt(namesNumber); taken {
+		return 0
+	}
+	return namesNumber
 }
 
 // endpointAt finds the endpoint whose port has an OpenFlow number. The other bridge

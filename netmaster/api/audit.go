@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/shares"
 )
 
 // answered notes the status of an answer.
@@ -65,15 +66,27 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	case !changes(r):
 		return
 	}
-	if q.exceeds != nil || q.countless(status) {
+	if kind, often := q.often(status, e.Decision); often {
 		client, _ := q.client()
-		left, worth := a.shares.Tell(client, e.Time)
+		left, worth := a.shares.Tell(client, kind, e.Time)
 		if !worth {
 			return
 		}
 		e.Untold = left
 	}
 	a.config.Audit.Add(e)
+}
+
+// often tells whether there may be so many such requests that not each of them is written down.
+func (q *asking) often(status int, decision audit.Decision) (kind shares.Telling, often bool) {
+	_, bounded := q.client()
+	switch {
+	case q.exceeds != nil || q.countless(status):
+		return shares.Excess, true
+	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied:
+		return shares.Refusal, true
+	}
+	return 0, false
 }
 
 // countless tells whether there may be thousands of such requests in a second: those of nobody, in a cluster that asks,

@@ -124,6 +124,36 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 	}
 }
 
+// Whoever is known has each of the first refusals written down, which tell what he tries, and not thousands of lines
+// that drive those about changes out of the files.
+func TestManyRefusalsOfOneAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	begin := time.Now()
+	now := atomic.Pointer[time.Time]{}
+	now.Store(&begin)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.Audit, c.Now, c.ClientRate = log, func() time.Time { return *now.Load() }, rate.Inf
+	})
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	const asked, told = 300, 100
+	for range asked {
+		b.want(ann, "GET", "networks/red:web", "", 403, "")
+	}
+	b.want(ann, "POST", "endpointGroups/blue:g", `{"tenantName":"blue","groupName":"g","networkName":"web"}`, 200, "") // changes have lines all the same
+	later := begin.Add(11 * time.Second)
+	now.Store(&later)
+	b.want(ann, "GET", "networks/red:last", "", 403, "")
+	lines := strings.Split(strings.TrimSpace(linesOf(t, log, path)), "\n")
+	var last audit.Entry
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != told+1+1 || last.Untold != asked-told || !strings.HasSuffix(last.Key, "red:last/") {
+		t.Errorf("%d lines; the last one %+v", len(lines), last)
+	}
+}
+
 // Where nothing may happen that is not written down, nothing does; what happens has two lines.
 func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")

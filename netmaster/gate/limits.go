@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/contiv/netplugin/netmaster/shares"
 )
 
 // Limits are what one node may have at one netmaster; 0 means the default.
@@ -90,6 +92,7 @@ type budget struct {
 	mu      sync.Mutex
 	watches int
 	warned  time.Time
+	refused shares.Told
 }
 
 func newBudget(l Limits) *budget {
@@ -133,6 +136,14 @@ func (b *budget) unwatch(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watches -= n
+}
+
+// tell tells whether a refusal is worth a line in the audit log, and how many were not since the last that was: thousands
+// of one node would drive the lines about changes out of the files.
+func (b *budget) tell(now time.Time) (left int64, worth bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused.Tell(shares.Refusal, now)
 }
 
 // warn tells whether a refusal is to be in the log, too.

@@ -33,10 +33,12 @@ func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
 	reason := fmt.Sprintf(format, args...)
 	now := time.Now()
 	who := identity.Identity{Kind: identity.Node, Name: c.host}.String()
-	g.cfg.Audit.Add(audit.Entry{
-		Time: now.UTC(), Principal: who, How: "certificate", Source: c.from.String(), Verb: call, Key: key,
-		Decision: audit.Denied, Reason: reason, Status: 403,
-	})
+	if untold, worth := c.budget.tell(now); worth {
+		g.cfg.Audit.Add(audit.Entry{
+			Time: now.UTC(), Principal: who, How: "certificate", Source: c.from.String(), Verb: call, Key: key,
+			Decision: audit.Denied, Reason: reason, Status: 403, Untold: untold,
+		})
+	}
 	if c.budget.warn(now) {
 		g.log.WithField("node", c.host).Warnf("%s %.200s refused: %s", call, key, reason)
 	}

@@ -39,8 +39,6 @@ const (
 	remembered = 1 << 16
 	// sweepEvery is how often all clients are looked through while there are as many as there can be.
 	sweepEvery = time.Second
-	// toldEvery is how often a refusal of a client is worth telling.
-	toldEvery = 10 * time.Second
 )
 
 // Shares says what clients have.
@@ -57,8 +55,7 @@ type Shares struct {
 type share struct {
 	rate  *rate.Limiter
 	taken [kinds]int
-	told  time.Time
-	left  int64 // refusals since, which were not told
+	told  [tellings]Told
 }
 
 // New makes shares that nobody has anything of.
@@ -95,18 +92,12 @@ func (s *Shares) Take(client string, kind Lasting, now time.Time) (release func(
 	}, true
 }
 
-// Tell tells whether a refusal of a client is worth telling, as the first one for a while, and how many were
-// not since the last that was.
-func (s *Shares) Tell(client string, now time.Time) (left int64, worth bool) {
+// Tell tells whether something of a client is worth telling, as one of the first or the first one for a while, and
+// how many of the kind were not since the last that was.
+func (s *Shares) Tell(client string, kind Telling, now time.Time) (left int64, worth bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.share(client, now)
-	if !of.told.IsZero() && now.Sub(of.told) < toldEvery {
-		of.left++
-		return 0, false
-	}
-	left, of.left, of.told = of.left, 0, now
-	return left, true
+	return s.share(client, now).told[kind].Tell(kind, now)
 }
 
 // share finds what a client has, or makes it. The lock is held.
@@ -132,7 +123,7 @@ func (s *Shares) share(client string, now time.Time) *share {
 func (s *Shares) sweep(now time.Time) {
 	for client, of := range s.of {
 		full := s.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(s.limits.Burst)
-		if full && of.taken == [kinds]int{} && now.Sub(of.told) >= toldEvery {
+		if full && of.taken == [kinds]int{} && silent(of.told, now) {
 			delete(s.of, client)
 		}
 	}

@@ -76,7 +76,7 @@ func TestARefusalIsToldNowAndThen(t *testing.T) {
 	s := New(limits)
 	told, all := 0, int64(0)
 	for i := range 61 {
-		if left, worth := s.Tell("ann", begin.Add(time.Duration(i)*time.Second)); worth {
+		if left, worth := s.Tell("ann", Excess, begin.Add(time.Duration(i)*time.Second)); worth {
 			told++
 			all += 1 + left
 		}
@@ -84,7 +84,7 @@ func TestARefusalIsToldNowAndThen(t *testing.T) {
 	if told != 7 || all != 61 {
 		t.Errorf("told %d times in a minute, of %d", told, all)
 	}
-	if left, worth := s.Tell("bob", begin); left != 0 || !worth {
+	if left, worth := s.Tell("bob", Excess, begin); left != 0 || !worth {
 		t.Errorf("the first of another: %d, %t", left, worth)
 	}
 }

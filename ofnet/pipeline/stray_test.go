@@ -2,8 +2,11 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,6 +58,22 @@ func TestLongStrayFragmentsReachNobody(t *testing.T) {
 				t.Errorf("%d of %d stray fragments reach another tenant", strays, halves)
 			}
 		})
+	}
+}
+
+// A table that packets come back to from the tracker has to drop what comes back on the way of another packet.
+func TestStraysAreDroppedWhereverTheTrackerGivesPacketsBack(t *testing.T) {
+	text := wantsText(node1(), goldenObjects...) + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...)
+	back := map[uint8]bool{}
+	for _, found := range regexp.MustCompile(`\bct\([^()\n]*\btable=(\d+)`).FindAllStringSubmatch(text, -1) {
+		table, err := strconv.ParseUint(found[1], 10, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back[uint8(table)] = true
+	}
+	if got, want := slices.Sorted(maps.Keys(back)), slices.Sorted(slices.Values(comeBack)); !slices.Equal(got, want) {
+		t.Errorf("packets come back in the tables %d, strays are dropped in %d", got, want)
 	}
 }
 

@@ -1,0 +1,34 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A node that is refused all the time has a line for each of the first hundred refusals, and fills no logs.
+func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
+	b := newBed(t)
+	own, read := audited(t)
+	g := b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 })
+	thief := b.through(b.join("h1", []string{"192.0.2.1"}), g)
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil })
+	c, err := thief.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 150 {
+		if _, err := c.Get(t.Context(), mastercfg.AccessRoot+"users/eve"); err == nil {
+			t.Fatal("it is told")
+		}
+	}
+	if _, err := c.Put(t.Context(), mastercfg.GlobalConfigKey, "{}"); err == nil {
+		t.Fatal("it writes")
+	}
+	g.stop() // all that is to be written is
+	if lines := strings.Count(read(), "\n"); lines != 100 {
+		t.Errorf("%d lines", lines)
+	}
+}
