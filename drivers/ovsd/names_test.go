@@ -153,6 +153,7 @@ func TestTheFlowsOfTheNameServerOutliveItsPort(t *testing.T) {
 		})
 		eventually(t, "questions are answered again", func() bool { return a.asks() == a.endpoint.ID })
 		r.sync()
+		since := time.Since(before).Seconds()
 		for _, line := range strings.Split(n.Ofctl("--no-names", "dump-flows", bridge), "\n") {
 			if !strings.Contains(line, "in_port=65279") {
 				continue
@@ -161,8 +162,8 @@ func TestTheFlowsOfTheNameServerOutliveItsPort(t *testing.T) {
 			if _, err := fmt.Sscanf(line[strings.Index(line, "duration="):], "duration=%fs", &age); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
-			if since := time.Since(before).Seconds(); age < since {
-				t.Fatalf("after %d of %d: a flow is %.1f s old, the port went %.1f s ago: %s", i+1, times, age, since, line)
+			if age < since {
+				t.Fatalf("after %d of %d: a flow is %.3f s old, the port went %.3f s ago: %s", i+1, times, age, since, line)
 			}
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -94,6 +95,7 @@ type API struct {
 	store    Store
 	config   Config
 	nodes    nodes
+	tallies  singleflight.Group // of what all nodes have counted, by what was asked
 	storages map[string]storage // by type of object
 	router   http.Handler
 	answers  *spool.Budget

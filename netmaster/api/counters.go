@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -22,13 +19,6 @@ import (
 
 // CountersPath is where the counters of a policy's rules are found, by its key.
 const CountersPath = "/api/v1/counters/policys/"
-
-const (
-	// countersPatience is how long the nodes may take to tell what they count.
-	countersPatience = 3 * time.Second
-	// askedAtOnce is how many nodes are asked at the same time.
-	askedAtOnce = 8
-)
 
 // nodeCounters is what a node tells of its counters.
 type nodeCounters struct {
@@ -50,79 +40,44 @@ func (a *API) counters(r *http.Request) (reply, error) {
 	}); err != nil {
 		return reply{}, err
 	}
-	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}}
-	silent, err := a.askNodes(r.Context(), url.Values{"kind": {"rule"}}, func(counted nodeCounters) {
-		for id, n := range counted.Rules {
-			if key, ok := ruleOf(id, policy); ok {
-				total := sum.Rules[key]
-				sum.Rules[key] = contivmodel.RuleCounters{Bytes: total.Bytes + n.Bytes, Packets: total.Packets + n.Packets}
-			}
-		}
-	})
-	sum.Silent = silent
-	return reply{body: sum}, err
-}
-
-// askNodes asks all nodes what they count and has the answers added up, one at a time.
-// It returns who did not answer, each with the cause.
-func (a *API) askNodes(ctx context.Context, query url.Values, add func(nodeCounters)) (silent []string, err error) {
-	registered, err := a.store.Services(ctx, mastercfg.AgentService)
+	all, err := a.tally(r.Context(), url.Values{"kind": {"rule"}})
 	if err != nil {
-		return nil, err
+		return reply{}, err
 	}
-	agents := map[string]agentAt{} // by host, which has several registrations
-	for _, s := range registered {
-		agents[s.Hostname] = registeredAt(s)
+	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}, Silent: all.silent}
+	for key, n := range all.rules {
+		if strings.HasPrefix(key, policy+":") {
+			sum.Rules[key] = n
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, countersPatience)
-	defer cancel()
-	var mu sync.Mutex
-	var asking errgroup.Group
-	asking.SetLimit(askedAtOnce)
-	for host, at := range agents {
-		asking.Go(func() error {
-			counted, err := a.counted(ctx, at, query)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				silent = append(silent, host+": "+err.Error())
-				return nil
-			}
-			add(counted)
-			return nil
-		})
-	}
-	err = asking.Wait()
-	slices.Sort(silent)
-	return silent, err
+	return reply{body: sum}, nil
 }
 
 // serviceCounters adds to what is known of a service what its providers exchanged with
 // clients. Who counts nothing is left out.
-func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.ServiceLBOper) (err error) {
-	oper.Silent, err = a.askNodes(ctx, url.Values{"kind": {"service"}, "id": {id}}, func(counted nodeCounters) {
-		for provider, n := range counted.Services[id] {
-			if n == (contivmodel.EndpointCounters{}) {
-				continue
-			}
-			if oper.Counters == nil {
-				oper.Counters = map[string]contivmodel.EndpointCounters{}
-			}
-			sum := oper.Counters[provider]
-			oper.Counters[provider] = contivmodel.EndpointCounters{
-				RxBytes: sum.RxBytes + n.RxBytes, RxPackets: sum.RxPackets + n.RxPackets,
-				TxBytes: sum.TxBytes + n.TxBytes, TxPackets: sum.TxPackets + n.TxPackets,
-			}
+func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.ServiceLBOper) error {
+	all, err := a.tally(ctx, url.Values{"kind": {"service"}, "id": {id}})
+	if err != nil {
+		return err
+	}
+	oper.Silent = all.silent
+	for provider, n := range all.services[id] {
+		if n == (contivmodel.EndpointCounters{}) {
+			continue
 		}
-	})
-	return err
+		if oper.Counters == nil {
+			oper.Counters = map[string]contivmodel.EndpointCounters{}
+		}
+		oper.Counters[provider] = n
+	}
+	return nil
 }
 
-// ruleOf is the key of the rule of a policy that a directional rule is made of;
-// ok is false for those of other policies. See mastercfg.RuleID.
-func ruleOf(id, policy string) (key string, ok bool) {
+// ruleOf is the key T:P:R of the rule that a directional rule is made of; ok is false for
+// what is no rule. See mastercfg.RuleID.
+func ruleOf(id string) (key string, ok bool) {
 	parts := strings.Split(id, ":") // T:G:T:P:T:P:R:inRx
-	if len(parts) != 8 || strings.Join(parts[4:6], ":") != policy {
+	if len(parts) != 8 {
 		return "", false
 	}
 	return strings.Join(parts[4:7], ":"), true

@@ -37,9 +37,10 @@ const (
 
 // nodes are the agents, as netmaster calls them: rarely, and never from a plan.
 type nodes struct {
-	port    int
-	secured func(host string) *tls.Config // see Config
-	reading places                        // of answers that are many times as large when they are taken apart
+	port     int
+	secured  func(host string) *tls.Config // see Config
+	reading  places                        // of answers that are many times as large when they are taken apart
+	tallying places                        // of questions to all nodes for what they count
 }
 
 // agentAt is where the agent of a host is called.
@@ -49,7 +50,7 @@ type agentAt struct {
 }
 
 func newNodes(config Config) nodes {
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(places, 1)}
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(places, 1), make(places, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {

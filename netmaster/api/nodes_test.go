@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ type nodeREST struct {
 	redirect string // where every request is sent
 	used     string // endpoint that a container uses
 	asked    []string
+	held     chan struct{} // answers of /inspect/counters wait until it is closed; nil: they do not
 }
 
 func (n *nodeREST) set(change func(*nodeREST)) {
@@ -38,6 +41,10 @@ func (n *nodeREST) set(change func(*nodeREST)) {
 }
 
 func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/inspect/counters" && n.held != nil {
+		n.set(func(n *nodeREST) { n.asked = append(n.asked, r.URL.String()) })
+		<-n.held
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	id, inspect := strings.CutPrefix(r.URL.Path, "/inspect/endpoint/")
@@ -316,6 +323,45 @@ func TestCountersAreSummedOverTheNodesThatAnswer(t *testing.T) {
 		t.Errorf("counters of an endpoint: %+v", ep.Counters)
 	}
 	b.refused("GET", CountersPath+"blue:none", "", "policy not found", 404, "not-found")
+}
+
+// Whoever asks at the same time what rules have counted shares one question to each node, and only one question
+// is under way: thousands of requests to netmaster are not thousands to each node.
+func TestNodesAreAskedForCountersOnceForAllWhoAsk(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	h1.held = make(chan struct{})
+	h1.counters = `{"rules":{"blue:front:blue:p1:blue:p1:1:inRx":{"packets":3,"bytes":300}}}`
+	const clients = 12
+	for i := range clients {
+		b.ok("POST", fmt.Sprintf("policys/blue:p%d", i), fmt.Sprintf(`{"tenantName":"blue","policyName":"p%d"}`, i))
+	}
+	var entered atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered.Add(1)
+		b.api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b.url = server.URL
+	var asking sync.WaitGroup
+	for i := range clients {
+		asking.Go(func() {
+			text := b.ok("GET", fmt.Sprintf("%sblue:p%d", CountersPath, i), "")
+			if strings.Contains(text, `"packets":3`) != (i == 1) {
+				t.Errorf("policy %d: %s", i, text)
+			}
+		})
+	}
+	asked := func() (n int) {
+		h1.set(func(h *nodeREST) { n = len(h.asked) })
+		return n
+	}
+	testkit.Eventually(t, 20*time.Second, "the node is asked", func() bool { return asked() > 0 })
+	testkit.Eventually(t, 20*time.Second, "all have asked", func() bool { return entered.Load() == clients })
+	close(h1.held)
+	asking.Wait()
+	if n := asked(); n > 3 { // some may come just after the answer
+		t.Errorf("%d clients ask: the node is asked %d times", clients, n)
+	}
 }
 
 func TestDebugShowsWhatAgentsActOn(t *testing.T) {
