@@ -63,7 +63,7 @@ func (c *cache) get(q dns.Question) (answer, bool) {
 }
 
 func (c *cache) put(q dns.Question, a answer) {
-	keep, size := kept(a), len(q.Name)+a.size()
+	keep, size := kept(q, a), len(q.Name)+a.size()
 	if keep <= 0 {
 		return
 	}
@@ -95,23 +95,41 @@ func (a answer) size() (bytes int) {
 	return bytes
 }
 
-// kept is how long an answer may be kept: as long as the record that is good for
-// the shortest time, or as its authority says that there is none.
-func kept(a answer) time.Duration {
+// kept is how long the answer to a question may be kept: as long as the record that is good for
+// the shortest time, and where there is none of what was asked for, no longer than its authority
+// says that. An alias says for how long it is one, and nothing of its target (RFC 2308).
+func kept(q dns.Question, a answer) time.Duration {
 	if a.failure != nil {
 		return failureKept
 	}
-	if len(a.answer) == 0 {
-		for _, r := range a.authority {
-			if soa, ok := r.(*dns.SOA); ok {
-				return min(time.Duration(min(soa.Hdr.Ttl, soa.Minttl))*time.Second, longestGone)
-			}
-		}
-		return 0
-	}
 	keep := longestKept
+	if a.denies(q.Qtype) {
+		keep = deniedFor(a.authority)
+	}
 	for _, r := range a.answer {
 		keep = min(keep, time.Duration(r.Header().Ttl)*time.Second)
+	}
+	return keep
+}
+
+// denies tells whether an answer says that there is nothing of a type, at the name that was asked
+// for or at the one it is an alias of.
+func (a answer) denies(kind uint16) bool {
+	return a.rcode != dns.RcodeSuccess || !slices.ContainsFunc(a.answer, func(r dns.RR) bool {
+		return kind == dns.TypeANY || r.Header().Rrtype == kind
+	})
+}
+
+// deniedFor is how long an authority says that something does not exist; without one, no time.
+func deniedFor(authority []dns.RR) time.Duration {
+	if len(authority) == 0 {
+		return 0
+	}
+	keep := longestGone
+	for _, r := range authority {
+		if soa, ok := r.(*dns.SOA); ok {
+			keep = min(keep, time.Duration(min(soa.Hdr.Ttl, soa.Minttl))*time.Second)
+		}
 	}
 	return keep
 }

@@ -48,7 +48,7 @@ type answer struct {
 	failure   error // nobody said anything that can be used
 	rcode     int
 	answer    []dns.RR
-	authority []dns.RR
+	authority []dns.RR // SOA records only
 }
 
 // NewForwarder makes one that asks these in turn, until one answers.

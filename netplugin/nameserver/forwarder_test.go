@@ -104,13 +104,67 @@ func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
 	}
 }
 
+// An alias says for how long it is one, and not for how long its target has no records (RFC 2308).
+func TestWhatIsDeniedBehindAnAliasIsKeptAsLongAsItsAuthoritySays(t *testing.T) {
+	const alias, loose, soa = "app.example.org. 3600 IN CNAME new.example.org.", "app.example.org. 7 IN CNAME new.example.org.", "example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 "
+	const address = "new.example.org. 60 IN A 192.0.2.1"
+	for _, c := range []struct {
+		what    string
+		kind    uint16
+		rcode   int
+		records []string
+		keeps   time.Duration
+	}{
+		{"no such name", dns.TypeA, dns.RcodeNameError, []string{alias, soa + "5"}, 5 * time.Second},
+		{"no such record", dns.TypeAAAA, dns.RcodeSuccess, []string{alias, soa + "5"}, 5 * time.Second},
+		{"for longer than the alias is good", dns.TypeA, dns.RcodeNameError, []string{loose, soa + "30"}, 7 * time.Second},
+		{"for very long", dns.TypeAAAA, dns.RcodeSuccess, []string{alias, strings.Replace(soa, "900", "7200", 1) + "7200"}, longestGone},
+		{"by several", dns.TypeA, dns.RcodeNameError, []string{alias, soa + "30", soa + "5"}, 5 * time.Second},
+		{"no such name, for no time", dns.TypeA, dns.RcodeNameError, []string{alias}, 0},
+		{"no such record, for no time", dns.TypeAAAA, dns.RcodeSuccess, []string{alias}, 0},
+		{"no such name, that has one", dns.TypeA, dns.RcodeNameError, []string{alias, address}, 0},
+		{"another record", dns.TypeTXT, dns.RcodeSuccess, []string{alias, address}, 0},
+		{"there is one", dns.TypeA, dns.RcodeSuccess, []string{alias, address}, time.Minute},
+		{"the alias itself", dns.TypeCNAME, dns.RcodeSuccess, []string{alias}, longestKept},
+		{"all there is", dns.TypeANY, dns.RcodeSuccess, []string{alias}, longestKept},
+		{"where the zone begins", dns.TypeSOA, dns.RcodeNameError, []string{alias, soa + "5"}, 5 * time.Second},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			var asked atomic.Int32
+			f, now := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+				asked.Add(1)
+				tell(w, m, c.rcode, c.records...)
+			}))), time.Now()
+			f.patience = time.Minute
+			f.cache.now = func() time.Time { return now }
+			expect := func(questions int32) {
+				t.Helper()
+				q := of("app.example.org.")
+				q.Qtype = c.kind
+				if got := told(f.ask(t.Context(), "blue", someone, q)); asked.Load() != questions {
+					t.Errorf("%s after %d questions, want %d", got, asked.Load(), questions)
+				}
+			}
+			expect(1)
+			if c.keeps > 0 {
+				now = now.Add(c.keeps - time.Second)
+				expect(1)
+				now = now.Add(time.Second)
+			}
+			expect(2)
+		})
+	}
+}
+
 func TestTheCacheIsBoundedByWhatItHolds(t *testing.T) {
 	c := newCache(time.Now)
 	long := answer{answer: []dns.RR{&dns.TXT{
 		Hdr: dns.RR_Header{Name: "long.example.org.", Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 3600},
 		Txt: slices.Repeat([]string{strings.Repeat("x", 255)}, 250), // nearly what a message may have
 	}}}
-	question := func(i int) dns.Question { return of(fmt.Sprintf("%d.example.org.", i)) }
+	question := func(i int) dns.Question {
+		return dns.Question{Name: fmt.Sprintf("%d.example.org.", i), Qtype: dns.TypeTXT, Qclass: dns.ClassINET}
+	}
 	const many = 1000
 	for i := range many {
 		c.put(question(i), long)
