@@ -32,7 +32,8 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	switch key.Kind {
 	case pipeline.KindNetwork:
 		if n, known := c.networks[key.ID]; known && wanted {
-			p.names.SetNetwork(nameserver.Network{ID: key.ID, Tenant: n.record.Tenant, Subnets: [2]netip.Prefix{n.part.Subnet, n.part.Subnet6}})
+			p.names.SetNetwork(nameserver.Network{ID: key.ID, Tenant: n.record.Tenant, Subnets: [2]netip.Prefix{n.part.Subnet, n.part.Subnet6},
+				Shared: n.part.Encap == pipeline.VLAN && c.mode.Bridged()})
 		} else {
 			p.names.RemoveNetwork(key.ID)
 		}

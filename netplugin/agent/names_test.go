@@ -1,13 +1,21 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/miekg/dns"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/nameserver"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // namedNode is a node that keeps names, with an endpoint of tenant blue.
@@ -97,6 +105,57 @@ func TestNamesAreDeniedOnceAllAreThere(t *testing.T) {
 			break
 		}
 	}
+}
+
+// Of networks that are bridged into a VLAN, machines outside have addresses as well: that of the router
+// is somebody else's to name, and that of an endpoint is not.
+func TestOnlyAddressesThatNobodyElseCanHaveAreDenied(t *testing.T) {
+	for _, c := range []struct{ encap, mode, want string }{
+		{"vlan", "bridge", "REFUSED"}, // nobody is there to ask
+		{"vlan", "routing", "NXDOMAIN"},
+		{"vxlan", "bridge", "NXDOMAIN"},
+		{"vxlan", "routing", "NXDOMAIN"},
+	} {
+		n, zones := namedNode(t)
+		n.cache.uplink = true
+		n.put(netKey("web.blue"), strings.Replace(netValue("blue", ""), "vxlan", c.encap, 1))
+		n.step()
+		n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"`+c.mode+`"}`) // after its networks
+		n.step()
+		if got := pointer(t, zones, "1.0.1.10.in-addr.arpa."); got != c.want {
+			t.Errorf("%s, %s: the router's is %s, want %s", c.encap, c.mode, got, c.want)
+		}
+		if got := pointer(t, zones, "2.0.1.10.in-addr.arpa."); got != "one.blue.contiv.internal." {
+			t.Errorf("%s, %s: the endpoint's is %s", c.encap, c.mode, got)
+		}
+	}
+}
+
+// pointer is what tenant blue is told of an address: a name, or the code of an error.
+func pointer(t *testing.T, zones *nameserver.Zones, reversed string) string {
+	t.Helper()
+	packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameserver.Server{Zones: zones, Tenant: func(netip.Addr) (string, bool) { return "blue", true }, Log: testkit.Quiet()}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, packets, streams) }()
+	client := dns.Client{Timeout: time.Minute}
+	reply, _, asked := client.Exchange(new(dns.Msg).SetQuestion(reversed, dns.TypePTR), packets.LocalAddr().String())
+	stop()
+	if err := errors.Join(asked, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Answer) == 0 {
+		return dns.RcodeToString[reply.Rcode]
+	}
+	return reply.Answer[0].(*dns.PTR).Ptr
 }
 
 // An endpoint asks at a gateway that is ours, or else at the well-known address, by

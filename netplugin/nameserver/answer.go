@@ -161,14 +161,15 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 }
 
 // answerReverse answers for an address. One outside of the tenant's subnets may
-// be anybody's; one inside that nobody has does not exist.
+// be anybody's, as may one that nobody has in a subnet that machines outside share;
+// in the others it does not exist.
 func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdict {
 	names, inside, unsure := z.owner(tenant, a)
 	switch {
-	case !inside:
-		return forwarded
 	case unsure:
 		return unknown
+	case !inside:
+		return forwarded
 	}
 	q := reply.Question[0]
 	if q.Qtype == dns.TypePTR || q.Qtype == dns.TypeANY {

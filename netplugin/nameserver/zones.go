@@ -25,6 +25,7 @@ type Network struct {
 	ID      string
 	Tenant  string
 	Subnets [2]netip.Prefix // IPv4 and IPv6; invalid: none
+	Shared  bool            // machines outside have addresses of the subnets, too
 }
 
 // Endpoint has up to three names, and addresses. Empty names are none.
@@ -40,7 +41,7 @@ type Endpoint struct {
 
 // zone is what a tenant has, by what is asked for.
 type zone struct {
-	networks  map[string][2]netip.Prefix // by id
+	networks  map[string]Network // by id
 	named     [classes]map[string][]*host
 	addressed map[netip.Addr][]*host
 	services  map[string]*service
@@ -111,7 +112,7 @@ func (z *Zones) SetNetwork(n Network) {
 		}
 		z.removeNetwork(n.ID)
 		z.networks[n.ID] = n
-		z.tenant(n.Tenant).networks[n.ID] = n.Subnets
+		z.tenant(n.Tenant).networks[n.ID] = n
 		return true
 	})
 }
@@ -189,7 +190,7 @@ func (z *Zones) removeEndpoint(id string) (known bool) {
 func (z *Zones) tenant(name string) *zone {
 	in := z.tenants[name]
 	if in == nil {
-		in = &zone{networks: map[string][2]netip.Prefix{}, addressed: map[netip.Addr][]*host{},
+		in = &zone{networks: map[string]Network{}, addressed: map[netip.Addr][]*host{},
 			services: map[string]*service{}, virtual: map[netip.Addr]*service{}}
 		for class := range in.named {
 			in.named[class] = map[string][]*host{}
@@ -287,8 +288,9 @@ func (z *Zones) lookup(tenant, name string, ours bool) found {
 	return found{unsure: z.partial}
 }
 
-// owner finds the names of an address of a tenant. Inside tells whether the
-// address is in a subnet of the tenant, so that nobody else could know it.
+// owner finds the names of an address of a tenant. Inside tells that nobody else could know
+// it: the tenant has it, or it is in a subnet that no machine outside shares. Unsure tells
+// that it may be of what is to come.
 func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsure bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -299,16 +301,19 @@ func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsu
 	if s := in.virtual[a]; s != nil {
 		return []string{s.Name}, true, false
 	}
-	for _, subnets := range in.networks {
-		for _, p := range subnets {
-			inside = inside || p.Contains(a)
+	hosts, within := in.addressed[a], false
+	inside = len(hosts) > 0
+	for _, n := range in.networks {
+		if n.Subnets[0].Contains(a) || n.Subnets[1].Contains(a) {
+			within = true
+			inside = inside || !n.Shared
 		}
 	}
-	for _, h := range in.addressed[a] {
+	for _, h := range hosts {
 		if name, ok := h.label(); ok {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, inside || len(names) > 0, z.partial && len(names) == 0
+	return names, inside, z.partial && within && len(names) == 0
 }

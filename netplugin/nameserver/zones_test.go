@@ -13,9 +13,9 @@ import (
 
 // example are two tenants with the same names and addresses.
 var example = []any{
-	Network{"web.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("fd00:1::/64")}},
-	Network{"db.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}},
-	Network{"web.red", "red", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}},
+	Network{"web.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("fd00:1::/64")}, false},
+	Network{"db.blue", "blue", [2]netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}, false},
+	Network{"web.red", "red", [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24")}, false},
 
 	Endpoint{ID: "web.blue-c1", Tenant: "blue", Runtime: "c1", Group: "Front", Container: "Web1", IPv4: addr("10.1.1.1"), IPv6: addr("fd00:1::1")},
 	Endpoint{ID: "web.blue-c2", Tenant: "blue", Runtime: "c2", Group: "Front", Container: "a.b", IPv4: addr("10.1.1.2")},
@@ -150,6 +150,41 @@ func TestATenantIsAnsweredFromItsOwnNames(t *testing.T) {
 			t.Errorf("%s asks for %s %s: %q, want %q", c.tenant, c.name, dns.TypeToString[c.kind], got, c.want)
 		}
 	}
+}
+
+// In a network that machines outside are in as well, an address that none of the tenant's has may be theirs.
+func TestAddressesOfOthersInASharedNetworkAreNotDenied(t *testing.T) {
+	z := exampleZones(t)
+	shared := Network{ID: "lan.blue", Tenant: "blue", Shared: true,
+		Subnets: [2]netip.Prefix{netip.MustParsePrefix("10.1.7.0/24"), netip.MustParsePrefix("fd00:7::/64")}}
+	z.set(shared)
+	z.set(Endpoint{ID: "lan.blue-c7", Tenant: "blue", Runtime: "c7", Container: "till", IPv4: addr("10.1.7.7"), IPv6: addr("fd00:7::7")})
+	z.set(Endpoint{ID: "lan.blue-c8", Tenant: "blue", Runtime: "a.b", IPv4: addr("10.1.7.8")})
+	z.set(Service{ID: "desk:blue", Tenant: "blue", Name: "desk", Address: addr("10.1.7.200")})
+	expect := func(address, want string) {
+		t.Helper()
+		if got := ask(z, "blue", reverse(address), dns.TypePTR); got != want {
+			t.Errorf("%s is %q, want %q", address, got, want)
+		}
+	}
+	for _, partial := range []bool{false, true} {
+		z.SetPartial(partial)
+		others := map[bool]string{false: "forwarded", true: "unknown"}[partial] // it may be of an endpoint that is to come
+		expect("10.1.7.1", others)
+		expect("fd00:7::1", others)
+		expect("10.1.7.7", "till.blue.contiv.internal.")
+		expect("fd00:7::7", "till.blue.contiv.internal.")
+		expect("10.1.7.200", "desk.blue.contiv.internal.")
+		expect("10.1.8.1", "forwarded")
+	}
+	z.SetPartial(false)
+	expect("10.1.7.8", "NXDOMAIN") // ours, and its name is no label
+	expect("10.1.1.3", "NXDOMAIN") // of the network beside it
+	shared.Shared = false
+	z.set(shared)
+	expect("10.1.7.1", "NXDOMAIN")
+	z.remove("lan.blue")
+	expect("10.1.7.1", "forwarded")
 }
 
 func reverse(a string) string {
