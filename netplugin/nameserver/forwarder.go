@@ -148,17 +148,23 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	f.end(q, a)
 }
 
-// exchange asks a name server, over TCP if the answer does not fit in a datagram.
+// exchange asks a name server, over TCP if the answer does not fit in a datagram. One that does
+// not understand the question is asked once more, without EDNS, which it may not know; what
+// follows is asked without it as well.
 func exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
 	m := new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 	m.SetEdns0(MaxUDP, false)
 	for _, network := range []string{"udp", "tcp"} {
 		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes}
 		reply, _, err := client.ExchangeContext(ctx, m, server.String())
+		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
+			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
+			reply, _, err = client.ExchangeContext(ctx, m, server.String())
+		}
 		switch {
 		case err != nil:
 			return nil, fault.New(fault.Unavailable, "name server %s: %w", server, err)
-		case !reply.Response || len(reply.Question) != 1 || fold(reply.Question[0].Name) != q.Name || reply.Question[0].Qtype != q.Qtype:
+		case !concerns(reply, q):
 			return nil, fault.New(fault.Unavailable, "name server %s answers another question", server)
 		case reply.Truncated: // over TCP there is no reason for it
 		case reply.Rcode == dns.RcodeSuccess, reply.Rcode == dns.RcodeNameError:
@@ -168,6 +174,20 @@ func exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.
 		}
 	}
 	return nil, fault.New(fault.Unavailable, "name server %s: its answer is cut off over TCP as well", server)
+}
+
+// notUnderstood tells whether a reply says that a question makes no sense, as who does not know
+// EDNS may say of any with it (RFC 6891, section 7).
+func notUnderstood(reply *dns.Msg) bool {
+	return reply.Rcode == dns.RcodeFormatError || reply.Rcode == dns.RcodeNotImplemented
+}
+
+// concerns tells whether a reply is one to a question, which it repeats unless it was not understood.
+func concerns(reply *dns.Msg, q dns.Question) bool {
+	if len(reply.Question) == 0 {
+		return reply.Response && notUnderstood(reply)
+	}
+	return reply.Response && len(reply.Question) == 1 && fold(reply.Question[0].Name) == q.Name && reply.Question[0].Qtype == q.Qtype
 }
 
 // about are the records that answer a question: those of the name, and of the
