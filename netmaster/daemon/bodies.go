@@ -2,9 +2,10 @@ package daemon
 
 import (
 	"io"
+	"net"
 	"net/http"
-
-	"golang.org/x/sync/semaphore"
+	"net/netip"
+	"sync"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -15,6 +16,8 @@ const (
 	smallBody = 32 << 10
 	// bodiesTotal is what larger bodies may occupy together.
 	bodiesTotal = 64 << 20
+	// bodiesOfOne is what those from one address may, but from the machine's own.
+	bodiesOfOne = bodiesTotal / 2
 )
 
 // bodies bounds the memory that request bodies take, however many clients send
@@ -22,24 +25,54 @@ const (
 // been answered; a client that would exceed the bound is told to come back. The
 // small ones are bounded by the number of connections: with HTTP/2, which has
 // many requests on one, they would have to count as well.
-type bodies struct{ rest *semaphore.Weighted }
+type bodies struct {
+	mu   sync.Mutex
+	held int64
+	of   map[netip.Addr]int64 // by where they come from
+}
 
-func newBodies() bodies { return bodies{semaphore.NewWeighted(bodiesTotal)} }
+func newBodies() *bodies { return &bodies{of: map[netip.Addr]int64{}} }
 
 // limit wraps a handler.
-func (b bodies) limit(next http.Handler) http.Handler {
+func (b *bodies) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := &budgeted{ReadCloser: r.Body, rest: b.rest, free: smallBody}
+		body := &budgeted{ReadCloser: r.Body, all: b, free: smallBody}
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			body.source = sourceOf(conn)
+		}
 		defer body.release()
 		r.Body = body
 		next.ServeHTTP(w, r)
 	})
 }
 
+// take counts bytes, unless there would be too many.
+func (b *bodies) take(source netip.Addr, bytes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held+bytes > bodiesTotal || source.IsValid() && b.of[source]+bytes > bodiesOfOne {
+		return false
+	}
+	b.held += bytes
+	b.of[source] += bytes
+	return true
+}
+
+// give takes them back.
+func (b *bodies) give(source netip.Addr, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= bytes
+	if b.of[source] -= bytes; b.of[source] == 0 {
+		delete(b.of, source)
+	}
+}
+
 // budgeted is a body that takes from the bound as it is read.
 type budgeted struct {
 	io.ReadCloser
-	rest       *semaphore.Weighted
+	all        *bodies
+	source     netip.Addr // the zero Addr: the machine itself
 	free, held int64
 }
 
@@ -49,7 +82,7 @@ func (b *budgeted) Read(p []byte) (int, error) {
 	b.free -= int64(n)
 	if over := -b.free; over > 0 {
 		b.free = 0
-		if !b.rest.TryAcquire(over) {
+		if !b.all.take(b.source, over) {
 			return 0, fault.New(fault.Unavailable, "too many large requests at the same time, try again later")
 		}
 		b.held += over
@@ -57,4 +90,4 @@ func (b *budgeted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *budgeted) release() { b.rest.Release(b.held) }
+func (b *budgeted) release() { b.all.give(b.source, b.held) }

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,9 +15,11 @@ import (
 
 func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 	bound := newBodies()
+	source := "192.0.2.1"
 	send := func(size int, then http.HandlerFunc) {
 		r := httptest.NewRequest("POST", api.ApplyPath, strings.NewReader(strings.Repeat("x", size)))
-		bound.limit(then).ServeHTTP(httptest.NewRecorder(), r)
+		conn := &from{ip: source}
+		bound.limit(then).ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), connKey{}, net.Conn(conn))))
 	}
 	read := func(want error) http.HandlerFunc {
 		return func(_ http.ResponseWriter, r *http.Request) {
@@ -25,20 +29,32 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 		}
 	}
 	full := fault.New(fault.Unavailable, "full")
-	var nested func(depth int)
-	nested = func(depth int) {
+	// nested has as many requests in flight as a machine has room for.
+	var nested func(depth int, then func())
+	nested = func(depth int, then func()) {
 		send(api.MaxApply, func(_ http.ResponseWriter, r *http.Request) {
 			if _, err := io.ReadAll(r.Body); err != nil {
 				t.Error(err)
 			}
 			if depth > 1 {
-				nested(depth - 1)
+				nested(depth-1, then)
 				return
 			}
 			send(api.MaxApply, read(full))
 			send(smallBody, read(nil))
+			then()
 		})
 	}
-	nested(bodiesTotal / api.MaxApply) // as many requests in flight as have room
-	send(api.MaxApply, read(nil))      // what was answered counts no more
+	nested(bodiesOfOne/api.MaxApply, func() {
+		source = "192.0.2.2" // which has the other half
+		nested(bodiesOfOne/api.MaxApply, func() {
+			source = "192.0.2.3"
+			send(api.MaxApply, read(full))
+		})
+	})
+	if len(bound.of) != 0 || bound.held != 0 {
+		t.Errorf("%d bytes are held, by %v", bound.held, bound.of)
+	}
+	source = "192.0.2.1"
+	send(api.MaxApply, read(nil)) // what was answered counts no more
 }

@@ -16,11 +16,14 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// serving runs a server with a bound on connections; its handler waits for
+// serving runs a server with a bound on connections; its handler reads the body, and waits for
 // release where the path is /wait.
 func serving(t *testing.T, limit int, release <-chan struct{}) (*server, string) {
 	t.Helper()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
 		if r.URL.Path == "/wait" {
 			<-release
 		}
@@ -88,6 +91,21 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, time.Minute, "the bound holds", func() bool { return s.conn.count() <= 20 })
+}
+
+// A request whose body does not come is one that is not there yet: its connection goes as a silent one does.
+func TestRequestsThatDoNotEndKeepNobodyOut(t *testing.T) {
+	const limit = 20
+	s, addr := serving(t, limit, nil)
+	for i := range 3 * limit {
+		if _, err := io.WriteString(dial(t, addr), "POST /api/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n1"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ask(dial(t, addr), "/"); err != nil || got != "hello" {
+			t.Fatalf("after %d requests without an end: %q %v", i, got, err)
+		}
+	}
+	testkit.Eventually(t, time.Minute, "the bound holds", func() bool { return s.conn.count() <= limit })
 }
 
 func TestAConnectionInTheMiddleOfARequestIsNotShed(t *testing.T) {

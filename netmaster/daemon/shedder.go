@@ -3,6 +3,7 @@ package daemon
 import (
 	"container/list"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,7 +13,7 @@ import (
 // shedder bounds the connections of a server. When there are too many, the one
 // that has been silent longest is closed: ten thousand clients that connect and
 // say nothing keep nobody out, and cost no more than the bound. A connection
-// whose request is being answered is never closed. Nor does one machine fill all
+// whose request is being answered is never closed; while the body of one is still to come, it is silent. Nor does one machine fill all
 // places with silence: beyond its share, the one of its own goes that has been silent
 // longest. What is being answered is no part of the share: a netmaster that passes on
 // hundreds of watches has newcomers like everybody else, which are silent in their handshakes.
@@ -121,10 +122,29 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
 		s.begin()
 		defer s.end()
-		s.setBusy(conn, true)
+		if r.ContentLength == 0 {
+			s.setBusy(conn, true)
+		} else {
+			r.Body = &arriving{r.Body, func() { s.setBusy(conn, true) }}
+		}
 		defer s.setBusy(conn, false)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// arriving is the body of a request.
+type arriving struct {
+	io.ReadCloser
+	ended func() // is called where it ends, or cannot be read on
+}
+
+// Read implements io.Reader.
+func (b *arriving) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.ended()
+	}
+	return n, err
 }
 
 func (s *shedder) begin() {
