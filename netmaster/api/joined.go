@@ -3,12 +3,14 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -89,10 +91,14 @@ func (a *API) mustJoin(node mastercfg.Joined) bool {
 }
 
 // removeJoined takes the name from a key. A node is not known by its certificate from then
-// on, nor by another one for that key; a netmaster is until that ends, for the first of them has no record.
+// on, nor by another one for that key, and its endpoints are freed; a netmaster is until that ends, for the first of
+// them has no record.
 func (a *API) removeJoined(what, prefix string) answer {
 	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, _ mastercfg.Joined, _ error) error {
 		tx.Delete(at)
+		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
+			return master.NodeRemoved(tx, host, a.config.Now())
+		}
 		return nil
 	})
 }

@@ -106,14 +106,15 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// countDown is the time left to a node, which its record tells at first.
+// countDown is the time left to a node, which its record tells at first, and whenever less is left by it: of a
+// node that was removed, none.
 func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time.Time) countdown {
-	if left, seen := c.gone[host]; seen {
-		return left
-	}
 	stored, err := time.ParseDuration(record.Remaining)
 	if err != nil {
 		stored = c.grace
+	}
+	if left, seen := c.gone[host]; seen && left.leftAt(now) <= stored {
+		return left
 	}
 	return countdown{min(stored, c.grace), now}
 }
@@ -249,17 +250,20 @@ var registries = []string{
 	objdb.ServicePrefix + mastercfg.AgentVTEPService + "/", objdb.ServicePrefix + mastercfg.AgentService + "/",
 }
 
-// registered tells whether the agent of a node is registered. In a plan the
+// registered tells whether the agent of a node is registered.
+func registered(r ledger.Reader, host string) bool { return len(registrations(r, host)) > 0 }
+
+// registrations are the keys of what the agent of a node is registered by. In a plan the
 // answer is guarded: it fails when somebody registers meanwhile.
-func registered(r ledger.Reader, host string) (alive bool) {
+func registrations(r ledger.Reader, host string) (keys []string) {
 	for _, prefix := range registries {
 		r.Range(prefix, func(string, []byte) bool { return true }) // for the guard
 	}
-	found(r, agentTerm+host, func(string) bool {
-		alive = true
-		return false
+	found(r, agentTerm+host, func(key string) bool {
+		keys = append(keys, key)
+		return true
 	})
-	return alive
+	return keys
 }
 
 // hostsWithEndpoints are the host labels that endpoints have, in order.

@@ -81,6 +81,32 @@ func (w *world) endpoints() int {
 	return len(kvs)
 }
 
+// A node that was removed has no time: also where a leader counts it down already, and it is registered still.
+func TestEndpointsOfANodeThatWasRemovedAreFreedByTheNextSweep(t *testing.T) {
+	const registered = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+	for _, counted := range []bool{false, true} {
+		w, empty := lostNode(t)
+		c, now := w.collector(), time.Now()
+		if counted {
+			w.sweep(c, now)
+		}
+		if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: registered + "192.0.2.1:4789", Value: []byte(`{"Hostname":"h1"}`)}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.ledger.Update(t.Context(), func(tx *ledger.Tx) error { return master.NodeRemoved(tx, "h1", now) }); err != nil {
+			t.Fatal(err)
+		}
+		if left, _, err := w.db.List(t.Context(), registered); err != nil || len(left) != 0 {
+			t.Errorf("registrations: %v, %v", left, err)
+		}
+		w.sweep(c, now.Add(time.Second))
+		w.sweep(c, now.Add(2*time.Second)) // what has nothing is forgotten
+		if diff := cmp.Diff(empty, storetest.Dump(t, w.db)); diff != "" {
+			t.Errorf("counted before: %v: %s", counted, diff)
+		}
+	}
+}
+
 func TestEndpointsOfALostNodeAreFreedAfterItsGrace(t *testing.T) {
 	w, empty := lostNode(t)
 	now := time.Now()
