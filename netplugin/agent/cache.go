@@ -154,6 +154,11 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 		c.share(id, n, 1)
 	}
 	c.markNetwork(id)
+	for _, n := range []network{old, n} {
+		for _, apart := range c.apartFrom(n.part) {
+			c.markServices(apart.ID)
+		}
+	}
 }
 
 func (c *cache) putEndpoint(id string, value []byte, revision int64) error {

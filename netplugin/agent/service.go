@@ -181,11 +181,13 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 }
 
 // providersOf are the providers of a service of a network, ascending: those that drain, and
-// the others. A bridged network leads to none but its own.
+// the others. A bridged network leads to none but its own, a routed one to none in networks of the other encapsulation.
 func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving []netip.Addr) {
+	apart := c.apartFrom(in)
 	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
 		switch {
-		case c.mode.Bridged() && !in.Subnet.Contains(a) && !in.Subnet6.Contains(a):
+		case c.mode.Bridged() && !holds(in, a):
+		case slices.ContainsFunc(apart, func(n pipeline.Network) bool { return holds(n, a) }):
 		case c.providers[id][a]:
 			draining = append(draining, a)
 		default:
@@ -193,6 +195,21 @@ func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving [
 		}
 	}
 	return draining, serving
+}
+
+// apartFrom are the networks of a network's tenant with the other encapsulation: they are on another bridge.
+func (c *cache) apartFrom(in pipeline.Network) (apart []pipeline.Network) {
+	for id := range c.networksOf[in.Tenant] {
+		if n := c.networks[id].part; n.Encap != in.Encap {
+			apart = append(apart, n)
+		}
+	}
+	return apart
+}
+
+// holds tells whether an address is in a subnet of a network.
+func holds(n pipeline.Network, a netip.Addr) bool {
+	return n.Subnet.Contains(a) || n.Subnet6.Contains(a)
 }
 
 func (c *cache) markServices(network string) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -66,6 +67,35 @@ func TestAServiceIsItsRecordItsNetworkAndItsProviders(t *testing.T) {
 	}
 	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:tcp"`)).expect("can be used again", "+service "+id)
 	n.del(mastercfg.ServiceLBPrefix+id).expect("the service goes", "-service "+id)
+}
+
+// Networks of the other encapsulation are on another bridge: who provides in them provides nothing here.
+func TestProvidersAreOfTheEncapsulationOfTheService(t *testing.T) {
+	const id = "shop:blue"
+	n := blueHere(t)
+	n.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:tcp"`))
+	for _, provider := range []string{"10.1.0.3", "10.2.0.9", "10.3.0.9"} { // the last two in networks that are not known yet
+		n.put(mastercfg.ProviderKey(id, provider), `{}`)
+	}
+	n.step()
+	network := func(encap, subnet string) string {
+		return strings.NewReplacer(`"vxlan"`, `"`+encap+`"`, "10.1.0.", subnet, `"pktTag":1,`, `"pktTag":7,`).Replace(netValue("blue", ""))
+	}
+	n.put(netKey("vlan.blue"), network("vlan", "10.2.0.")).expect("a network with a provider", "+service "+id)
+	n.put(netKey("other.blue"), network("vxlan", "10.3.0."))
+	n.step()
+	providers := func() string {
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(o.(pipeline.Service).Providers)
+	}
+	if got := providers(); got != "[10.1.0.3 10.3.0.9]" {
+		t.Errorf("providers %s", got)
+	}
+	n.del(netKey("vlan.blue")).expect("the network goes", "+service "+id)
 }
 
 // Groups of the switch have numbers made from names; two services whose numbers
