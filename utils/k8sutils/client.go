@@ -2,6 +2,8 @@ package k8sutils
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 
 	"k8s.io/client-go/kubernetes"
@@ -31,8 +33,12 @@ func (c Config) Clients() (all Clients, err error) {
 			return all, fmt.Errorf("K8S_CA: %w", err)
 		}
 	}
-	if all.Core, err = kubernetes.NewForConfig(c.rest()); err == nil {
-		all.Policies, err = policies.NewForConfig(c.rest())
+	connection, err := c.rest()
+	if err == nil {
+		all.Core, err = kubernetes.NewForConfig(connection)
+	}
+	if err == nil {
+		all.Policies, err = policies.NewForConfig(connection)
 	}
 	if err != nil {
 		return all, fmt.Errorf("kubernetes API server %s: %w", c.APIServer, err)
@@ -40,9 +46,13 @@ func (c Config) Clients() (all Clients, err error) {
 	return all, nil
 }
 
-func (c Config) rest() *rest.Config {
+func (c Config) rest() (*rest.Config, error) {
+	servers, err := parseServers(c.APIServer)
+	if err != nil {
+		return nil, err
+	}
 	r := &rest.Config{
-		Host:      c.APIServer,
+		Host:      servers[0].String(),
 		UserAgent: "contiv",
 		QPS:       queriesPerSecond,
 		Burst:     burst,
@@ -58,5 +68,9 @@ func (c Config) rest() *rest.Config {
 	case c.CertFile == "":
 		r.BearerTokenFile = c.TokenFile
 	}
-	return r
+	if len(servers) > 1 {
+		r.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+		r.Wrap(func(next http.RoundTripper) http.RoundTripper { return &failover{servers: servers, next: next} })
+	}
+	return r, nil
 }

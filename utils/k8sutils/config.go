@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 
@@ -26,7 +25,7 @@ const (
 
 // Config is the content of contiv.json.
 type Config struct {
-	APIServer     string `json:"K8S_API_SERVER"` // base URL
+	APIServer     string `json:"K8S_API_SERVER"` // base URLs of the API servers, with commas between them
 	CAFile        string `json:"K8S_CA"`
 	CertFile      string `json:"K8S_CERT"`
 	KeyFile       string `json:"K8S_KEY"`
@@ -90,10 +89,10 @@ func Parse(data []byte) (Config, error) {
 		return Config{}, fault.New(fault.NotFound, "K8S_API_SERVER is missing")
 	}
 	var errs []error
-	server, err := url.Parse(c.APIServer)
-	if err != nil || server.Host == "" || (server.Scheme != "https" && server.Scheme != "http") {
-		errs = append(errs, fault.New(fault.Invalid, "K8S_API_SERVER %q: want http(s)://host:port", c.APIServer))
-	} else if server.Scheme == "https" && c.CAFile == "" {
+	servers, err := parseServers(c.APIServer)
+	if err != nil {
+		errs = append(errs, err)
+	} else if servers[0].Scheme == "https" && c.CAFile == "" {
 		errs = append(errs, fault.New(fault.Invalid, "K8S_CA is missing: it is needed to trust %s", c.APIServer))
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
