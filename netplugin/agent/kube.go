@@ -21,7 +21,7 @@ type kube struct {
 	of       index                  // tenant -> services
 	nodes    map[string]mastercfg.K8sNode
 	ranges   []netip.Prefix
-	asked    map[string]struct{} // services that load balancers ask about at a port of the node
+	asked    map[string]struct{} // services that load balancers ask about at a port of the node: of the tenant that hosts reach
 }
 
 // backends are those of a service, by port and address.
@@ -66,7 +66,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	}
 	c.kube.services[id] = s
 	c.kube.of.add(s.tenant, id)
-	if s.record.HealthPort != 0 {
+	if s.record.HealthPort != 0 && !s.record.Guest { // the same port is of each tenant's record
 		c.kube.asked[id] = struct{}{}
 	}
 	c.countEnteredKube(s, 1)

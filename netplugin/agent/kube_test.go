@@ -196,3 +196,32 @@ func TestAHostIsToldItsHealthPorts(t *testing.T) {
 		t.Errorf("health ports %v of no service", got)
 	}
 }
+
+// A service is noted for each tenant with pods behind it, and load balancers ask about those that hosts reach.
+func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
+	n := kubeNode(t)
+	at := netip.MustParseAddrPort("10.1.0.2:8080")
+	backend, _ := json.Marshal(mastercfg.K8sBackend{Address: at, Node: "node1", Ready: true, Serving: true}) // a plain struct
+	n.put(mastercfg.K8sBackendKey("blue", "shop", "web", "http", at), string(backend))
+	entered := func(tenant string, guest bool) {
+		value, _ := json.Marshal(mastercfg.K8sService{Namespace: "shop", Name: "web", HealthPort: 30999, Guest: guest}) // likewise
+		n.put(mastercfg.K8sServiceKey(tenant, "shop", "web"), string(value))
+	}
+	wants := func(backends int) {
+		t.Helper()
+		for range 50 {
+			if got := n.cache.kubeHealth().Ports; len(got) != 1 || got[30999].Backends != backends {
+				t.Fatalf("health %+v, want %d backends", got, backends)
+			}
+		}
+		if got := n.cache.healthPorts(); !slices.Equal(got, []uint16{30999}) {
+			t.Errorf("health ports %v", got)
+		}
+	}
+	entered("default", true)
+	entered("blue", false)
+	wants(1)
+	entered("default", false) // hosts reach the other one now
+	entered("blue", true)
+	wants(0)
+}
