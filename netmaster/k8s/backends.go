@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -20,7 +21,6 @@ import (
 type behind struct {
 	mastercfg.K8sBackend
 	port string
-	name string // of its pod
 }
 
 // maxBackends is how many backends of a service are noted, of all its ports together: as many as the largest slice has.
@@ -123,34 +123,57 @@ type owner struct {
 	unknown bool   // nobody's, until more is known
 }
 
-// owner finds the tenant of a backend's pod. Pods without a record are
+// owner finds the tenant of a backend's pod. home is that of the service. Pods without a record are
 // processes of their node, and have its address.
-func (b *balancer) owner(r ledger.Reader, namespace string, one behind) (owner, error) {
+func (b *balancer) owner(r ledger.Reader, namespace, home string, one behind) (owner, error) {
 	if one.Pod == "" {
 		return owner{}, nil
 	}
-	uid := one.Pod
-	if pod, err := b.pods.Pods(namespace).Get(one.name); err == nil && string(pod.UID) == uid {
+	uid, on := one.Pod, one.Node
+	pod, err := b.podOf(uid)
+	if err != nil {
+		return owner{}, err
+	}
+	if pod != nil {
 		if pod.Spec.HostNetwork {
 			return owner{}, nil
 		}
-		uid = uidOf(pod) // that of a static pod is another one
+		uid, on = uidOf(pod), pod.Spec.NodeName // the UID of a static pod is another one; a slice may name no node
 	}
-	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(one.Node, uid))
-	if err == nil && pod.Namespace != namespace { // a slice may name any pod
+	record, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(on, uid))
+	if err == nil && record.Namespace != namespace && record.Tenant != home { // a slice may name any pod
 		return owner{unknown: true}, nil
 	}
 	if err == nil {
-		return owner{pod.Tenant, pod.Tenant == ""}, nil
+		return owner{record.Tenant, record.Tenant == ""}, nil
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return owner{}, err
 	}
-	node, err := ledger.Read[mastercfg.K8sNode](r, mastercfg.K8sNodePrefix+one.Node)
+	node, err := ledger.Read[mastercfg.K8sNode](r, mastercfg.K8sNodePrefix+on)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return owner{}, err
 	}
 	return owner{unknown: !slices.Contains(node.Addresses, one.Address.Addr())}, nil
+}
+
+// uidIndex finds pods by the UIDs that the API server knows them by.
+const uidIndex = "uid"
+
+func uidOfObject(object any) (uids []string, err error) {
+	if pod, ok := object.(*corev1.Pod); ok && pod.UID != "" {
+		uids = append(uids, string(pod.UID))
+	}
+	return uids, nil
+}
+
+// podOf is the pod of a UID, of whatever namespace; nil: there is none.
+func (b *balancer) podOf(uid string) (*corev1.Pod, error) {
+	found, err := b.pods.ByIndex(uidIndex, uid)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0].(*corev1.Pod), nil // the index has nothing else, and each UID once
 }
 
 // leftAgain is when a service is looked at again that backends have left whose pods live.

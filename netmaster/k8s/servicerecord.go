@@ -121,7 +121,7 @@ func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b behind, ok 
 		b.Node = *e.NodeName
 	}
 	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
-		b.name, b.Pod = e.TargetRef.Name, string(e.TargetRef.UID)
+		b.Pod = string(e.TargetRef.UID)
 	}
 	if e.Hints != nil {
 		for _, z := range e.Hints.ForZones {

@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,7 @@ type balancer struct {
 	*Controller
 	services   corelisters.ServiceLister
 	namespaces corelisters.NamespaceLister
-	pods       corelisters.PodLister
+	pods       cache.Indexer
 	nodes      corelisters.NodeLister
 	slices     cache.Indexer
 	addressed  cache.Indexer             // services by their addresses
@@ -49,12 +48,15 @@ const changesTogether = 10 * time.Millisecond
 // serviceReconcilers keep a record of every service with an address of its own, and of each of its backends.
 func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
-	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Lister(),
+	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
 		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
+				return err
+			}
+			if err := core.Pods().Informer().AddIndexers(cache.Indexers{uidIndex: uidOfObject}); err != nil {
 				return err
 			}
 			return endpoints.AddIndexers(cache.Indexers{sliceIndex: func(object any) ([]string, error) { return serviceOf(object), nil }})
@@ -259,11 +261,11 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	var everywhere []behind
 	noted, beyond := backends(record, objects, maxBackends)
 	for _, one := range noted {
-		switch at, err := b.owner(r, service.Namespace, one); {
+		switch at, err := b.owner(r, service.Namespace, home, one); {
 		case err != nil:
 			return w, err
 		case at.unknown:
-			w.again = unknownAgain
+			w.again = sooner(w.again, unknownAgain)
 		case at.tenant == "":
 			everywhere = append(everywhere, one)
 		default:
@@ -273,7 +275,7 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	hosts := forHosts(of, everywhere, home)
 	w.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
-		w.again = externalAgain
+		w.again = sooner(w.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(of)))
 		if err != nil {
 			return w, err
@@ -303,11 +305,19 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 	for _, tenant := range b.noted(key) {
 		if left := b.left(r, record, tenant, records); len(left) > 0 {
 			add(tenant, left)
-			w.again = cmp.Or(w.again, leftAgain)
+			w.again = sooner(w.again, leftAgain)
 		}
 	}
 	w.records, err = encoded(records)
 	return w, err
+}
+
+// sooner is the earlier of two looks; 0: none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only

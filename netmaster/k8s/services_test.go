@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // service makes a service of namespace shop with ports "name=number".
@@ -157,18 +159,76 @@ func TestABackendIsOfItsPodsTenant(t *testing.T) {
 	w.wantServices(one...)
 }
 
-// Who may write slices in a namespace brings his service into no tenant by naming a pod of another namespace.
-func TestASliceThatNamesAPodOfAnotherNamespaceHasNothingOfIt(t *testing.T) {
+// Who may write slices in a namespace brings his service into no tenant by naming a pod of another namespace. One of his own
+// tenant is served as an address without a pod would be.
+func TestASliceThatNamesAPodOfAnotherNamespaceStaysInItsTenant(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "default-net"})
 	w.namespace("others", map[string]string{mastercfg.TenantLabel: "blue"})
+	w.namespace("mesh", nil)
 	w.pod("db-0", "u9", "node1", func(p *corev1.Pod) { p.Namespace = "others" })
+	w.pod("activator-0", "u8", "node1", func(p *corev1.Pod) { p.Namespace = "mesh" })
 	w.pod("web-0", "u0", "node1", nil)
 	w.follow()
-	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u9": "blue/default-net/"})
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u8": "default/default-net/", "node1/u9": "blue/default-net/"})
 	w.service("web", nil, "=80")
-	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.9 u9 node1")
-	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "10.128.0.8 u8 node1", "10.128.0.9 u9 node1")
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/10.128.0.8:80")
+}
+
+// A slice made by hand may leave out the node of a pod that it names: the pod is served, and is nobody's neighbour.
+func TestABackendWithoutANodeIsServed(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-0", "u0", "node1", nil)
+	w.pod("web-1", "u1", "node1", func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+	w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/"})
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, func(s *discoveryv1.EndpointSlice) {
+		for i := range s.Endpoints {
+			s.Endpoints[i].NodeName = nil
+		}
+	}, "10.128.0.4 u0", "192.0.2.1 u1")
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80")
+	if b := w.backend("10.128.0.4:80"); b.Node != "" || b.Pod != "u0" {
+		t.Errorf("%+v", b)
+	}
+}
+
+// backend reads one that service web has for the default tenant at its port without a name; an empty one: it is not there.
+func (w *world) backend(at string) (b mastercfg.K8sBackend) {
+	w.Helper()
+	w.must(nil, w.ledger.View(func(r ledger.Reader) (err error) {
+		b, err = ledger.Read[mastercfg.K8sBackend](r, mastercfg.K8sBackendKey("default", "shop", "web", "", netip.MustParseAddrPort(at)))
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		return err
+	}))
+	return b
+}
+
+// An external address is looked at again after a minute, which puts off no earlier look.
+func TestAServiceIsLookedAtAgainForTheFirstOfItsReasons(t *testing.T) {
+	w := newWorld(t)
+	w.service("plain", nil, "=80")
+	w.service("waits", nil, "=80")
+	external := func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2"} }
+	w.service("external", external, "=80")
+	w.service("both", external, "=81")
+	w.slice("waits-1", "waits", "", 80, nil, "10.128.0.4 u0 node1") // nobody knows u0
+	w.slice("both-1", "both", "", 80, nil, "10.128.0.4 u0 node1")
+	c := w.controller()
+	services := c.reconcilers[slices.IndexFunc(c.reconcilers, func(r *reconciler) bool { return r.kind == "service" })]
+	w.must(nil, services.subscribe())
+	defer services.queue.ShutDown()
+	c.informers.Start(t.Context().Done())
+	w.must(nil, c.complete(t.Context()))
+	for name, want := range map[string]time.Duration{"plain": 0, "waits": unknownAgain, "external": externalAgain, "both": unknownAgain} {
+		if again, err := services.reconcile(t.Context(), "shop/"+name); again != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", name, again, err, want)
+		}
+	}
 }
 
 // A backend that is not meant any more keeps its connections while its pod lives.
@@ -182,13 +242,9 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80", "default/shop/web/-/192.0.2.1:80")
 	w.slice("web-1", "web", "", 80, nil)
 	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
-	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
-		b, err := ledger.Read[mastercfg.K8sBackend](r, mastercfg.K8sBackendKey("default", "shop", "web", "", netip.MustParseAddrPort("10.128.0.4:80")))
-		if b.Ready || b.Serving || !b.Terminating {
-			t.Errorf("%+v", b)
-		}
-		return err
-	}))
+	if b := w.backend("10.128.0.4:80"); b.Ready || b.Serving || !b.Terminating {
+		t.Errorf("%+v", b)
+	}
 	w.deletePod("web-0")
 	w.want(map[string]string{})
 	stop()
