@@ -7,10 +7,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -176,23 +178,86 @@ func (b *balancer) podOf(uid string) (*corev1.Pod, error) {
 	return found[0].(*corev1.Pod), nil // the index has nothing else, and each UID once
 }
 
-// leftAgain is when a service is looked at again that backends have left whose pods live.
+// leftAgain is when a service is looked at again that backends have left which keep connections.
 const leftAgain = 10 * time.Second
 
-// left are backends of a tenant that are not among a service's any more, though their pods
-// live: connections of TCP stay with them until the pod ends.
-func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) (all []behind) {
+// drainsMost is how long a backend that has left, and of which nobody tells whether it lives, keeps its connections. It may be an API server:
+// each watch there ends within an hour, unless --min-request-timeout says otherwise, and the client begins the next one elsewhere.
+const drainsMost = time.Hour
+
+// left are backends of a tenant that are not among a service's any more and keep their connections of TCP: those whose pods live; and,
+// as long as the tenant has the service, those of nodes, and for a time others.
+func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]behind, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
+	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
+	var own, others []behind
+	var failed error
 	r.Range(prefix, func(key string, _ []byte) bool {
 		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 		name := mastercfg.K8sPortName(port)
 		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
-		_, stays := wanted[key]
-		if err == nil && !stays && before.Pod != "" && r.Revision(mastercfg.K8sPodKey(before.Node, before.Pod)) != 0 &&
-			slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
-			all = append(all, behind{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}})
+		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) // else it is damaged
+		if _, stays := wanted[key]; !isIt || stays ||
+			!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
+			return true
 		}
-		return len(all) < maxBackends
+		one := behind{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}
+		pod, err := b.podOf(before.Pod)
+		switch {
+		case err != nil:
+			failed = err
+			return false
+		case pod != nil && isFinished(pod), pod == nil && before.Pod != "":
+			return true
+		case pod != nil && !pod.Spec.HostNetwork:
+			own = append(own, one)
+		case pod != nil:
+			others = append(others, one)
+		default:
+			known, err := nodes()
+			if err != nil {
+				failed = err
+				return false
+			}
+			if _, ofNode := known[before.Address.Addr()]; !ofNode {
+				one.Until = drainsUntil(before.Until, now)
+			}
+			if one.Until.IsZero() || one.Until.After(now) {
+				others = append(others, one)
+			}
+		}
+		return len(own)+len(others) < maxBackends
 	})
-	return all
+	if _, has := wanted[mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name)]; !has && len(own) == 0 {
+		return nil, failed
+	}
+	return append(own, others...), failed
+}
+
+// drainsUntil is when the connections end of a backend of which nobody tells whether it lives: as is noted, which may be nothing
+// yet, or by a clock that was wrong.
+func drainsUntil(noted, now time.Time) time.Time {
+	if latest := now.Add(drainsMost).UTC().Truncate(time.Second); noted.IsZero() || noted.After(latest) {
+		return latest
+	}
+	return noted
+}
+
+// nodeAddresses are those that Kubernetes knows of its nodes.
+func (b *balancer) nodeAddresses() (map[netip.Addr]struct{}, error) {
+	nodes, err := b.nodes.List(labels.Everything())
+	all := make(map[netip.Addr]struct{}, len(nodes))
+	for _, n := range nodes {
+		for _, a := range n.Status.Addresses {
+			for _, address := range addresses([]string{a.Address}) { // else a name
+				all[address] = struct{}{}
+			}
+		}
+	}
+	return all, err
+}
+
+// isFinished tells whether no process of a pod runs any more.
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

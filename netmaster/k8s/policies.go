@@ -220,7 +220,7 @@ func (p *policies) tell(key string) error {
 // isJudged tells whether policies can be about a pod: one with a network of its own, that has begun
 // and not ended.
 func isJudged(pod *corev1.Pod) bool {
-	return !pod.Spec.HostNetwork && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return !pod.Spec.HostNetwork && pod.Spec.NodeName != "" && !isFinished(pod)
 }
 
 func (p *policies) enter(pod *corev1.Pod) {

@@ -168,7 +168,7 @@ func inNetwork(n *contivmodel.Network, addr netip.Addr) bool {
 
 // misplaced finds a pod's endpoint if it is in another group than the record says.
 func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep mastercfg.CfgEndpointState, differs bool) {
-	if record.Tenant == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if record.Tenant == "" || isFinished(pod) {
 		return ep, false // its address may be another's by now
 	}
 	for _, at := range pod.Status.PodIPs {

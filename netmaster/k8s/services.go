@@ -303,7 +303,11 @@ func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, 
 		add(tenant, slices.Concat(list, everywhere))
 	}
 	for _, tenant := range b.noted(key) {
-		if left := b.left(r, record, tenant, records); len(left) > 0 {
+		left, err := b.left(r, record, tenant, records)
+		if err != nil {
+			return w, err
+		}
+		if len(left) > 0 {
 			add(tenant, left)
 			w.again = sooner(w.again, leftAgain)
 		}

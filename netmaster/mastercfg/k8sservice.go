@@ -1,6 +1,9 @@
 package mastercfg
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // K8sService is a service of Kubernetes as the pods of one tenant see it. The leader writes
 // one for the tenant of its namespace and for each tenant with a pod behind it.
@@ -39,6 +42,8 @@ type K8sBackend struct {
 	Ready       bool `json:"ready,omitempty"`
 	Serving     bool `json:"serving,omitempty"` // ready, but for its being about to end
 	Terminating bool `json:"terminating,omitempty"`
+
+	Until time.Time `json:"until,omitzero"` // when the connections end of one that has left and of which nobody tells that it lives
 
 	ForNodes []string `json:"forNodes,omitempty"` // nodes whose clients it is meant for
 	ForZones []string `json:"forZones,omitempty"` // zones, likewise
