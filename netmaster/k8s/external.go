@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -84,6 +85,11 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 			with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken)
 			if with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
+				continue
+			}
+			// Agents lead no address of a machine to the switch. Kubernetes does not know all.
+			if host := master.MachineWith(r, a); host != "" {
+				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s", a, host))
 				continue
 			}
 			owner, err := b.ownerOf(a, rank, record)

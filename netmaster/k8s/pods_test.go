@@ -21,6 +21,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -34,11 +35,12 @@ type world struct {
 	policies *policyfake.Clientset
 	ledger   *ledger.Ledger
 	enforced *epochs
+	db       *objdb.DB
 }
 
 func newWorld(t *testing.T) *world {
-	policies := policyfake.NewSimpleClientset()
-	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, storetest.Open(t)), &epochs{of: map[string]mastercfg.K8sEnforced{}}}
+	policies, db := policyfake.NewSimpleClientset(), storetest.Open(t)
+	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, db), &epochs{of: map[string]mastercfg.K8sEnforced{}}, db}
 	w.namespace("shop", nil)
 	w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Network{TenantName: "default", NetworkName: "default-net"})
 	return w

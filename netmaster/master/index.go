@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 // Owned are the prefixes plans read and write. What agents report about
@@ -49,6 +50,7 @@ const (
 	memberTerm   = "member/"   // <G:T>: endpoints of a group
 	hostTerm     = "host/"     // <host label>: endpoints of a host
 	agentTerm    = "agent/"    // <host label>: registrations of its agent
+	machineTerm  = "machine/"  // <address>: registrations of agents whose machines have it
 	rangeTerm    = "range/"    // <N.T>/<last address>/<first address>: groups with a range of a network
 	poolTerm     = "pool/"     // N:G.T: groups, as container runtimes name their range
 	subnetTerm   = "subnet/"   // <subnet>: networks of any tenant
@@ -72,6 +74,7 @@ func indexes() []ledger.Index {
 		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
 		indexed(registries[0], agentTerms),
 		indexed(registries[1], agentTerms),
+		indexed(registries[1], machineTerms),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 		indexed(mastercfg.K8sPodPrefix, podProfileTerms),
 	}
@@ -178,6 +181,30 @@ func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, Endpo
 func shared(term string) string { return unique.Make(term).Value() }
 
 func agentTerms(s *struct{ Hostname string }) []string { return []string{agentTerm + s.Hostname} }
+
+// machineTerms are those of a registration of an agent, which says what addresses its machine has. As many count as agents take.
+func machineTerms(s *struct {
+	HostAddr  string
+	Addresses []string
+}) (terms []string) {
+	for _, text := range append(s.Addresses[:min(len(s.Addresses), hostaddr.Most)], s.HostAddr) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			terms = append(terms, machineTerm+a.Unmap().String())
+		}
+	}
+	slices.Sort(terms)
+	return slices.Compact(terms)
+}
+
+// MachineWith is the host label of a machine that has an address on an interface, as its agent registers; empty: none has.
+func MachineWith(r ledger.Reader, a netip.Addr) (host string) {
+	found(r, machineTerm+a.String(), func(key string) bool {
+		s, err := ledger.Read[struct{ Hostname string }](r, key)
+		host = s.Hostname
+		return err != nil || host == ""
+	})
+	return host
+}
 
 // heldTerms are those of an address that is noted under <N.T>/<address>.
 func heldTerms(key string, _ []byte) []string {
