@@ -21,6 +21,8 @@ type Master interface {
 type Datapath interface {
 	// Ready tells why containers cannot be attached at the moment. An error
 	// with a method PodsAffected() bool says whether attached ones suffer, too.
+	// One with a method StoreUnread() bool says whether the only reason is that
+	// the store has not been read since the process began; the switch answers.
 	Ready() error
 	// PreparePort makes the link and switch port of an endpoint the store
 	// need not know yet, the container's end in the network namespace behind

@@ -10,12 +10,13 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// beat touches the heartbeat while containers can be attached, until ctx ends.
+// beat touches the heartbeat while containers can be attached, or attached ones are served as
+// before, until ctx ends.
 func (s *Server) beat(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Beat)
 	defer tick.Stop()
 	for {
-		if s.Datapath.Ready() == nil {
+		if err := s.Datapath.Ready(); err == nil || s.servesAsBefore(err) {
 			if err := os.WriteFile(cniwire.Heartbeat(s.SocketPath), nil, 0o600); err != nil {
 				s.Log.WithError(err).Warn("STATUS will not know that this server was there")
 			}

@@ -122,3 +122,56 @@ func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
 		})
 	}
 }
+
+// unread is what an agent answers that has not read the store since it started.
+type unread struct{ error }
+
+func (unread) StoreUnread() bool { return true }
+
+// A server that starts while the store is away knows nothing, but the switch goes on with what one of this boot has given it.
+// How long nobody was there does not matter, nor that the server is replaced again meanwhile.
+func TestANodeOfKubernetesThatStartsWithoutTheStoreStaysReady(t *testing.T) {
+	node := fakenode.NewNode(t)
+	alive := cniwire.Heartbeat(node.Socket())
+	status := cniwire.Request{Command: cniwire.Status, Stdin: []byte(conf)}
+	noStore := unread{errors.New("state has not been read from the store yet")}
+	aged := func() {
+		then := time.Now().Add(-2 * time.Minute)
+		if err := os.Chtimes(alive, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	node.Switch.Fail(fakenode.Ready, noStore)
+	stop := node.Start(t, kubernetes)
+	refused(t, node, status, 50) // no server of this boot has given the switch anything
+	if _, err := os.Stat(alive); err == nil {
+		t.Error("a server that has never been ready has a heartbeat")
+	}
+	node.Switch.Fail(fakenode.Ready, nil)
+	fakenode.Eventually(t, "the heart beats", func() bool { return cniwire.Beats(node.Socket(), time.Minute) })
+	stop()
+
+	node.Switch.Fail(fakenode.Ready, noStore)
+	aged()
+	stop = node.Start(t, kubernetes)
+	do(t, node, status)
+	fakenode.Eventually(t, "the heart beats, for the time until the switch is in line and for the next server", func() bool {
+		return cniwire.Beats(node.Socket(), time.Minute)
+	})
+	refused(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""), 11)
+	for what, err := range map[string]error{"the switch is away": lost{}, "the switch is not in line": errors.New("not in line")} {
+		node.Switch.Fail(fakenode.Ready, err)
+		fakenode.Eventually(t, "STATUS fails when for long "+what, func() bool {
+			aged()
+			_, err := node.Do(status)
+			return err != nil
+		})
+	}
+	stop()
+
+	node.Switch.Fail(fakenode.Ready, noStore)
+	aged()
+	node.Start(t) // of another container runtime
+	refused(t, node, status, 50)
+}

@@ -348,3 +348,19 @@ func TestAgentIsReadyOnlyWhenTheSwitchHasTheState(t *testing.T) {
 		t.Errorf("switch gone: %v", err)
 	}
 }
+
+// Whoever asks has to know whether only the store is missed, which all nodes may miss at once, or the node's own switch.
+func TestAnAgentWithoutTheStoreTellsWhetherItsSwitchAnswers(t *testing.T) {
+	driver := newRecorder()
+	a := startAgent(t, newEtcd(t).db, driver) // of a store that is not started
+	var unread interface{ StoreUnread() bool }
+	var felt interface{ PodsAffected() bool }
+	err := a.Ready()
+	if !fault.Is(err, fault.Unavailable) || !errors.As(err, &unread) || !unread.StoreUnread() || errors.As(err, &felt) {
+		t.Errorf("the switch answers: %v", err)
+	}
+	driver.setAway(true)
+	if err := a.Ready(); !fault.Is(err, fault.Unavailable) || errors.As(err, &unread) || !errors.As(err, &felt) || !felt.PodsAffected() {
+		t.Errorf("the switch does not answer: %v", err)
+	}
+}

@@ -6,8 +6,8 @@ import (
 
 // Ready tells why endpoints cannot be attached at the moment: the first
 // complete state is not known, the switch has never had all of it, or the
-// switch does not answer. The store may be away: what is attached is served,
-// and a new endpoint fails at netmaster.
+// switch does not answer, which counts more than that nothing is known. The store
+// may be away: what is attached is served, and a new endpoint fails at netmaster.
 func (a *Agent) Ready() error {
 	a.mu.Lock()
 	err, global := a.missing(), a.cache.global
@@ -15,12 +15,20 @@ func (a *Agent) Ready() error {
 	_, unserved := modeOf(global)
 	switch {
 	case err != nil && !a.serving.raised():
-		return err
+		if away := a.switchAway(); away != nil {
+			return away
+		}
+		return &unread{err}
 	case global.FwdMode != "" && unserved != nil:
 		return unserved
 	case !a.inSync.raised():
 		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
 	}
+	return a.switchAway()
+}
+
+// switchAway tells that the switch does not answer.
+func (a *Agent) switchAway() error {
 	if status := a.cfg.Driver.Status(); !status.Connected {
 		return &outage{fault.New(fault.Unavailable, "switch with bridge %s does not answer: %s", status.Bridge, status.LastError)}
 	}
@@ -35,3 +43,12 @@ func (o *outage) Unwrap() error { return o.cause }
 
 // PodsAffected marks the error for the CNI STATUS command.
 func (o *outage) PodsAffected() bool { return true }
+
+// unread is that this process does not know the first complete state. The switch answers,
+// and keeps what it has.
+type unread struct{ error }
+
+func (u *unread) Unwrap() error { return u.error }
+
+// StoreUnread marks the error for the CNI STATUS command.
+func (u *unread) StoreUnread() bool { return true }
