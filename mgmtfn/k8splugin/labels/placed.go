@@ -36,7 +36,7 @@ func (p *Placed) Identify(ctx context.Context, args netconf.Args, conf *netconf.
 	pod, err := p.Pod(waiting, namespace, name, uid)
 	switch {
 	case err != nil && alone && ctx.Err() == nil:
-		return withoutMirror(uid, conf.Runtime.Annotations)
+		return withoutMirror(uid, &conf.Runtime)
 	case err != nil:
 		return Identity{}, err
 	case pod.Reason != "":

@@ -3,6 +3,7 @@ package labels
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,8 @@ import (
 
 // A static pod is one that kubelet has from a file or from a server of its own. It tells the API server of it, by a mirror
 // pod, which netmaster places as any other. While there is none, because the API server is away, the pod's own annotations say
-// where it belongs; what its namespace says is not known. Until the mirror pod is there, no policy knows the pod: it is isolated.
+// where it belongs, and the runtime which ports of the node lead to it; what its namespace says is not known. Until the mirror
+// pod is there, no policy knows the pod: it is isolated.
 // A mirror pod may only be late, as after a boot or a change of the leader, and the pod stays where it has started: so it is
 // tried for a while.
 
@@ -60,7 +62,8 @@ func (m *mirrorless) tried(uid string, now time.Time) bool {
 }
 
 // withoutMirror is where a static pod belongs by itself.
-func withoutMirror(uid string, annotations map[string]string) (Identity, error) {
+func withoutMirror(uid string, told *netconf.RuntimeConfig) (Identity, error) {
+	annotations := told.Annotations
 	at := resolve(&netconf.Conf{}, func(label string) string { return annotations[label] })
 	at.PodUID = uid
 	for _, one := range []struct {
@@ -76,5 +79,44 @@ func withoutMirror(uid string, annotations map[string]string) (Identity, error) 
 			return Identity{}, fault.New(fault.Invalid, "annotation %s of static pod %s: %w", one.annotation, uid, err)
 		}
 	}
+	var err error
+	if at.HostPorts, err = hostPorts(told.PortMappings); err != nil {
+		return Identity{}, fault.New(fault.Invalid, "runtimeConfig.portMappings of static pod %s: %w", uid, err)
+	}
 	return at, nil
+}
+
+// hostPorts are the ports of the node that the runtime tells of. It knows none of sidecars: kubelet does not tell it.
+func hostPorts(told []netconf.PortMapping) (all []mastercfg.HostPort, err error) {
+	const most = 65535
+	for _, m := range told {
+		if m.HostPort == 0 {
+			continue
+		}
+		port := mastercfg.HostPort{Protocol: strings.ToLower(m.Protocol), Port: uint16(m.HostPort), To: uint16(m.ContainerPort)}
+		if port.Protocol == "" {
+			port.Protocol = "tcp"
+		}
+		switch {
+		case m.HostPort < 0 || m.HostPort > most:
+			return nil, fault.New(fault.Invalid, "hostPort %d: want 1 to %d", m.HostPort, most)
+		case m.ContainerPort < 1 || m.ContainerPort > most:
+			return nil, fault.New(fault.Invalid, "containerPort %d: want 1 to %d", m.ContainerPort, most)
+		case !slices.Contains([]string{"tcp", "udp", "sctp"}, port.Protocol):
+			return nil, fault.New(fault.Invalid, "protocol %q: want tcp, udp or sctp", m.Protocol)
+		}
+		if m.HostIP != "" {
+			at, err := netip.ParseAddr(m.HostIP)
+			if err != nil || at.Zone() != "" {
+				return nil, fault.New(fault.Invalid, "hostIP %q is no IP address of a node", m.HostIP)
+			}
+			if !at.IsUnspecified() { // else all addresses
+				port.Address = at.Unmap()
+			}
+		}
+		if !slices.Contains(all, port) {
+			all = append(all, port)
+		}
+	}
+	return all, nil
 }

@@ -89,3 +89,54 @@ func TestAStaticPodIsTriedForAWhileBeforeItCountsAsOneWithoutAMirrorPod(t *testi
 		}
 	})
 }
+
+// Nobody else tells of the ports of the node that lead to a static pod without a mirror pod.
+func TestAStaticPodWithoutAMirrorPodHasThePortsOfTheNodeThatTheRuntimeTells(t *testing.T) {
+	const hash = "0123456789abcdef0123456789abcdef"
+	mirror := []mastercfg.HostPort{{Protocol: "tcp", Port: 1, To: 2}}
+	for _, c := range []struct {
+		mappings string
+		mirror   []mastercfg.HostPort // of a mirror pod; nil: there is none
+		want     []mastercfg.HostPort
+		fail     string
+	}{
+		{mappings: `[]`},
+		{mappings: `[{"hostPort":8080,"containerPort":80,"protocol":"tcp","hostIP":""},{"hostPort":53,"containerPort":5353,"protocol":"UDP","hostIP":"192.0.2.1"},
+			{"hostPort":53,"containerPort":5353,"protocol":"sctp","hostIP":"fd00::1"},{"hostPort":65535,"containerPort":65535,"hostIP":"::"}]`,
+			want: []mastercfg.HostPort{
+				{Protocol: "tcp", Port: 8080, To: 80}, {Protocol: "udp", Port: 53, To: 5353, Address: netip.MustParseAddr("192.0.2.1")},
+				{Protocol: "sctp", Port: 53, To: 5353, Address: netip.MustParseAddr("fd00::1")}, {Protocol: "tcp", Port: 65535, To: 65535},
+			}},
+		{mappings: `[{"hostPort":0,"containerPort":80,"protocol":"tcp"},{}]`},
+		{mappings: `[{"hostPort":81,"containerPort":80,"protocol":"tcp","hostIP":"0.0.0.0"},{"hostPort":81,"containerPort":80,"protocol":"tcp"}]`,
+			want: []mastercfg.HostPort{{Protocol: "tcp", Port: 81, To: 80}}},
+		{mappings: `[{"hostPort":82,"containerPort":80,"hostIP":"::ffff:192.0.2.1"}]`,
+			want: []mastercfg.HostPort{{Protocol: "tcp", Port: 82, To: 80, Address: netip.MustParseAddr("192.0.2.1")}}},
+		{mappings: `[{"hostPort":8080,"containerPort":80}]`, mirror: mirror, want: mirror},
+		{mappings: `[{"hostPort":-1,"containerPort":80}]`, mirror: mirror, want: mirror}, // not read at all
+		{mappings: `[{"hostPort":-1,"containerPort":80}]`, fail: "hostPort -1"},
+		{mappings: `[{"hostPort":65536,"containerPort":80}]`, fail: "hostPort 65536"},
+		{mappings: `[{"hostPort":80,"containerPort":-2}]`, fail: "containerPort -2"},
+		{mappings: `[{"hostPort":80,"containerPort":0}]`, fail: "containerPort 0"},
+		{mappings: `[{"hostPort":80,"containerPort":70000}]`, fail: "containerPort 70000"},
+		{mappings: `[{"hostPort":80,"containerPort":80,"protocol":"icmp"}]`, fail: `protocol "icmp"`},
+		{mappings: `[{"hostPort":80,"containerPort":80,"hostIP":"192.0.2"}]`, fail: `hostIP "192.0.2"`},
+		{mappings: `[{"hostPort":80,"containerPort":80,"hostIP":"fe80::1%eth0"}]`, fail: `hostIP "fe80::1%eth0"`},
+	} {
+		source := &Placed{Pod: func(context.Context, string, string, string) (mastercfg.K8sPod, error) {
+			if c.mirror != nil {
+				return mastercfg.K8sPod{UID: hash, HostPorts: c.mirror}, nil
+			}
+			return mastercfg.K8sPod{}, fault.New(fault.Unavailable, "not placed")
+		}}
+		source.mirrorless.tried(hash, time.Now().Add(-staticTime))
+		conf := parse(t, `,"runtimeConfig":{"io.kubernetes.cri.pod-annotations":{"kubernetes.io/config.hash":"`+hash+`"},"portMappings":`+c.mappings+`}`)
+		got, err := source.Identify(t.Context(), netconf.ParseArgs("K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=proxy-node1;K8S_POD_UID="+hash), conf)
+		if !reflect.DeepEqual(got.HostPorts, c.want) {
+			t.Errorf("%s: %v, want %v", c.mappings, got.HostPorts, c.want)
+		}
+		if (err != nil) != (c.fail != "") || err != nil && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.fail)) {
+			t.Errorf("%s: %v, want an error with %q", c.mappings, err, c.fail)
+		}
+	}
+}

@@ -67,8 +67,8 @@ type Label struct {
 	Value string `json:"value"`
 }
 
-// RuntimeConfig holds the dynamic capabilities we use. Port mappings and
-// bandwidth belong to chained plugins and to endpoint groups.
+// RuntimeConfig holds the dynamic capabilities we use. Bandwidth belongs to
+// endpoint groups.
 type RuntimeConfig struct {
 	IPs []string `json:"ips"` // wanted addresses, with or without prefix length
 	Mac string   `json:"mac"` // wanted hardware address, which nobody can have
@@ -77,7 +77,16 @@ type RuntimeConfig struct {
 		Searches []string `json:"searches"`
 		Options  []string `json:"options"`
 	} `json:"dns"`
-	Annotations map[string]string `json:"io.kubernetes.cri.pod-annotations"`
+	Annotations  map[string]string `json:"io.kubernetes.cri.pod-annotations"`
+	PortMappings []PortMapping     `json:"portMappings,omitempty"` // as they came, and not checked: some need them only
+}
+
+// PortMapping is a port of the host that is to lead to the container.
+type PortMapping struct {
+	HostPort      int    `json:"hostPort"` // 0: none
+	ContainerPort int    `json:"containerPort"`
+	Protocol      string `json:"protocol"` // empty: tcp
+	HostIP        string `json:"hostIP"`   // empty: all addresses of the host
 }
 
 // Parse reads and checks a network configuration. Errors are of type
