@@ -140,6 +140,9 @@ func (m *Manager) look(ctx context.Context) error {
 		return nil // the agent says what it waits for, and wakes us
 	}
 	wanted, problems := map[string]bool{}, []error{}
+	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
+		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
+	}
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}

@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -157,6 +158,65 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	run(t, "nft add rule ip filter FORWARD iifname contivh0 accept")
 	if err := r.inTheWay(t.Context()); err != nil {
 		t.Errorf("let through: %v", err)
+	}
+}
+
+// nothingWanted is an agent of a node whose host has no place in any network.
+type nothingWanted struct{ Datapath }
+
+func (nothingWanted) HostAccess() (agent.HostAccess, error) { return agent.HostAccess{}, nil }
+func (nothingWanted) Detach(context.Context, string) error  { return nil }
+
+func TestTheTrackerOfAKernelDatapathTakesNoAnswerForInvalid(t *testing.T) {
+	testkit.NeedsMachine(t)
+	const settings = "sysctl net.netfilter.nf_conntrack_tcp_be_liberal net.netfilter.nf_conntrack_tcp_ignore_invalid_rst"
+	values := func() string { return strings.Join(strings.Fields(run(t, settings+" | cut -d= -f2")), " ") }
+	run(t, "sysctl -qw net.netfilter.nf_conntrack_tcp_be_liberal=0 net.netfilter.nf_conntrack_tcp_ignore_invalid_rst=0")
+	userspace := true
+	m := New(Config{Datapath: nothingWanted{}, Netdev: func() bool { return userspace }, StateDir: t.TempDir()})
+	look := func(want, why string) {
+		t.Helper()
+		if err := m.look(t.Context()); err != nil {
+			t.Errorf("%s: %v", why, err)
+		}
+		if got := values(); got != want {
+			t.Errorf("%s: settings %s, want %s", why, got, want)
+		}
+	}
+	look("0 0", "a datapath in userspace has a tracker of its own")
+	userspace = false
+	look("1 1", "a datapath in the kernel")
+	run(t, "sysctl -qw net.netfilter.nf_conntrack_tcp_be_liberal=0") // somebody, once more
+	look("1 1", "a datapath in the kernel, looked at again")
+	if err := PutSettingsBack(m.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	if got := values(); got != "0 0" {
+		t.Errorf("settings put back: %s", got)
+	}
+
+	run(t, "sysctl -qw net.netfilter.nf_conntrack_tcp_be_liberal=1 net.netfilter.nf_conntrack_tcp_ignore_invalid_rst=1")
+	m.StateDir = t.TempDir()
+	look("1 1", "the host's own settings")
+	if known, err := recall(m.StateDir); len(known) > 0 || err != nil {
+		t.Errorf("what was not changed is remembered: %v, %v", known, err)
+	}
+}
+
+// The kernel may load its tracker only with the first bridge, and an older one lacks the second setting.
+func TestAKernelThatLacksSettingsOfTheTracker(t *testing.T) {
+	m := New(Config{StateDir: t.TempDir()})
+	if err := m.trackLiberally("netfilter/nothing", "netfilter/nothing_either"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "netfilter/nothing") {
+		t.Errorf("no tracker: %v", err)
+	}
+	if known, err := recall(m.StateDir); len(known) > 0 || err != nil {
+		t.Errorf("no tracker: %v is remembered, %v", known, err)
+	}
+	testkit.NeedsMachine(t)
+	const liberal = "netfilter/nf_conntrack_tcp_be_liberal"
+	run(t, "sysctl -qw net.netfilter.nf_conntrack_tcp_be_liberal=0")
+	if err := m.trackLiberally(liberal, "netfilter/nothing"); err != nil || read(liberal) != "1" {
+		t.Errorf("an older kernel: %v, the setting is %q", err, read(liberal))
 	}
 }
 

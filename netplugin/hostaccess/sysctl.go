@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // sysctlRoot is where settings of the network are, of the namespace that reads them.
@@ -77,6 +78,35 @@ func (m *Manager) keepRouters() error {
 			return err
 		}
 		if err := write(setting, "2"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The kernel's connection tracker does not translate a TCP segment that it takes for invalid, because it is outside of the
+// window that the tracker knows. As an answer of a service, such a segment would reach the client from the pod's own address,
+// and the client would reset the connection.
+const (
+	liberalWindow = "netfilter/nf_conntrack_tcp_be_liberal"         // takes none for invalid but resets
+	liberalReset  = "netfilter/nf_conntrack_tcp_ignore_invalid_rst" // nor those; since Linux 5.14
+)
+
+// trackLiberally switches settings of the kernel's connection tracker on. The first of them it has as soon as it is there,
+// the others depend on the version.
+func (m *Manager) trackLiberally(settings ...string) error {
+	if read(settings[0]) == "" {
+		return fault.New(fault.Unavailable, "%s: there is no such setting: the kernel has no connection tracker yet", settings[0])
+	}
+	for _, setting := range settings {
+		if read(setting) != "0" {
+			continue
+		}
+		if err := m.remember(setting); err != nil {
+			return err
+		}
+		m.Log.WithField("setting", setting).Info("the host's connection tracker takes no TCP segment for invalid because of its window from now on")
+		if err := write(setting, "1"); err != nil {
 			return err
 		}
 	}
