@@ -15,6 +15,7 @@ package netctl
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -35,6 +36,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil && ctx.Err() != nil {
 		return interruptedCode(ctx)
+	}
+	if noHelp := cli.ExitCoder(nil); errors.As(err, &noHelp) { // what the library says of a command that it does not know
+		err = usageError{message: noHelp.Error()}
 	}
 	report(stderr, err)
 	return exitCode(err)
