@@ -51,7 +51,7 @@ func tracedCode(t contivmodel.Trace) error {
 	switch t.Hops[len(t.Hops)-1].Exit {
 	case hops.Dropped:
 		return outcomeCode(exitDropped)
-	case hops.Unknown, hops.Tunnel: // nobody knows the node behind it
+	case hops.Unknown, hops.Silent, hops.Tunnel: // nobody knows the node behind it
 		return outcomeCode(exitUndecided)
 	}
 	return nil
@@ -86,7 +86,7 @@ func exitWords(h hops.Hop) string {
 	words := map[string]string{
 		hops.Delivered: "DELIVERED to " + h.To, hops.Answered: "ANSWERED by the switch itself",
 		hops.Tunnel: "TO " + h.To, hops.Uplink: "TO the physical network", hops.Host: "TO the host, which leads on",
-		hops.Unknown: "UNDECIDED: a group or the agent decides", hops.Dropped: "DROPPED",
+		hops.Unknown: "UNDECIDED: a group or the agent decides", hops.Silent: "UNDECIDED: no answer", hops.Dropped: "DROPPED",
 	}[h.Exit] + " on " + h.Node
 	if h.Reason != "" {
 		words += fmt.Sprintf(": %s, in %s", h.Reason, h.Table)

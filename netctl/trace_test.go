@@ -46,6 +46,7 @@ DELIVERED to endpoint web.blue-c2 on n1
 `},
 		{"lost sight of", first, exitUndecided, ""},
 		{"a group", `{"node":"n1","exit":"unknown","steps":[]}`, exitUndecided, ""},
+		{"no answer", `{"node":"n1","exit":"silent","note":"node n1 does not answer"}`, exitUndecided, ""},
 		{"no node", ``, exitUndecided, ""},
 	} {
 		answer = test.hops

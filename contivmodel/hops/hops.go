@@ -11,6 +11,7 @@ const (
 	Host      = "host"      // to the host, which leads on
 	Dropped   = "dropped"
 	Unknown   = "unknown" // a group or the agent decides, and the switch does not tell about it; or everybody in a network gets it
+	Silent    = "silent"  // the node does not answer
 )
 
 // Hop is the way of a packet through the switch of one node.

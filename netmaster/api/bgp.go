@@ -46,7 +46,7 @@ func inspectBgp(v *view, b *contivmodel.Bgp) (any, error) {
 }
 
 // bgpOper asks the node how its BGP fares. A node that is not registered, or
-// is no speaker yet, has nothing to tell.
+// is no speaker yet, has nothing to tell; that one does not answer is told as its problem.
 func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, error) {
 	var oper contivmodel.BgpOper
 	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)
@@ -54,8 +54,12 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 		return oper, err
 	}
 	body, err := a.nodes.call(ctx, "GET", at, "/inspect/bgp", longAnswer)
+	if fault.Is(err, fault.Unavailable) {
+		oper.Problem = err.Error()
+		return oper, nil
+	}
 	if err != nil {
-		return oper, fault.New(fault.Internal, "bgp of host %s: %w", host, err)
+		return oper, fault.New(fault.KindOf(err), "bgp of host %s: %w", host, err)
 	}
 	var told *mastercfg.NodeBgp // null
 	if err := json.Unmarshal(body, &told); err != nil {

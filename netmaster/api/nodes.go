@@ -71,7 +71,7 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 }
 
 // call sends a request without a body and returns what a 200 brings, of so many bytes at most. Errors:
-// fault.Unavailable when the node does not answer, fault.NotFound for a 404, fault.Invalid for a 400,
+// fault.Unavailable when the node does not answer, or says so, fault.NotFound for a 404, fault.Invalid for a 400,
 // fault.Internal for everything else.
 func (n nodes) call(ctx context.Context, method string, at agentAt, path string, most int64) ([]byte, error) {
 	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(n.port)), mastercfg.Scheme
@@ -107,6 +107,8 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 		kind = fault.NotFound
 	case http.StatusBadRequest:
 		kind = fault.Invalid
+	case http.StatusServiceUnavailable:
+		kind = fault.Unavailable
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))
 	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)

@@ -56,6 +56,8 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/trace":
 		n.asked = append(n.asked, r.URL.String())
 		_, _ = w.Write([]byte(n.trace))
+	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp" && n.bgp == "":
+		http.Error(w, "as many answers are under way as there may be", http.StatusServiceUnavailable)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/bgp":
 		_, _ = w.Write([]byte(n.bgp))
 	case r.Method == http.MethodGet && inspect && n.failing:
@@ -147,9 +149,12 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	if code != 500 || !strings.HasPrefix(text, "bgp of host h1: answer of node 127.0.0.1: ") {
 		t.Errorf("a node that talks nonsense: %d %s", code, text)
 	}
-	code, text, _ = b.do("GET", "inspect/Bgps/h3", "")
-	if code != 500 || !strings.HasPrefix(text, "bgp of host h3: node 127.0.0.3:") || !strings.Contains(text, "does not answer") {
-		t.Errorf("a node that does not answer: %d %s", code, text)
+	if got := oper("h3"); !strings.HasPrefix(got, `{"problem":"node 127.0.0.3:`) || !strings.Contains(got, "does not answer") {
+		t.Errorf("a node that does not answer: %s", got)
+	}
+	h1.set(func(n *nodeREST) { n.bgp = "" })
+	if got := oper("h1"); !strings.Contains(got, "503 Service Unavailable: as many answers are under way as there may be") {
+		t.Errorf("a node that has no room for an answer: %s", got)
 	}
 }
 

@@ -40,6 +40,9 @@ func (a *API) trace(r *http.Request) (reply, error) {
 	query := url.Values{"from": {from.ID}, "to": {to}, "protocol": {t.Protocol}, "port": {strconv.Itoa(t.Port)}, "source": {t.Source}}
 	for next := from.HomingHost; next != "" && len(t.Hops) < 2; {
 		hop, err := a.hop(r.Context(), next, query)
+		if fault.Is(err, fault.Unavailable) && len(t.Hops) > 0 { // what the first node does is told all the same
+			hop, err = hops.Hop{Node: next, Exit: hops.Silent, Note: err.Error()}, nil
+		}
 		if err != nil {
 			return reply{}, err
 		}

@@ -49,6 +49,11 @@ func TestTheNodesOnThePathOfAPacketAreAsked(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&to=10.7.0.2&protocol=icmp&port=0", "")), &got); err != nil || len(got.Hops) != 2 {
 		t.Errorf("nodes that send each other a packet: %v, %+v", err, got)
 	}
+	h1.set(func(n *nodeREST) { n.trace = `{"node":"h1","exit":"tunnel","next":"h3"}` })
+	if err := json.Unmarshal([]byte(b.ok("GET", "/api/v1/trace?from=c1&to=c3&protocol=tcp&port=80", "")), &got); err != nil ||
+		len(got.Hops) != 2 || got.Hops[1].Node != "h3" || got.Hops[1].Exit != hops.Silent || !strings.Contains(got.Hops[1].Note, "does not answer") {
+		t.Errorf("the second node does not answer: %v, %+v", err, got)
+	}
 	h1.set(func(n *nodeREST) { n.trace = `{` })
 	for query, want := range map[string]string{
 		"from=c1&to=c2&protocol=tcp&port=80":          "is not understood",
