@@ -79,8 +79,6 @@ func (a *API) inspectService(r *http.Request) (reply, error) {
 	return reply{body: shown}, err
 }
 
-func inspectServiceLB(v *view, s *contivmodel.ServiceLB) (any, error) { return inspectedService(v, s) }
-
 func inspectedService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmodel.ServiceLBInspect, err error) {
 	rec, err := master.GetService(v, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	if err != nil {

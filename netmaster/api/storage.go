@@ -60,7 +60,7 @@ func storages() map[string]storage {
 		"extContractsGroup": of(createContracts, updateContracts, removeContracts, configOnly),
 		"appProfile":        of(createAppProfile, updateAppProfile, removeAppProfile, configOnly),
 		"aciGw":             of(createAciGw, updateAciGw, removeAciGw, inspectAciGw),
-		"serviceLB":         of(createServiceLB, updateServiceLB, removeServiceLB, inspectServiceLB),
+		"serviceLB":         of(createServiceLB, updateServiceLB, removeServiceLB, configOnly), // inspectService asks nodes, too
 		"Bgp":               of(createBgp, updateBgp, removeBgp, inspectBgp),
 	}
 }
