@@ -151,15 +151,6 @@ func role(ctx context.Context, n *node) string {
 	return strings.TrimSpace(text)
 }
 
-// healthy asks a member of the store whether it serves.
-func healthy(ctx context.Context, url string) error {
-	text, err := ask(ctx, url+"/health")
-	if err == nil && !strings.Contains(text, "true") {
-		err = fmt.Errorf("%s: %s", url, text)
-	}
-	return err
-}
-
 // ask is the body of a successful answer, which has a second to come.
 func ask(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
