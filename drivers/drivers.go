@@ -49,6 +49,7 @@ type Port struct {
 type Status struct {
 	Connected bool   // the switch answers
 	InSync    bool   // every wanted object is in the switch
+	Lost      bool   // the switch has nothing of ours, as after its restart, and what it should have is not known yet
 	Bridge    string // name of the bridge
 	Datapath  string // "system" (kernel) or "netdev" (userspace)
 	Flows     int    // flows we want in the switch

@@ -67,7 +67,7 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 		host := s.cmd.Args().First()
 		return s.done("Removed "+host, s.client.RemoveNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
-		more: "The key of the node never counts again: if it joins once more, it is with another one. Its endpoints are freed within a minute; if it joins again, its agent announces them anew. A netmaster is believed until its certificate ends, 7 days at most."},
+		more: "The key of the node never counts again: if it joins once more, it is with another one. Its endpoints are freed within two minutes; if it joins again, its agent announces them anew. A netmaster is believed until its certificate ends, 7 days at most."},
 	{name: "rekey", usage: "Let a node that has lost its key join once more", args: "HOST", run: func(s *session) error {
 		host := s.cmd.Args().First()
 		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))

@@ -98,7 +98,7 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 		set.String(&o.pluginName, "name", "PLUGIN_NAME", "netplugin", categoryMaster,
 			"driver name of docker networks; docker and swarm-mode only", "plugin-name"),
 		set.String(&o.apiServer, "k8s-api-server", "K8S_API_SERVER", "", categoryMaster,
-			"URL of Kubernetes' API server, or of several, with commas between them, of which one that answers is asked; for a netmaster in a pod: its service account is used (default: what "+k8sutils.DefaultPath+" says)"),
+			"URL of Kubernetes' API server, or of several, with commas between them, of which one that can be reached is asked; for a netmaster in a pod: its service account is used (default: what "+k8sutils.DefaultPath+" says)"),
 		set.String(&o.tenantChoice, "k8s-tenant-choice", "K8S_TENANT_CHOICE", string(k8s.ByNamespace), categoryMaster,
 			"who chooses the tenant of a pod: namespace, with those it allows, or open, whoever creates the pod"),
 		set.String(&o.clusterCIDR, "cluster-cidr", "CLUSTER_CIDR", "", categoryMaster,

@@ -216,6 +216,7 @@ func (p *Pair) Status() drivers.Status {
 	s.VXLAN, s.VLAN = &tunnel, &uplink
 	s.PortAdded = tunnel.PortAdded || uplink.PortAdded
 	s.Connected, s.InSync = tunnel.Connected && uplink.Connected, tunnel.InSync && uplink.InSync
+	s.Lost = tunnel.Lost || uplink.Lost
 	s.Flows, s.Others, s.Ports = tunnel.Flows+uplink.Flows, tunnel.Others+uplink.Others, tunnel.Ports+uplink.Ports
 	if s.LastError == "" {
 		s.LastError = uplink.LastError

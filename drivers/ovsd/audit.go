@@ -134,9 +134,9 @@ func verdict(f openflow.FlowEntry) int {
 }
 
 // load reads all that is in the switch into a ledger that has forgotten it. It
-// returns the number of flows that are left alone because nobody knows what
-// they do.
-func (l *ledger) load(ctx context.Context, sw flowSwitch) (others int, err error) {
+// returns the number of flows that are ours to keep or remove, and of those that are left alone
+// because nobody knows what they do.
+func (l *ledger) load(ctx context.Context, sw flowSwitch) (ours, others int, err error) {
 	turn := l.nextTurn()
 	var key, effect []byte
 	read := func(f openflow.FlowEntry) error {
@@ -149,6 +149,7 @@ func (l *ledger) load(ctx context.Context, sw flowSwitch) (others int, err error
 			}
 			l.flows.found(p, effectAt(p, effect))
 			p.checked = turn
+			ours++
 		case leaveUnknown:
 			others++
 		}
@@ -156,7 +157,7 @@ func (l *ledger) load(ctx context.Context, sw flowSwitch) (others int, err error
 	}
 	tables, err := sw.Tables(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, t := range tables {
 		if t.Active == 0 {
@@ -166,16 +167,16 @@ func (l *ledger) load(ctx context.Context, sw flowSwitch) (others int, err error
 		err := sw.EachFlow(limited, openflow.FlowFilter{OneTable: true, Table: t.Table}, read)
 		cancel()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	groups, meters, err := fetchOthers(ctx, sw)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	compareNumbered(l.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, g.Err }, turn)
 	compareNumbered(l.meters, meters, func(m openflow.Meter) (uint32, error) { return m.ID, m.Err }, turn)
-	return others, nil
+	return ours, others, nil
 }
 
 // effectAt turns bytes into a text, and into the one that is already there if

@@ -337,7 +337,7 @@ func (d *Driver) Status() drivers.Status {
 func (d *Driver) noteProgress(p progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.status.Connected, d.status.InSync = p.connected, p.inSync
+	d.status.Connected, d.status.InSync, d.status.Lost = p.connected, p.inSync, p.lost
 	d.status.Flows, d.status.Others = p.flows, p.others
 	d.status.LastError = ""
 	if p.err != nil {

@@ -25,6 +25,27 @@ func everything(pods ...*pod) drivers.Change {
 	return c
 }
 
+// A switch that has nothing of ours while nobody has said what it should have serves nobody.
+func TestASwitchThatHasLostItsFlowsIsTold(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	eventually(t, "an empty switch is told", func() bool { return r.Status().Lost })
+	r.give(everything())
+	if r.Status().Lost {
+		t.Error("it has been given what it should have")
+	}
+	r.stop()
+	r = n.start()
+	eventually(t, "the switch is connected", func() bool { return r.Status().Connected })
+	if r.Status().Lost {
+		t.Error("it has what it was given before")
+	}
+	r.stop()
+	n.Ofctl("del-flows", bridge)
+	r = n.start()
+	eventually(t, "its loss is told", func() bool { return r.Status().Lost })
+}
+
 func TestPodsReachEachOtherByPingAndTCP(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
@@ -63,7 +84,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	if n.flowsWith("02:02:0a:01:00:08") != 0 {
 		t.Error("what a replacing change does not mention is still there")
 	}
-	if s := r.Status(); !s.InSync || s.Flows != len(n.flows()) {
+	if s := r.Status(); !s.InSync || s.Lost || s.Flows != len(n.flows()) {
 		t.Errorf("status %+v with %d flows", s, len(n.flows()))
 	}
 }

@@ -111,8 +111,8 @@ func (p *namesPlace) found(fresh bool) {
 }
 
 // namesNumber is the OpenFlow number of the name server's port; until the switch has given it one, also while it is
-// away, the number it asks for, so that flows of names stay when it comes back. 0: there is no name server, or an
-// endpoint, of an agent that had none, has the number.
+// away, the number it asks for, so that flows of names stay when it comes back. 0: there is no name server, or another
+// port of the bridge has the number, as an endpoint's of an agent that had none.
 func (db *database) namesNumber() uint32 {
 	if !db.names {
 		return 0
@@ -120,8 +120,10 @@ func (db *database) namesNumber() uint32 {
 	if port, attached := db.attachedAs(db.namesName); attached && port.link.number() != 0 {
 		return port.link.number()
 	}
-	if _, taken := db.endpointAt(namesNumber); taken {
-		return 0
+	for _, link := range db.linksAt.Rows(strconv.FormatUint(uint64(namesNumber), 10)) {
+		if _, ours := db.attachedAs(link.Name); ours {
+			return 0
+		}
 	}
 	return namesNumber
 }

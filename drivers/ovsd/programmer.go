@@ -61,6 +61,7 @@ type programmer struct {
 
 	sw         flowSwitch // nil: not connected
 	loaded     bool       // the ledger knows what is in sw
+	empty      bool       // that was nothing of ours when it was read
 	compared   bool       // what was in sw has been compared with what is wanted
 	replaced   bool       // the agent has said what it wants as a whole
 	known      []string   // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
@@ -77,9 +78,9 @@ type programmer struct {
 
 // progress is what the programmer says of itself.
 type progress struct {
-	connected, inSync bool
-	flows, others     int
-	err               error
+	connected, inSync, lost bool
+	flows, others           int
+	err                     error
 }
 
 func newProgrammer(d *Driver) *programmer {
@@ -236,15 +237,15 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 func (p *programmer) load(ctx context.Context) (loaded bool) {
 	p.ledger.forget()
 	p.auditor.restart()
-	others, err := 0, p.askAbilities(ctx)
+	ours, others, err := 0, 0, p.askAbilities(ctx)
 	if err == nil {
-		others, err = p.ledger.load(ctx, p.sw)
+		ours, others, err = p.ledger.load(ctx, p.sw)
 	}
 	if err != nil {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
 		return false
 	}
-	p.loaded, p.compared, p.others = true, false, others
+	p.loaded, p.compared, p.empty, p.others = true, false, ours == 0, others
 	return true
 }
 
@@ -341,7 +342,7 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, flows: p.ledger.flows.wanted, others: p.others, err: p.lastErr}
+	s := progress{connected: p.sw != nil, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.ledger.flows.wanted, others: p.others, err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 	}

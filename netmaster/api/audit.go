@@ -77,13 +77,14 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	a.config.Audit.Add(e)
 }
 
-// often tells whether there may be so many such requests that not each of them is written down.
+// often tells whether there may be so many such requests that not each of them is written down. What has begun has an
+// end, and what was fit to be committed may have happened.
 func (q *asking) often(status int, decision audit.Decision) (kind shares.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
 	case q.exceeds != nil || q.countless(status):
 		return shares.Excess, true
-	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied:
+	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return shares.Refusal, true
 	}
 	return 0, false

@@ -12,7 +12,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/shares"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 const (
@@ -45,7 +44,7 @@ func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 		defer cancel()
 		done, err := a.nodes.tallying.wait(waiting)
 		if err != nil {
-			return nil, fault.New(fault.Unavailable, "counters: the nodes are being asked for others: %w", err)
+			return &tally{silent: []string{"all nodes: they are being asked by others: " + err.Error()}}, nil
 		}
 		defer done()
 		return a.askNodes(ctx, query)

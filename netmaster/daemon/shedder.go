@@ -125,6 +125,8 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 		if r.ContentLength == 0 {
 			s.setBusy(conn, true)
 		} else {
+			s.setBusy(conn, true) // silent anew: whoever has sent less is shed first
+			s.setBusy(conn, false)
 			r.Body = &arriving{r.Body, func() { s.setBusy(conn, true) }}
 		}
 		defer s.setBusy(conn, false)

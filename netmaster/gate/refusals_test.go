@@ -27,8 +27,8 @@ func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	if _, err := c.Put(t.Context(), mastercfg.GlobalConfigKey, "{}"); err == nil {
 		t.Fatal("it writes")
 	}
-	g.stop() // all that is to be written is
-	if lines := strings.Count(read(), "\n"); lines != 100 {
+	g.stop()                                                              // all that is to be written is
+	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 { // one more in ten seconds
 		t.Errorf("%d lines", lines)
 	}
 }

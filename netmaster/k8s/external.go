@@ -87,11 +87,6 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
 				continue
 			}
-			// Agents lead no address of a machine to the switch. Kubernetes does not know all.
-			if host := master.MachineWith(r, a); host != "" {
-				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s", a, host))
-				continue
-			}
 			owner, err := b.ownerOf(a, rank, record)
 			if err != nil {
 				return nil, err
@@ -101,6 +96,10 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				continue
 			}
 			own = append(own, a)
+			// Agents lead no address of a machine to the switch, and Kubernetes does not know all.
+			if host := master.MachineWith(r, a); host != "" {
+				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s: it serves pods only", a, host))
+			}
 		}
 		if len(own) > maxExternal {
 			refused = append(refused, fmt.Sprintf("%d of %d addresses are too many: at most %d are served", len(own)-maxExternal, len(own), maxExternal))

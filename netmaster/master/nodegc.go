@@ -100,8 +100,10 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 		}
 		failed = append(failed, err)
 	}
-	for host := range noted {
-		failed = append(failed, c.forget(ctx, host))
+	for _, record := range noted {
+		if !wasJustRemoved(record, now) {
+			failed = append(failed, c.forget(ctx, record))
+		}
 	}
 	return errors.Join(failed...)
 }
@@ -127,12 +129,18 @@ func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host 
 	if unknown == nil && stored-left < c.grace/parts {
 		return nil
 	}
+	before := record
 	if unknown != nil {
 		record = mastercfg.NodeGC{ID: host, DownSince: since.UTC().Format(time.RFC3339)}
 	}
 	record.Remaining = max(0, left).String()
 	record.Deadline = now.Add(left).UTC().Format(time.RFC3339)
-	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record) })
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		if same, err := isNoted(tx, host, before); err != nil || !same {
+			return err // it was removed meanwhile
+		}
+		return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record)
+	})
 	if err != nil {
 		return fault.New(fault.KindOf(err), "time of node %s: %w", host, err)
 	}
@@ -142,16 +150,25 @@ func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host 
 	return nil
 }
 
+// isNoted tells whether the record of a node is still the one that was read; the empty one: there is none.
+func isNoted(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error) {
+	present, err := ledger.Read[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix+host)
+	return present == record, ignoreNotFound(err)
+}
+
 // forget ends the time of a node that is back, or has no endpoints any more.
-func (c *NodeCollector) forget(ctx context.Context, host string) error {
+func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) error {
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		tx.Delete(mastercfg.NodeGCPrefix + host)
-		return nil
+		same, err := isNoted(tx, record.ID, record)
+		if same {
+			tx.Delete(mastercfg.NodeGCPrefix + record.ID)
+		}
+		return err
 	})
 	if err != nil {
-		return fault.New(fault.KindOf(err), "time of node %s: %w", host, err)
+		return fault.New(fault.KindOf(err), "time of node %s: %w", record.ID, err)
 	}
-	c.log.WithField("host", host).Info("node is back, or has no endpoints any more")
+	c.log.WithField("host", record.ID).Info("node is back, or has no endpoints any more")
 	return nil
 }
 
@@ -250,20 +267,17 @@ var registries = []string{
 	objdb.ServicePrefix + mastercfg.AgentVTEPService + "/", objdb.ServicePrefix + mastercfg.AgentService + "/",
 }
 
-// registered tells whether the agent of a node is registered.
-func registered(r ledger.Reader, host string) bool { return len(registrations(r, host)) > 0 }
-
-// registrations are the keys of what the agent of a node is registered by. In a plan the
+// registered tells whether the agent of a node is registered. In a plan the
 // answer is guarded: it fails when somebody registers meanwhile.
-func registrations(r ledger.Reader, host string) (keys []string) {
+func registered(r ledger.Reader, host string) (alive bool) {
 	for _, prefix := range registries {
 		r.Range(prefix, func(string, []byte) bool { return true }) // for the guard
 	}
-	found(r, agentTerm+host, func(key string) bool {
-		keys = append(keys, key)
-		return true
+	found(r, agentTerm+host, func(string) bool {
+		alive = true
+		return false
 	})
-	return keys
+	return alive
 }
 
 // hostsWithEndpoints are the host labels that endpoints have, in order.

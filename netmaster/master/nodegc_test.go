@@ -81,29 +81,69 @@ func (w *world) endpoints() int {
 	return len(kvs)
 }
 
-// A node that was removed has no time: also where a leader counts it down already, and it is registered still.
-func TestEndpointsOfANodeThatWasRemovedAreFreedByTheNextSweep(t *testing.T) {
-	const registered = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+const registrationOfH1 = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/192.0.2.1:4789"
+
+// sees waits until the ledger has a key, or has it no more.
+func (w *world) sees(key string, there bool) {
+	w.Helper()
+	testkit.Eventually(w, time.Minute, "the ledger follows", func() (is bool) {
+		err := w.ledger.View(func(r ledger.Reader) error {
+			r.Range(objdb.ServicePrefix+mastercfg.AgentVTEPService+"/", func(found string, _ []byte) bool {
+				is = is || found == key
+				return true
+			})
+			return nil
+		})
+		return err == nil && is == there
+	})
+}
+
+// A node that was removed has no time: also where a leader counts it down already, and it is registered until its lease ends.
+func TestEndpointsOfANodeThatWasRemovedAreFreedWhenItsLeaseHasEnded(t *testing.T) {
 	for _, counted := range []bool{false, true} {
 		w, empty := lostNode(t)
 		c, now := w.collector(), time.Now()
 		if counted {
 			w.sweep(c, now)
 		}
-		if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: registered + "192.0.2.1:4789", Value: []byte(`{"Hostname":"h1"}`)}}}); err != nil {
-			t.Fatal(err)
+		register := func(change objdb.Txn) {
+			t.Helper()
+			if _, _, err := w.db.Txn(t.Context(), change); err != nil {
+				t.Fatal(err)
+			}
+			w.sees(registrationOfH1, len(change.Puts) > 0)
 		}
+		register(objdb.Txn{Puts: []objdb.KV{{Key: registrationOfH1, Value: []byte(`{"Hostname":"h1"}`)}}})
 		if _, err := w.ledger.Update(t.Context(), func(tx *ledger.Tx) error { return master.NodeRemoved(tx, "h1", now) }); err != nil {
 			t.Fatal(err)
 		}
-		if left, _, err := w.db.List(t.Context(), registered); err != nil || len(left) != 0 {
-			t.Errorf("registrations: %v, %v", left, err)
+		w.sweep(c, now.Add(30*time.Second))
+		if n := w.endpoints(); n != 2 {
+			t.Errorf("%d endpoints are left while it is registered", n)
 		}
-		w.sweep(c, now.Add(time.Second))
-		w.sweep(c, now.Add(2*time.Second)) // what has nothing is forgotten
+		register(objdb.Txn{Deletes: []string{registrationOfH1}})
+		w.sweep(c, now.Add(time.Minute))
+		w.sweep(c, now.Add(5*time.Minute)) // what has nothing is forgotten
 		if diff := cmp.Diff(empty, storetest.Dump(t, w.db)); diff != "" {
 			t.Errorf("counted before: %v: %s", counted, diff)
 		}
+	}
+}
+
+// One that is registered later is back, and has its time again.
+func TestANodeThatWasRemovedAndIsBackKeepsItsEndpoints(t *testing.T) {
+	w, _ := lostNode(t)
+	c, now := w.collector(), time.Now()
+	if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: registrationOfH1, Value: []byte(`{"Hostname":"h1"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(registrationOfH1, true)
+	if _, err := w.ledger.Update(t.Context(), func(tx *ledger.Tx) error { return master.NodeRemoved(tx, "h1", now) }); err != nil {
+		t.Fatal(err)
+	}
+	w.sweep(c, now.Add(3*time.Minute))
+	if left, _, err := w.db.List(t.Context(), mastercfg.NodeGCPrefix); err != nil || len(left) != 0 || w.endpoints() != 2 {
+		t.Errorf("%d records, %d endpoints, %v", len(left), w.endpoints(), err)
 	}
 }
 

@@ -7,13 +7,20 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// NodeRemoved takes a node out that nobody believes any more: its registrations go, so that others send it nothing,
-// and the next sweep of a NodeCollector frees its endpoints, without waiting for it to come back. If it does, with
-// another key, its agent announces again which pods it has.
+// removedFor is how long a node that was removed may still be registered: nobody renews its leases, which
+// last a minute at most. One that is registered after that is back.
+const removedFor = 2 * time.Minute
+
+// NodeRemoved takes its time from a node that nobody believes any more: as soon as its registrations have ended, a NodeCollector
+// frees its endpoints. If it is back before, with another key, it keeps them; after that its agent announces again which pods it has.
 func NodeRemoved(tx *ledger.Tx, host string, now time.Time) error {
-	for _, key := range registrations(tx, host) {
-		tx.Delete(key)
-	}
 	at := now.UTC().Format(time.RFC3339)
 	return ledger.Write(tx, mastercfg.NodeGCPrefix+host, mastercfg.NodeGC{ID: host, DownSince: at, Deadline: at, Remaining: time.Duration(0).String()})
+}
+
+// wasJustRemoved tells whether a record is one of NodeRemoved that may still be needed.
+func wasJustRemoved(record mastercfg.NodeGC, now time.Time) bool {
+	left, err := time.ParseDuration(record.Remaining)
+	since, bad := time.Parse(time.RFC3339, record.DownSince)
+	return err == nil && bad == nil && left == 0 && now.Sub(since).Abs() < removedFor
 }

@@ -359,8 +359,11 @@ func TestAnAgentWithoutTheStoreTellsWhetherItsSwitchAnswers(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || !errors.As(err, &unread) || !unread.StoreUnread() || errors.As(err, &felt) {
 		t.Errorf("the switch answers: %v", err)
 	}
-	driver.setAway(true)
-	if err := a.Ready(); !fault.Is(err, fault.Unavailable) || errors.As(err, &unread) || !errors.As(err, &felt) || !felt.PodsAffected() {
-		t.Errorf("the switch does not answer: %v", err)
+	for what, harm := range map[string]func(bool){"does not answer": driver.setAway, "has lost its flows": driver.setLost} {
+		harm(true)
+		if err := a.Ready(); !fault.Is(err, fault.Unavailable) || errors.As(err, &unread) || !errors.As(err, &felt) || !felt.PodsAffected() || !strings.Contains(err.Error(), what) {
+			t.Errorf("the switch %s: %v", what, err)
+		}
+		harm(false)
 	}
 }

@@ -37,6 +37,7 @@ type cache struct {
 	mode      pipeline.Mode        // of all networks; the last that made sense
 
 	networksOf  index                     // tenant -> networks
+	networksBy  index                     // tenant and encapsulation -> networks
 	rulesOf     index                     // tenant -> rules
 	endpointsIn index                     // network -> endpoints, the network known or not
 	endpointsOn index                     // host -> endpoints
@@ -61,7 +62,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
-		networksOf: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
+		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
@@ -145,11 +146,13 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	c.markKubeServices(n.record.Tenant)
 	if existed {
 		c.networksOf.remove(old.record.Tenant, id)
+		c.networksBy.remove(tenantEncap(old.record.Tenant, old.part.Encap), id)
 		c.countLocals(old.record.Tenant, -c.hostsIn[id][c.host])
 		c.share(id, old, -1)
 	}
 	if exists {
 		c.networksOf.add(n.record.Tenant, id)
+		c.networksBy.add(tenantEncap(n.record.Tenant, n.part.Encap), id)
 		c.countLocals(n.record.Tenant, c.hostsIn[id][c.host])
 		c.share(id, n, 1)
 	}

@@ -24,6 +24,7 @@ type recorder struct {
 	known    []string        // endpoints that exist, as the last change with Replace says
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
+	lost     bool            // it has nothing of ours
 	refused  pipeline.Key    // an object that the switch refuses
 	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
@@ -137,7 +138,7 @@ func (r *recorder) portsAsked() int {
 func (r *recorder) Status() drivers.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return drivers.Status{Connected: !r.away, InSync: !r.away, Ports: len(r.ports), PortAdded: r.added, Flows: len(r.objects)}
+	return drivers.Status{Connected: !r.away, InSync: !r.away, Lost: r.lost, Ports: len(r.ports), PortAdded: r.added, Flows: len(r.objects)}
 }
 
 // Counters counts a packet for each object the switch has.
@@ -154,6 +155,12 @@ func (r *recorder) Counters(_ context.Context, keys ...pipeline.Key) (map[pipeli
 		}
 	}
 	return counters, nil
+}
+
+func (r *recorder) setLost(lost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = lost
 }
 
 func (r *recorder) setAway(away bool) {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"slices"
+
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -15,8 +17,14 @@ func (a *Agent) Ready() error {
 	_, unserved := modeOf(global)
 	switch {
 	case err != nil && !a.serving.raised():
-		if away := a.switchAway(); away != nil {
-			return away
+		if affected := a.switchAway(); affected != nil {
+			return affected
+		}
+		if status := a.cfg.Driver.Status(); status.Lost {
+			return &outage{fault.New(fault.Unavailable, "switch with bridge %s has lost its flows: %w", status.Bridge, err)}
+		}
+		if a.allRead() {
+			return err
 		}
 		return &unread{err}
 	case global.FwdMode != "" && unserved != nil:
@@ -44,8 +52,15 @@ func (o *outage) Unwrap() error { return o.cause }
 // PodsAffected marks the error for the CNI STATUS command.
 func (o *outage) PodsAffected() bool { return true }
 
-// unread is that this process does not know the first complete state. The switch answers,
-// and keeps what it has.
+// allRead tells whether the store has been read since this process began.
+func (a *Agent) allRead() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !slices.ContainsFunc(a.mirrors, func(m *follower) bool { return !m.complete })
+}
+
+// unread is that this process has not read the store. The switch answers, and keeps what
+// it was given.
 type unread struct{ error }
 
 func (u *unread) Unwrap() error { return u.error }

@@ -199,13 +199,17 @@ func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving [
 
 // apartFrom are the networks of a network's tenant with the other encapsulation: they are on another bridge.
 func (c *cache) apartFrom(in pipeline.Network) (apart []pipeline.Network) {
-	for id := range c.networksOf[in.Tenant] {
-		if n := c.networks[id].part; n.Encap != in.Encap {
-			apart = append(apart, n)
-		}
+	other := pipeline.VXLAN
+	if in.Encap == pipeline.VXLAN {
+		other = pipeline.VLAN
+	}
+	for id := range c.networksBy[tenantEncap(in.Tenant, other)] {
+		apart = append(apart, c.networks[id].part)
 	}
 	return apart
 }
+
+func tenantEncap(tenant string, encap pipeline.Encap) string { return tenant + "/" + encap.String() }
 
 // holds tells whether an address is in a subnet of a network.
 func holds(n pipeline.Network, a netip.Addr) bool {

@@ -140,9 +140,6 @@ func (m *Manager) look(ctx context.Context) error {
 		return nil // the agent says what it waits for, and wakes us
 	}
 	wanted, problems := map[string]bool{}, []error{}
-	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
-		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
-	}
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}
@@ -159,6 +156,9 @@ func (m *Manager) look(ctx context.Context) error {
 		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
 	}
 	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))
+	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
+		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
+	}
 	return errors.Join(problems...)
 }
 

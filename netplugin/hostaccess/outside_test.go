@@ -170,6 +170,19 @@ func (nothingWanted) Detach(context.Context, string) error  { return nil }
 func TestTheTrackerOfAKernelDatapathTakesNoAnswerForInvalid(t *testing.T) {
 	testkit.NeedsMachine(t)
 	const settings = "sysctl net.netfilter.nf_conntrack_tcp_be_liberal net.netfilter.nf_conntrack_tcp_ignore_invalid_rst"
+	run(t, "nft add table inet tracked; nft add chain inet tracked c '{ type filter hook input priority 0; }'; nft add rule inet tracked c ct state new") // loads the tracker
+	t.Cleanup(func() { run(t, "nft delete table inet tracked") })
+	if read(liberalReset) == "" {
+		t.Skip("the kernel has no such setting")
+	}
+	before := map[string]string{liberalWindow: read(liberalWindow), liberalReset: read(liberalReset)}
+	t.Cleanup(func() {
+		for setting, value := range before {
+			if err := write(setting, value); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	values := func() string { return strings.Join(strings.Fields(run(t, settings+" | cut -d= -f2")), " ") }
 	run(t, "sysctl -qw net.netfilter.nf_conntrack_tcp_be_liberal=0 net.netfilter.nf_conntrack_tcp_ignore_invalid_rst=0")
 	userspace := true
