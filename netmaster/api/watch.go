@@ -44,6 +44,7 @@ const (
 type Feed interface {
 	Run(ctx context.Context) error
 	Revision() (rev int64, begun bool)
+	Newest() int64
 	After(rev int64) (changes []mirror.Change, upTo int64, more <-chan struct{}, err error)
 }
 
@@ -177,34 +178,34 @@ func (w *watch) allowed(r ledger.Reader) error {
 
 // known refuses a revision from which the feed cannot go on.
 func (w *watch) known(ctx context.Context) error {
-	reached, err := w.begun(ctx)
-	if err != nil || w.revision == 0 {
+	if err := w.begun(ctx); err != nil || w.revision == 0 {
 		return err
 	}
 	if _, _, _, err := w.api.feed.After(w.revision); err != nil {
 		return gone(err)
 	}
 	return w.api.ledger.View(func(r ledger.Reader) error {
-		if present := max(reached, r.Newest()); w.revision > present {
+		// What the watch was told by others is no later than the store was when this leader's term began.
+		if present := max(w.api.feed.Newest(), r.Newest()); w.revision > present {
 			return gone(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
 		}
 		return nil
 	})
 }
 
-// begun waits until the feed tells of changes, and returns up to which revision.
-func (w *watch) begun(ctx context.Context) (revision int64, err error) {
+// begun waits until the feed tells of changes.
+func (w *watch) begun(ctx context.Context) error {
 	for {
 		_, _, more, _ := w.api.feed.After(w.revision)
-		if reached, begun := w.api.feed.Revision(); begun {
-			return reached, nil
+		if _, begun := w.api.feed.Revision(); begun {
+			return nil
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return 0, fault.New(fault.Unavailable, "watch: %w", ctx.Err())
+			return fault.New(fault.Unavailable, "watch: %w", ctx.Err())
 		case <-w.api.ended:
-			return 0, fault.New(fault.NotLeader, "not the leader any more")
+			return fault.New(fault.NotLeader, "not the leader any more")
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
@@ -307,6 +308,18 @@ func TestAWatchGoesOnWithTheNextLeader(t *testing.T) {
 	w.expect("ADDED blue:a")
 	b.ok("DELETE", "netprofiles/blue:a", "")
 	w.expect("DELETED blue:a")
+}
+
+// The last revision that a watch was told may be one that changed nothing which the next leader reads.
+func TestAWatchGoesOnAfterARevisionOfSomethingElse(t *testing.T) {
+	b := ready(t)
+	last, _, err := b.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: "/contiv.io/lock/of-something-else", Value: []byte("x")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := b.successor().watchAt(fmt.Sprintf("netprofiles/?watch=true&revision=%d", last))
+	b.ok("POST", "netprofiles/blue:a", profile("a", 1))
+	w.expect("ADDED blue:a")
 }
 
 func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {

@@ -56,6 +56,7 @@ type Feed struct {
 	begun    bool
 	floor    int64 // all changes after this revision are here
 	revision int64 // up to this one
+	present  int64 // the store had this one when the feed began
 	more     chan struct{}
 }
 
@@ -121,6 +122,7 @@ func (f *Feed) begin(ctx context.Context, history int) error {
 	defer f.mu.Unlock()
 	f.changes, f.bytes = nil, 0
 	f.history, f.floor, f.revision, f.begun = history, floor, floor, err == nil
+	f.present = present.Header.Revision
 	f.advanced()
 	return nil
 }
@@ -155,6 +157,14 @@ func (f *Feed) Revision() (rev int64, begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision, f.begun
+}
+
+// Newest is the latest revision that the store is known to have: the feed's own, or the one at which it began, before it
+// has told of the past.
+func (f *Feed) Newest() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.revision, f.present)
 }
 
 // watch appends what happens until the watch breaks, or it is not certain any
