@@ -67,7 +67,8 @@ while it is carried out; one of an object that is part of it waits until that is
 ` + "`GET /api/v1/security`" + ` tells how far it is closed, ` + "`/report`" + ` below it what an enforced cluster would have
 refused in 24 hours; ` + "`POST`" + ` to ` + "`/init`" + `, ` + "`/enforce`" + ` and ` + "`/relax`" + ` changes it ([security.md](security.md)), with ` + "`?dryRun=true`" + ` not.
 ` + "`GET /api/v1/counters/policys/KEY/`" + ` tells what the rules of a policy have counted, by rule, summed
-over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. A packet between two
+over the nodes; those that do not answer within 3 seconds are named as ` + "`silent`" + `. The nodes are asked for one answer at a time, which all who ask for it
+meanwhile share; to a client it is one of its four long answers. A packet between two
 nodes is decided about where it is sent and again where it is received: one that is allowed counts twice.
 What an endpoint has sent and received is in its inspection. Counters begin when the switch does, not the agent.
 
