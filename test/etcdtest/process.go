@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/contiv/netplugin/test/testkit"
@@ -70,19 +68,8 @@ func (p *Process) Start(ctx context.Context) error {
 		"--initial-cluster=a=" + p.peer, "--initial-cluster-token=" + p.token,
 		"--heartbeat-interval=100", "--election-timeout=500"}, p.options...)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// The signal comes with the end of the thread that started the process, hence a goroutine that keeps its thread.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // says that it was killed
-		}
-	}()
-	if err := <-started; err != nil {
+	ended, err := testkit.Start(cmd)
+	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
 	p.running = &running{cmd.Process, ended}

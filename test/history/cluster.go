@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/contiv/netplugin/test/testkit"
@@ -38,7 +37,7 @@ type node struct {
 	name                  string
 	address, client, peer string // host:port
 	cmd                   *exec.Cmd
-	done                  chan struct{}
+	done                  <-chan struct{}
 }
 
 // Build builds netmaster from the tree. The binary is beside that of the test: what is up
@@ -103,16 +102,8 @@ func (c *Cluster) start(n *node) error {
 	n.cmd = exec.Command(c.binary, append(store, "--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing",
 		"--leader-ttl", leaderTTL.String(), "--external-address", n.address, "--internal-address", n.address)...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.cmd.Start(); err != nil {
-		return err
-	}
-	n.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		defer close(done)
-		_ = cmd.Wait() // how it ended is in the log
-	}(n.cmd, n.done)
-	return nil
+	n.done, err = testkit.Start(n.cmd) // how it ends is in the log
+	return err
 }
 
 // Stop kills what still runs.
