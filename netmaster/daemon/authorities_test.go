@@ -42,7 +42,7 @@ func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
 func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := secured(t)
-	if !n.daemon.papers.have() {
+	if !n.daemon.certificates.hasAuthorities() {
 		t.Error("its own are not used")
 	}
 	n.shut()
@@ -56,7 +56,7 @@ func TestAuthoritiesOfAnotherClusterAreNotUsed(t *testing.T) {
 	}
 	n = run(t, func(c *Config) { c.Security = cfg })
 	leader(t, n)
-	if n.daemon.papers.have() {
+	if n.daemon.certificates.hasAuthorities() {
 		t.Error("they are used")
 	}
 }
@@ -127,7 +127,7 @@ func TestAFollowerDropsAuthoritiesOfAnotherCluster(t *testing.T) {
 	}()
 	defer func() { cancel(); <-ended }()
 	named <- own + "x"
-	testkit.Eventually(t, 20*time.Second, "they are dropped", func() bool { return !p.have() })
+	testkit.Eventually(t, 20*time.Second, "they are dropped", func() bool { return !p.hasAuthorities() })
 }
 
 // A machine whose clock is not set yet starts without certificates, and makes them later.
@@ -140,11 +140,11 @@ func TestANetmasterStartsBeforeItsClockIsRight(t *testing.T) {
 	if err := all.Save(dir); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPapers(Security{Dir: dir, Name: "m1"}, testkit.Quiet())
-	if err != nil || p.have() {
-		t.Fatalf("has certificates: %t, %v", p.have(), err)
+	p, err := newCertificates(Security{Dir: dir, Name: "m1"}, testkit.Quiet())
+	if err != nil || p.hasAuthorities() {
+		t.Fatalf("has certificates: %t, %v", p.hasAuthorities(), err)
 	}
-	if p.read.Cluster() != all.Cluster() {
+	if p.unsigned.Cluster() != all.Cluster() {
 		t.Error("does not try again")
 	}
 }
@@ -176,19 +176,19 @@ func TestACertificateOfOnesOwnIsShownForItsName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alone, err := newPapers(Security{Own: files}, testkit.Quiet())
-	if err != nil || !alone.serves() || alone.have() {
+	alone, err := newCertificates(Security{Own: files}, testkit.Quiet())
+	if err != nil || !alone.serves() || alone.hasAuthorities() {
 		t.Fatalf("without authorities: %v", err)
 	}
 	p.own = alone.own
 	for _, c := range []struct {
-		papers *papers
-		name   string
-		own    bool
+		certificates *certificates
+		name         string
+		own          bool
 	}{{p, "net.example", true}, {p, "", false}, {p, "localhost", false}, {alone, "net.example", true}, {alone, "", true}, {alone, "other.example", true}} {
-		shown, err := c.papers.server().GetCertificate(&tls.ClientHelloInfo{ServerName: c.name})
+		shown, err := c.certificates.server().GetCertificate(&tls.ClientHelloInfo{ServerName: c.name})
 		if err != nil || shown.Leaf.Equal(own) != c.own {
-			t.Errorf("%q, with authorities: %t: %v", c.name, c.papers.have(), err)
+			t.Errorf("%q, with authorities: %t: %v", c.name, c.certificates.hasAuthorities(), err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ type connection struct {
 	failed   error
 	spoken   atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
 	secured  atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
-	found    atomic.Pointer[finding]             // who has shown a certificate; nil: nobody has asked yet
+	identity atomic.Pointer[cachedIdentity]      // who has shown a certificate; nil: nobody has asked yet
 	given    atomic.Bool                         // to the gate: it is no business of the server any more
 }
 

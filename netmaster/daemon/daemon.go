@@ -21,7 +21,7 @@
 //	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
 //	             (the gate, package gate, takes over agents that want the state)
-//	papers.go    authorities and own certificates; found.go how a cluster gets them,
+//	certificates.go    authorities and own certificates; found.go how a cluster gets them,
 //	joining.go   and how another netmaster does; rotation.go how all get other ones
 //	member.go    the embedded member of the store, and the room it has;
 //	entering.go  how a member with TLS comes into its cluster, storecert.go its certificate
@@ -98,18 +98,18 @@ const (
 
 // Daemon is a netmaster.
 type Daemon struct {
-	cfg       Config
-	log       *logrus.Entry
-	db        *objdb.DB
-	front     *front
-	metrics   *metrics
-	space     *space.Keeper
-	papers    *papers
-	keyring   *keyring.Keyring // nil: no secrets are kept
-	mode      *mode
-	member    *member
-	promoting notify.Signal // a member was added
-	toJoin    atomic.Bool   // this netmaster has no authorities and is to be given some
+	cfg          Config
+	log          *logrus.Entry
+	db           *objdb.DB
+	front        *front
+	metrics      *metrics
+	space        *space.Keeper
+	certificates *certificates
+	keyring      *keyring.Keyring // nil: no secrets are kept
+	mode         *mode
+	member       *member
+	promoting    notify.Signal // a member was added
+	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
 
 	announcing sync.Mutex // held to say what others find this netmaster by
 	service    *objdb.Registration
@@ -131,15 +131,15 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Security.Store = isSecure(cfg.Embedded); cfg.Security.Store && cfg.Security.Dir == "" {
 		return nil, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)
 	}
-	papers, err := newPapers(cfg.Security, cfg.Log)
+	certificates, err := newCertificates(cfg.Security, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = papers.authorities, papers.node, papers.replace
+	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = certificates.authorities, certificates.node, certificates.replace
 	if cfg.Security.Dir != "" {
-		cfg.API.Found, cfg.API.Keyring, cfg.API.StoreClosed = papers.found, keyring.In(cfg.Security.Dir), cfg.Security.Store
+		cfg.API.Found, cfg.API.Keyring, cfg.API.StoreClosed = certificates.makeAuthorities, keyring.In(cfg.Security.Dir), cfg.Security.Store
 	}
-	member := newMember(cfg.Embedded, papers, cfg.Log)
+	member := newMember(cfg.Embedded, certificates, cfg.Log)
 	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
 		cfg.Store.TLS = member.dial
 	}
@@ -147,7 +147,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), papers: papers, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()
@@ -155,8 +155,8 @@ func New(cfg Config) (*Daemon, error) {
 		d.cfg.API.AddMember = d.addMember
 	}
 	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
-	d.toJoin.Store(cfg.Security.TokenFile != "" && papers.none())
-	d.gate = gate.New(gate.Config{DB: db, Verify: papers.Verify, Open: cfg.API.Keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
+	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())
+	d.gate = gate.New(gate.Config{DB: db, Verify: certificates.Verify, Open: cfg.API.Keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
 	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
@@ -166,7 +166,7 @@ func New(cfg Config) (*Daemon, error) {
 		return 0
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
-	d.front = newFront(newProxy(member, cfg.Control, papers, cfg.Log), d.metrics, d.mode.now)
+	d.front = newFront(newProxy(member, cfg.Control, certificates, cfg.Log), d.metrics, d.mode.now)
 	d.front.reached = member.reached
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
@@ -188,7 +188,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.papers, d.log)
+	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.certificates, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}
@@ -209,7 +209,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, server.stop(0))
 	}
-	d.papers.changed, d.member.announce = d.announce, d.announce
+	d.certificates.changed, d.member.announce = d.announce, d.announce
 	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged() })
 	var leading sync.WaitGroup
 	leading.Go(func() { d.member.Run(working) })
@@ -218,8 +218,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.mode.Run(working, d.db) })
-	leading.Go(func() { d.papers.Run(working, d.cluster) })
-	leading.Go(func() { d.papers.own.Run(working, d.cfg.Security.Reread) })
+	leading.Go(func() { d.certificates.Run(working, d.cluster) })
+	leading.Go(func() { d.certificates.own.Run(working, d.cfg.Security.Reread) })
 	leading.Go(func() { d.gate.Run(working) })
 	writing, written := context.WithCancel(context.WithoutCancel(ctx))
 	defer written()

@@ -317,7 +317,7 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 	gone := silent.Addr().String()
 	silent.Close()
 	follower := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		newProxy(holder(func() (string, error) { return "127.0.0.1:1", nil }), "127.0.0.1:1", new(papers), testkit.Quiet()).ServeHTTP(w, r)
+		newProxy(holder(func() (string, error) { return "127.0.0.1:1", nil }), "127.0.0.1:1", new(certificates), testkit.Quiet()).ServeHTTP(w, r)
 	}))
 	t.Cleanup(follower.Close)
 	for name, c := range map[string]struct {
@@ -336,7 +336,7 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(c.holder, "127.0.0.1:1", new(papers), testkit.Quiet())
+			p := newProxy(c.holder, "127.0.0.1:1", new(certificates), testkit.Quiet())
 			r := httptest.NewRequest("GET", "/api/v1/tenants/", nil)
 			if c.header != "" {
 				r.Header.Set(forwardedHeader, c.header)

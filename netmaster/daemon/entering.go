@@ -17,9 +17,9 @@ import (
 // cluster, in steps that are on its disk one after the other, so that it goes on where it was killed:
 //
 //	1  a note beside the data that it founds     embedded.Config.Found
-//	2  the authorities, and a certificate        papers.found
+//	2  the authorities, and a certificate        certificates.makeAuthorities
 //	3  the member, alone
-//	4  the record of the cluster's security      Daemon.found, when it leads
+//	4  the record of the cluster's security      Daemon.bootstrap, when it leads
 //
 // Every other one is given the authorities (joining.go), asks the leader to have its member expected, and
 // starts it with the answer; asked again, the leader gives the same. A member that has data
@@ -32,7 +32,7 @@ func (m *member) enter(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		m.papers.again()
+		m.certificates.retrySigning()
 		err := m.tryToEnter(ctx)
 		if err != nil {
 			m.waits.Store(fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet: %w", err))
@@ -50,10 +50,10 @@ func (m *member) enter(ctx context.Context) bool {
 }
 
 func (m *member) tryToEnter(ctx context.Context) error {
-	others, hasData := m.papers.cfg.Join, embedded.HasData(m.cfg.Dir)
-	if !m.papers.have() {
+	others, hasData := m.certificates.cfg.Join, embedded.HasData(m.cfg.Dir)
+	if !m.certificates.hasAuthorities() {
 		if hasData {
-			return fault.New(fault.Unavailable, "it has data that others may reach over TLS only, and there are no authorities in %s: give it back that directory, or a token (--join-token-file)", m.papers.cfg.Dir)
+			return fault.New(fault.Unavailable, "it has data that others may reach over TLS only, and there are no authorities in %s: give it back that directory, or a token (--join-token-file)", m.certificates.cfg.Dir)
 		}
 		if err := m.mayFound(ctx, others); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (m *member) tryToEnter(ctx context.Context) error {
 		if err := m.cfg.Found(); err != nil {
 			return err
 		}
-		if err := m.papers.found(); err != nil {
+		if err := m.certificates.makeAuthorities(); err != nil {
 			return err
 		}
 	}
@@ -70,9 +70,9 @@ func (m *member) tryToEnter(ctx context.Context) error {
 	}
 	if len(others) == 0 {
 		return fault.New(fault.Unavailable, "it has authorities of a cluster in %s and no data, and knows no other netmaster: name them (--join, --embedded-etcd-peers), "+
-			"restore its data, or remove the authorities to found a new cluster", m.papers.cfg.Dir)
+			"restore its data, or remove the authorities to found a new cluster", m.certificates.cfg.Dir)
 	}
-	peers, err := joining.AddMember(ctx, m.papers.dialer(), others, mastercfg.AddMemberRequest{Name: m.cfg.Name, PeerURL: m.cfg.PeerURL})
+	peers, err := joining.AddMember(ctx, m.certificates.dialer(), others, mastercfg.AddMemberRequest{Name: m.cfg.Name, PeerURL: m.cfg.PeerURL})
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (m *member) tryToEnter(ctx context.Context) error {
 
 // mayFound says what is against founding a cluster; nil: nothing.
 func (m *member) mayFound(ctx context.Context, others []string) error {
-	s := m.papers.cfg
+	s := m.certificates.cfg
 	if s.TokenFile != "" {
 		return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
 	}
@@ -112,7 +112,7 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 
 // armed is the configuration of the member with its certificates; peers are those of its cluster, where it was added.
 func (m *member) armed(peers map[string]string) embedded.Config {
-	cfg := m.papers.armed(*m.cfg)
+	cfg := m.certificates.armed(*m.cfg)
 	cfg.Grows, cfg.Peers = true, peers
 	return cfg
 }

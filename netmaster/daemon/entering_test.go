@@ -311,7 +311,7 @@ func foundedUpTo(s *seat, certificate bool) error {
 		return err
 	}
 	s.security.Store = true
-	_, err = newPapers(s.security, testkit.Quiet())
+	_, err = newCertificates(s.security, testkit.Quiet())
 	return err
 }
 

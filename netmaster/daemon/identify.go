@@ -21,7 +21,7 @@ const identityHeader = "Contiv-Identity"
 
 // verifier finds out who a certificate belongs to.
 type verifier interface {
-	Find(chain []*x509.Certificate, now time.Time) (finding, error)
+	Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error)
 }
 
 // identify notes who a request comes from: root, by the socket, who shows a certificate,

@@ -55,7 +55,7 @@ func (d *Daemon) join(ctx context.Context) {
 // joins tells whether this netmaster is still to join: it was given a token for that, or others
 // vouch for it and it has not founded the cluster itself.
 func (d *Daemon) joins() bool {
-	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.papers.have()
+	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.certificates.hasAuthorities()
 }
 
 // closed tells whether the cluster has authorities, if the store tells.
@@ -82,7 +82,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	for _, m := range masters {
 		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
 	}
-	own := d.papers.authorities()
+	own := d.certificates.authorities()
 	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
 	for _, addr := range s.Addresses {
 		request.Addresses = append(request.Addresses, addr.String())
@@ -170,7 +170,7 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 	switch {
 	case d.toJoin.Load():
 		return false
-	case d.papers.have():
+	case d.certificates.hasAuthorities():
 		return true
 	}
 	if cluster, err := d.cluster(ctx); err != nil || cluster == "" {
@@ -184,7 +184,7 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 // authorities at all does not count: it leaves leading to this one.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
-	if err != nil || !d.papers.have() || d.hasThoseOf(record) {
+	if err != nil || !d.certificates.hasAuthorities() || d.hasThoseOf(record) {
 		return true
 	}
 	return !d.anyOther(ctx, func(s objdb.Service) bool {

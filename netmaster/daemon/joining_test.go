@@ -50,9 +50,9 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	first, cfg := secured(t)
 	token := tokenFile(t, cfg.Socket, "master")
 	second := newcomer(t, "m2", token)
-	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.papers.have)
+	testkit.Eventually(t, 20*time.Second, "m2 has the authorities", second.daemon.certificates.hasAuthorities)
 	third := newcomer(t, "m3", token)
-	testkit.Eventually(t, 20*time.Second, "m3 has the authorities", third.daemon.papers.have)
+	testkit.Eventually(t, 20*time.Second, "m3 has the authorities", third.daemon.certificates.hasAuthorities)
 	given, err := pki.Load(second.daemon.cfg.Security.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := run(t, func(c *Config) { c.Security = second.daemon.cfg.Security })
-	if !again.daemon.papers.have() || again.daemon.toJoin.Load() {
+	if !again.daemon.certificates.hasAuthorities() || again.daemon.toJoin.Load() {
 		t.Error("after a restart it is to join anew")
 	}
 }
@@ -94,7 +94,7 @@ func TestNetmastersThatAreVouchedForFoundAClusterTogether(t *testing.T) {
 				if first == nil {
 					return "", nil, fault.New(fault.Unavailable, "nobody has written them yet")
 				}
-				pool, err := pki.Pool(pki.EncodeCertificates(first.daemon.papers.authorities()[pki.API].Bundle()...))
+				pool, err := pki.Pool(pki.EncodeCertificates(first.daemon.certificates.authorities()[pki.API].Bundle()...))
 				return "token-of-" + name, pool, err
 			}
 			c.API.Vouch = func(_ context.Context, token string) (identity.Identity, error) {
@@ -106,8 +106,8 @@ func TestNetmastersThatAreVouchedForFoundAClusterTogether(t *testing.T) {
 	founder.Store(first)
 	var cluster string
 	for _, n := range nodes {
-		testkit.Eventually(t, 30*time.Second, "each has the authorities", n.daemon.papers.have)
-		if own := n.daemon.papers.authorities().Cluster(); cluster == "" {
+		testkit.Eventually(t, 30*time.Second, "each has the authorities", n.daemon.certificates.hasAuthorities)
+		if own := n.daemon.certificates.authorities().Cluster(); cluster == "" {
 			cluster = own
 		} else if own != cluster {
 			t.Errorf("authorities of %s and of %s", cluster, own)
@@ -123,7 +123,7 @@ func TestANetmasterThatIsToJoinDoesNotLead(t *testing.T) {
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "node"))
 	first.shut()
-	if second.daemon.mayLead(t.Context()) || second.leads() || second.daemon.papers.have() {
+	if second.daemon.mayLead(t.Context()) || second.leads() || second.daemon.certificates.hasAuthorities() {
 		t.Error("it leads")
 	}
 	if err := second.daemon.tryJoin(t.Context()); err == nil {

@@ -18,12 +18,12 @@ import (
 
 // member is the embedded store, if there is one; without, it does nothing.
 type member struct {
-	cfg    *embedded.Config // nil: etcd runs elsewhere
-	secure bool             // it speaks TLS, and others are added to its cluster while that runs
-	papers *papers
-	db     *objdb.DB // set before Run
-	log    *logrus.Entry
-	failed chan error // what ended it
+	cfg          *embedded.Config // nil: etcd runs elsewhere
+	secure       bool             // it speaks TLS, and others are added to its cluster while that runs
+	certificates *certificates
+	db           *objdb.DB // set before Run
+	log          *logrus.Entry
+	failed       chan error // what ended it
 	// announce says what this netmaster knows; set before Run.
 	announce func()
 
@@ -44,8 +44,8 @@ const (
 	memberLook = time.Second
 )
 
-func newMember(cfg *embedded.Config, papers *papers, log *logrus.Entry) *member {
-	return &member{cfg: cfg, secure: isSecure(cfg), papers: papers, log: log, failed: make(chan error, 1), announce: func() {}}
+func newMember(cfg *embedded.Config, certificates *certificates, log *logrus.Entry) *member {
+	return &member{cfg: cfg, secure: isSecure(cfg), certificates: certificates, log: log, failed: make(chan error, 1), announce: func() {}}
 }
 
 // isSecure tells whether a member speaks TLS with the others.
@@ -65,9 +65,9 @@ func (m *member) Start(ctx context.Context) error {
 	switch {
 	case !m.secure:
 		return m.start(ctx, *m.cfg)
-	case m.cfg.WasPlain() && (m.papers.have() || m.papers.none()):
+	case m.cfg.WasPlain() && (m.certificates.hasAuthorities() || m.certificates.noneOnDisk()):
 		return m.startPlain(ctx)
-	case embedded.HasData(m.cfg.Dir) && m.papers.have():
+	case embedded.HasData(m.cfg.Dir) && m.certificates.hasAuthorities():
 		return m.start(ctx, m.armed(nil))
 	}
 	return nil
@@ -92,9 +92,9 @@ func (m *member) start(ctx context.Context, cfg embedded.Config) error {
 	var believes *x509.CertPool
 	var known string
 	if cfg.CAFile != "" { // before etcd reads it: what comes in between is found out later
-		now := m.papers.held.Load()
+		now := m.certificates.current.Load()
 		if now == nil {
-			return fault.New(fault.Unavailable, "the authorities in %s are not those of the cluster", m.papers.cfg.Dir)
+			return fault.New(fault.Unavailable, "the authorities in %s are not those of the cluster", m.certificates.cfg.Dir)
 		}
 		believes, known = now.store.RootCAs, now.authorities.Hash()
 	}
@@ -122,7 +122,7 @@ func (m *member) dial() (*tls.Config, error) {
 	if m.server != nil && m.believes == nil {
 		return nil, nil
 	}
-	return m.papers.store()
+	return m.certificates.store()
 }
 
 // away tells that the store cannot be asked: the member through which it is has not been started yet.
@@ -183,7 +183,7 @@ func (m *member) publish(ctx context.Context) (done bool) {
 func (m *member) reached() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	plain := m.believes == nil && m.papers.have() // it is still to have its turn
+	plain := m.believes == nil && m.certificates.hasAuthorities() // it is still to have its turn
 	return !m.secure || m.server != nil && m.told == m.server && !plain
 }
 

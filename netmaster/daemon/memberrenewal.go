@@ -18,7 +18,7 @@ import (
 // still has to be started again for those of now it is that of those before.
 func (m *member) knows() string {
 	if !m.secure {
-		return m.papers.authorities().Hash()
+		return m.certificates.authorities().Hash()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,7 +27,7 @@ func (m *member) knows() string {
 
 // upToDate tells whether the member believes the authority of the store as it is now, and notes that it does.
 func (m *member) upToDate() (is, news bool) {
-	now := m.papers.held.Load()
+	now := m.certificates.current.Load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now == nil || m.believes == nil || !now.store.RootCAs.Equal(m.believes) {

@@ -65,7 +65,7 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 	for _, at := range ports {
 		before = append(before, shownAt(t, at))
 	}
-	if err := n.daemon.papers.renew(n.daemon.papers.held.Load()); err != nil {
+	if err := n.daemon.certificates.renew(n.daemon.certificates.current.Load()); err != nil {
 		t.Fatal(err)
 	}
 	for i, at := range ports {
@@ -87,7 +87,7 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 		believes []string
 	}{{pki.Add, []string{"old"}}, {pki.Switch, []string{"new", "old"}}, {pki.Drop, []string{"new"}}} {
 		rotate(t, n, step.Step)
-		now := n.daemon.papers.authorities()
+		now := n.daemon.certificates.authorities()
 		if step.Step == pki.Switch {
 			whose["new"] = storeCert(t, now[pki.Store])
 			roots.AddCert(now[pki.Store].Certificate)
@@ -153,7 +153,7 @@ func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 	end := writing(t, n)
 	before := n.daemon.member.running()
 	rotate(t, n, pki.Add)
-	testkit.Eventually(t, 30*time.Second, "the member knows them", func() bool { return n.daemon.member.knows() == n.daemon.papers.authorities().Hash() })
+	testkit.Eventually(t, 30*time.Second, "the member knows them", func() bool { return n.daemon.member.knows() == n.daemon.certificates.authorities().Hash() })
 	end()
 	if n.daemon.member.running() == before {
 		t.Error("it was not started again")
@@ -222,7 +222,7 @@ func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 		rotate(t, first, step)
 	}
 	for _, n := range nodes {
-		testkit.Eventually(t, time.Minute, "all know the last step", func() bool { return n.daemon.member.knows() == nodes[0].daemon.papers.authorities().Hash() })
+		testkit.Eventually(t, time.Minute, "all know the last step", func() bool { return n.daemon.member.knows() == nodes[0].daemon.certificates.authorities().Hash() })
 	}
 	end()
 }
@@ -251,7 +251,7 @@ func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 		rotate(t, first, step)
 		testkit.Eventually(t, time.Minute, "all know step "+string(step), func() bool {
 			now, _ := leader(t, first, others[0])
-			hash := now.daemon.papers.authorities().Hash()
+			hash := now.daemon.certificates.authorities().Hash()
 			return first.daemon.member.knows() == hash && others[0].daemon.member.knows() == hash && first.daemon.db.Ping(t.Context()) == nil
 		})
 		first, _ = leader(t, first, others[0])
@@ -263,9 +263,9 @@ func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 	nodes[away] = all[away].start(t)
 	haveVotes(t, nodes)
 	roots := x509.NewCertPool()
-	roots.AddCert(first.daemon.papers.authorities()[pki.Store].Certificate)
+	roots.AddCert(first.daemon.certificates.authorities()[pki.Store].Certificate)
 	for _, s := range all {
-		if is := believed(s, roots, map[string]tls.Certificate{"old": old, "new": storeCert(t, first.daemon.papers.authorities()[pki.Store])}); !slices.Equal(is, []string{"new"}) {
+		if is := believed(s, roots, map[string]tls.Certificate{"old": old, "new": storeCert(t, first.daemon.certificates.authorities()[pki.Store])}); !slices.Equal(is, []string{"new"}) {
 			t.Errorf("%s believes %q", s.member.Name, is)
 		}
 	}

@@ -44,20 +44,20 @@ var (
 
 // proxy forwards requests to the leader.
 type proxy struct {
-	leader    *lookup
-	self      string
-	became    func() http.Handler // own handler once this netmaster leads
-	transport *reconnect.Transport
-	buffers   buffers
-	papers    *papers
-	log       *log.Logger
+	leader       *lookup
+	self         string
+	became       func() http.Handler // own handler once this netmaster leads
+	transport    *reconnect.Transport
+	buffers      buffers
+	certificates *certificates
+	log          *log.Logger
 }
 
-func newProxy(store holderReader, self string, papers *papers, entry *logrus.Entry) *proxy {
+func newProxy(store holderReader, self string, certificates *certificates, entry *logrus.Entry) *proxy {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
-		papers: papers, log: log.New(debugWriter{entry}, "", 0),
-		transport: reconnect.New(papers.dialer, func(config *tls.Config) *http.Transport {
+		certificates: certificates, log: log.New(debugWriter{entry}, "", 0),
+		transport: reconnect.New(certificates.dialer, func(config *tls.Config) *http.Transport {
 			return &http.Transport{
 				DialContext:           dialer.DialContext,
 				DialTLSContext:        (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
@@ -151,7 +151,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	out := r.Clone(r.Context())
 	out.URL.Host, out.Host = leader, leader
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(a.body)), int64(len(a.body)), nil
-	if a.papers.have() {
+	if a.certificates.hasAuthorities() {
 		out.URL.Scheme = "https"
 	}
 	resp, err = a.transport.RoundTrip(out)

@@ -32,7 +32,7 @@ func hangUp(t *testing.T, times int64) (address string, asked *atomic.Int64) {
 }
 
 func forwarded(leader, method, body, accept string) *httptest.ResponseRecorder {
-	p := newProxy(holder(func() (string, error) { return leader, nil }), "127.0.0.1:1", new(papers), testkit.Quiet())
+	p := newProxy(holder(func() (string, error) { return leader, nil }), "127.0.0.1:1", new(certificates), testkit.Quiet())
 	defer p.transport.CloseIdleConnections()
 	r := httptest.NewRequest(method, "/api/v1/tenants/x/", strings.NewReader(body))
 	r.Header.Set("Accept", accept)
@@ -105,7 +105,7 @@ func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 		w.Header().Set("X-Sum", "42")
 	}))
 	t.Cleanup(leader.Close)
-	p := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(papers), testkit.Quiet())
+	p := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(certificates), testkit.Quiet())
 	defer p.transport.CloseIdleConnections()
 	r := httptest.NewRequest("GET", "/version?a=1;b&c=%zz", nil)
 	r.Header = http.Header{"Connection": {"X-Hop"}, "X-Hop": {"dropped"}, "X-End": {"kept"}, "X-Forwarded-For": {"10.9.9.9"}, "X-Forwarded-Host": {"forged"}, "X-Forwarded-Proto": {"https"}, "Forwarded": {"for=10.9.9.9"}}
@@ -125,7 +125,7 @@ func TestAnAnswerThatIsCutOffDoesNotLookWhole(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	t.Cleanup(leader.Close)
-	follower := httptest.NewServer(newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(papers), testkit.Quiet()))
+	follower := httptest.NewServer(newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(certificates), testkit.Quiet()))
 	t.Cleanup(follower.Close)
 	resp, err := http.Get(follower.URL + "/version")
 	if err != nil {

@@ -24,8 +24,8 @@ func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 	follower := run(t, func(c *Config) {
 		c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Secure: true, Name: "m2", TokenFile: token, LeafLife: 20 * time.Second}
 	})
-	testkit.Eventually(t, time.Minute, "it has the authorities", follower.daemon.papers.have)
-	first := follower.daemon.papers.held.Load()
+	testkit.Eventually(t, time.Minute, "it has the authorities", follower.daemon.certificates.hasAuthorities)
+	first := follower.daemon.certificates.current.Load()
 	stop := make(chan struct{})
 	var asking sync.WaitGroup
 	for range 2 {
@@ -44,8 +44,8 @@ func TestNoRequestIsRefusedWhileAFollowerRenewsItsCertificate(t *testing.T) {
 		})
 	}
 	for range 2 {
-		seen := follower.daemon.papers.held.Load()
-		testkit.Eventually(t, time.Minute, "a renewal", func() bool { return follower.daemon.papers.held.Load() != seen })
+		seen := follower.daemon.certificates.current.Load()
+		testkit.Eventually(t, time.Minute, "a renewal", func() bool { return follower.daemon.certificates.current.Load() != seen })
 	}
 	testkit.Eventually(t, time.Minute, "the first certificate has ended", func() bool { return time.Since(first.client.Leaf.NotAfter) > time.Second/2 })
 	close(stop)

@@ -32,7 +32,7 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	var said string
 	again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}
 	for ; ctx.Err() == nil; retry.Pause(ctx, keepUpEvery) {
-		own := d.papers.authorities()
+		own := d.certificates.authorities()
 		record, err := d.record(ctx)
 		if err != nil && own != nil && d.shutOut(ctx, own) && again.due(aim{}) {
 			if err := d.tryJoin(ctx); err != nil && ctx.Err() == nil {
@@ -120,12 +120,12 @@ func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record master
 
 // hasThoseOf tells whether this netmaster has what a record names.
 func (d *Daemon) hasThoseOf(record mastercfg.Security) bool {
-	return (record.Authorities == "" || record.Authorities == d.papers.authorities().Hash()) &&
+	return (record.Authorities == "" || record.Authorities == d.certificates.authorities().Hash()) &&
 		(record.Keyring == "" || record.Keyring == d.keyring.State())
 }
 
 func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record mastercfg.Security, leader string) error {
-	config := d.papers.dialer()
+	config := d.certificates.dialer()
 	if config == nil {
 		return nil
 	}
@@ -162,5 +162,5 @@ func (d *Daemon) use(own, all pki.Authorities, files map[string]string, named st
 	if own.Hash() == all.Hash() {
 		return nil
 	}
-	return d.papers.replace(own, all)
+	return d.certificates.replace(own, all)
 }

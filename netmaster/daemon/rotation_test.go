@@ -30,14 +30,14 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	storetest.Open(t)
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
-	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.papers.have)
-	before := first.daemon.papers.authorities()
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.certificates.hasAuthorities)
+	before := first.daemon.certificates.authorities()
 	old := certificate(t, before[pki.Client], identity.Identity{Kind: identity.Master, Name: "m9"}, x509.ExtKeyUsageClientAuth, time.Now())
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
 		rotate(t, first, step)
 	}
-	now := first.daemon.papers.authorities()
-	testkit.Eventually(t, time.Minute, "m2 knows the last step", func() bool { return second.daemon.papers.authorities().Hash() == now.Hash() })
+	now := first.daemon.certificates.authorities()
+	testkit.Eventually(t, time.Minute, "m2 knows the last step", func() bool { return second.daemon.certificates.authorities().Hash() == now.Hash() })
 	if given, err := pki.Load(second.daemon.cfg.Security.Dir); err != nil || given.Hash() != now.Hash() {
 		t.Errorf("on the disk of m2: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 // another step, nor what was handed over late.
 func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	_, p := served(t)
-	seen := p.held.Load()
+	seen := p.current.Load()
 	next, err := seen.authorities.Next(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	if written, err := pki.Load(p.cfg.Dir); err != nil || written.Hash() != next.Hash() {
 		t.Errorf("on disk are others: %v", err)
 	}
-	now := p.held.Load()
-	if err := p.renew(now); err != nil || p.held.Load() == now || p.authorities().Hash() != next.Hash() {
+	now := p.current.Load()
+	if err := p.renew(now); err != nil || p.current.Load() == now || p.authorities().Hash() != next.Hash() {
 		t.Errorf("the certificates of now are not renewed: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func rotate(t *testing.T, at *node, step pki.Step) {
 		}
 		return code == http.StatusOK && json.Unmarshal([]byte(answer), &done) == nil
 	})
-	if done.Step != string(step) || done.Done != (step == pki.Drop) || done.Authorities != at.daemon.papers.authorities().Hash() {
+	if done.Step != string(step) || done.Done != (step == pki.Drop) || done.Authorities != at.daemon.certificates.authorities().Hash() {
 		t.Errorf("step %s: %+v", step, done)
 	}
 }
@@ -114,24 +114,24 @@ func TestANetmasterThatWasAwayWhileAuthoritiesWereReplacedJoinsAnew(t *testing.T
 	storetest.Open(t)
 	first, cfg := secured(t)
 	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
-	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.papers.have)
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.certificates.hasAuthorities)
 	away := second.daemon.cfg.Security
 	second.shut()
 	for _, step := range []pki.Step{pki.Add, pki.Switch, pki.Drop} {
 		rotate(t, first, step)
 	}
-	now := first.daemon.papers.authorities().Hash()
+	now := first.daemon.certificates.authorities().Hash()
 	away.TokenFile = tokenFile(t, cfg.Socket, "master")
 	first.shut()
 
 	second = run(t, func(c *Config) { c.Security = away })
 	leader(t, second)
-	if second.daemon.papers.authorities().Hash() == now {
+	if second.daemon.certificates.authorities().Hash() == now {
 		t.Error("it has the authorities of now, of nobody")
 	}
 	first = run(t, func(c *Config) { c.Security = cfg })
 	testkit.Eventually(t, time.Minute, "the one with the authorities of the record leads", func() bool { return first.leads() && !second.leads() })
-	testkit.Eventually(t, time.Minute, "the other one has them, too", func() bool { return second.daemon.papers.authorities().Hash() == now })
+	testkit.Eventually(t, time.Minute, "the other one has them, too", func() bool { return second.daemon.certificates.authorities().Hash() == now })
 }
 
 // The key that seals secrets is replaced while all netmasters run: a follower is given the new one
@@ -258,7 +258,7 @@ func TestAuthoritiesAndKeyringOnDifferentNetmasters(t *testing.T) {
 	if !first.daemon.upToDate(t.Context()) {
 		t.Error("nobody leads")
 	}
-	other.Authorities = first.daemon.papers.authorities().Hash()
+	other.Authorities = first.daemon.certificates.authorities().Hash()
 	registered.Update(other)
 	testkit.Eventually(t, time.Minute, "the other one has the authorities", has(other))
 	if first.daemon.upToDate(t.Context()) {

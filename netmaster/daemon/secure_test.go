@@ -161,19 +161,19 @@ var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 })
 
 // served serves a handler as netmaster does, with authorities.
-func served(t *testing.T) (addr string, p *papers) {
+func served(t *testing.T) (addr string, p *certificates) {
 	t.Helper()
-	return servedBy(t, func(p *papers) verifier { return p })
+	return servedBy(t, func(p *certificates) verifier { return p })
 }
 
 // servedBy does it with a verifier around those.
-func servedBy(t *testing.T, clients func(*papers) verifier) (addr string, p *papers) {
+func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, p *certificates) {
 	t.Helper()
-	p, err := newPapers(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
+	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.found(); err != nil {
+	if err := p.makeAuthorities(); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,7 +182,7 @@ func servedBy(t *testing.T, clients func(*papers) verifier) (addr string, p *pap
 	}
 	s := newServer(named, clients(p), testkit.Quiet())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.have}) }()
+	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities}) }()
 	t.Cleanup(func() {
 		if err := s.stop(0); err != nil {
 			t.Error(err)
@@ -310,7 +310,7 @@ func TestARenewedCertificateIsShownToTheNext(t *testing.T) {
 		return conn
 	}
 	before := dial()
-	if err := p.renew(p.held.Load()); err != nil {
+	if err := p.renew(p.current.Load()); err != nil {
 		t.Fatal(err)
 	}
 	after := dial()

@@ -23,7 +23,7 @@ const (
 
 // forStore makes the certificate of the member, which is a client of the others as well, and
 // returns how this netmaster reaches it.
-func (p *papers) forStore(by *pki.Authority, now time.Time) (*tls.Config, error) {
+func (p *certificates) forStore(by *pki.Authority, now time.Time) (*tls.Config, error) {
 	key, err := pki.OpenKey(filepath.Join(p.cfg.Dir, storeKeyFile))
 	if err != nil {
 		return nil, err
@@ -42,15 +42,15 @@ func (p *papers) forStore(by *pki.Authority, now time.Time) (*tls.Config, error)
 }
 
 // store is how the own member of the store is reached, as it is now.
-func (p *papers) store() (*tls.Config, error) {
-	if h := p.held.Load(); h != nil && h.store != nil {
+func (p *certificates) store() (*tls.Config, error) {
+	if h := p.current.Load(); h != nil && h.store != nil {
 		return h.store, nil
 	}
 	return nil, fault.New(fault.Unavailable, "no certificate for the store yet")
 }
 
 // armed is the configuration of a member with the files of its certificates.
-func (p *papers) armed(member embedded.Config) embedded.Config {
+func (p *certificates) armed(member embedded.Config) embedded.Config {
 	member.CertFile, member.KeyFile = filepath.Join(p.cfg.Dir, storeCertFile), filepath.Join(p.cfg.Dir, storeKeyFile)
 	member.CAFile = filepath.Join(p.cfg.Dir, string(pki.Store)+".crt")
 	return member

@@ -55,7 +55,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := reconciler.Prepare(ctx); err != nil {
 		return err
 	}
-	if err := d.found(ctx, opened); err != nil {
+	if err := d.bootstrap(ctx, opened); err != nil {
 		return err
 	}
 	if err := d.mode.learn(opened); err != nil {

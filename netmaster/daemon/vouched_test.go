@@ -118,7 +118,7 @@ func TestAClusterIsFoundedInPlaceOfALostOneByItsOperatorOnly(t *testing.T) {
 				strings.Contains(string(text), "forget it")
 		})
 	}
-	if n.daemon.papers.have() {
+	if n.daemon.certificates.hasAuthorities() {
 		t.Error("it has founded a cluster")
 	}
 	v.published.Store(nil)
@@ -137,7 +137,7 @@ func plainMembers(t *testing.T, v *vouching, all []*seat) (nodes []*node) {
 		nodes = append(nodes, v.start(t, &before))
 	}
 	for _, n := range nodes {
-		testkit.Eventually(t, time.Minute, "each has the authorities", n.daemon.papers.have)
+		testkit.Eventually(t, time.Minute, "each has the authorities", n.daemon.certificates.hasAuthorities)
 	}
 	return nodes
 }

@@ -17,40 +17,40 @@ import (
 // What the one who was found may do is no part of this. It is asked for each request, in
 // the state that the request sees (package access).
 
-// finding is who the certificate of a connection belongs to.
-type finding struct {
+// cachedIdentity is who the certificate of a connection belongs to.
+type cachedIdentity struct {
 	who   identity.Identity
 	holds func(now time.Time) bool // false: who it is has to be found again
 }
 
 // client is who has shown the certificate of the connection.
 func (c *connection) client(by verifier, now time.Time) (identity.Identity, error) {
-	if known := c.found.Load(); known != nil && known.holds(now) {
+	if known := c.identity.Load(); known != nil && known.holds(now) {
 		return known.who, nil
 	}
-	found, err := by.Find(c.secured.Load().PeerCertificates, now)
+	found, err := by.Identify(c.secured.Load().PeerCertificates, now)
 	if err != nil {
 		return identity.Identity{}, err
 	}
-	c.found.Store(&found)
+	c.identity.Store(&found)
 	return found.who, nil
 }
 
-// Find is Verify, and for how long its answer holds.
-func (p *papers) Find(chain []*x509.Certificate, now time.Time) (finding, error) {
-	// What is trusted is read before anything is verified: whatever replaces it meanwhile ends the finding.
-	ours, brought := p.held.Load(), p.own.Edition()
+// Identify is Verify, and for how long its answer holds.
+func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
+	// What is trusted is read before anything is verified: whatever replaces it meanwhile ends it.
+	ours, brought := p.current.Load(), p.own.Edition()
 	who, err := p.Verify(chain, now)
 	if err != nil {
-		return finding{}, err
+		return cachedIdentity{}, err
 	}
 	all := slices.Concat(chain, brought.Authorities())
 	if ours != nil {
 		all = append(all, ours.authorities[pki.Client].Bundle()...)
 	}
 	until := nextTurn(now, all)
-	return finding{who, func(at time.Time) bool {
-		return p.held.Load() == ours && p.own.Edition() == brought && !at.Before(now) && at.Before(until)
+	return cachedIdentity{who, func(at time.Time) bool {
+		return p.current.Load() == ours && p.own.Edition() == brought && !at.Before(now) && at.Before(until)
 	}}, nil
 }
 

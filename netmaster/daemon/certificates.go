@@ -56,74 +56,74 @@ type Security struct {
 	AuthProxy string // another address, of TLS only, for clients of the original's authenticating proxy; empty: none
 }
 
-// papers are the authorities of the cluster, as this netmaster has them, and its own
+// certificates are the authorities of the cluster, as this netmaster has them, and its own
 // certificates, which it signs itself: at its start, and again before they end.
 // Connections that are open go on with what they have.
-type papers struct {
-	cfg  Security
-	log  *logrus.Entry
-	held atomic.Pointer[held] // nil: no authorities
-	own  *owncert.Certs       // that the operator has brought
+type certificates struct {
+	cfg     Security
+	log     *logrus.Entry
+	current atomic.Pointer[issued] // nil: no authorities
+	own     *owncert.Certs         // that the operator has brought
 	// changed is called when there are other authorities; set before Run.
-	changed func()
-	shown   notify.Signal // there are other certificates
+	changed   func()
+	installed notify.Signal // there are other certificates
 
-	making sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards read
-	read   pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
+	making   sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards unsigned
+	unsigned pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
 }
 
-// held is what is used at a time.
-type held struct {
+// issued is what a netmaster has signed for itself, and with what; it is replaced as a whole.
+type issued struct {
 	authorities    pki.Authorities
 	server, client *tls.Certificate
 	dialer         *tls.Config // of connections to other netmasters
 	store          *tls.Config // of connections to the own member of the store; nil: it needs none
 }
 
-// newPapers reads the authorities, if there are any yet.
-func newPapers(cfg Security, log *logrus.Entry) (*papers, error) {
+// newCertificates reads the authorities, if there are any yet.
+func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 	own, err := owncert.Open(cfg.Own, log)
 	if err != nil {
 		return nil, err
 	}
-	p := &papers{cfg: cfg, log: log, own: own, changed: func() {}, shown: notify.New()}
+	c := &certificates{cfg: cfg, log: log, own: own, changed: func() {}, installed: notify.New()}
 	if cfg.Dir == "" {
-		return p, nil
+		return c, nil
 	}
 	all, err := pki.Load(cfg.Dir)
 	if fault.Is(err, fault.NotFound) {
-		return p, nil
+		return c, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := p.show(all); err != nil {
-		p.read = all
+	if err := c.install(all); err != nil {
+		c.unsigned = all
 		log.WithError(err).Error("no certificates yet, trying again each minute: plain requests are served meanwhile")
 	}
-	return p, nil
+	return c, nil
 }
 
-// show signs certificates with authorities, and shows them from now on. The caller holds making.
-func (p *papers) show(all pki.Authorities) error {
+// install signs certificates with authorities, and shows them from now on. The caller holds making.
+func (c *certificates) install(all pki.Authorities) error {
 	now := time.Now()
-	server, err := p.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
+	server, err := c.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
 	if err != nil {
 		return err
 	}
-	client, err := p.sign(all[pki.Client], x509.ExtKeyUsageClientAuth, now)
+	client, err := c.sign(all[pki.Client], x509.ExtKeyUsageClientAuth, now)
 	if err != nil {
 		return err
 	}
-	shown := &held{authorities: all, server: server, client: client, dialer: dialing(all[pki.API], client, "http/1.1")}
-	if p.cfg.Store {
-		if shown.store, err = p.forStore(all[pki.Store], now); err != nil {
+	shown := &issued{authorities: all, server: server, client: client, dialer: dialing(all[pki.API], client, "http/1.1")}
+	if c.cfg.Store {
+		if shown.store, err = c.forStore(all[pki.Store], now); err != nil {
 			return err
 		}
 	}
-	p.held.Store(shown)
-	p.changed()
-	p.shown.Send()
+	c.current.Store(shown)
+	c.changed()
+	c.installed.Send()
 	return nil
 }
 
@@ -137,26 +137,26 @@ func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.
 }
 
 // sign makes a certificate for a key that is never on disk.
-func (p *papers) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*tls.Certificate, error) {
+func (c *certificates) sign(by *pki.Authority, use x509.ExtKeyUsage, now time.Time) (*tls.Certificate, error) {
 	key, err := pki.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	leaf := p.leaf(key, use)
+	leaf := c.leaf(key, use)
 	if use == x509.ExtKeyUsageServerAuth {
-		p.serving(&leaf)
+		c.serving(&leaf)
 	}
 	return issue(by, leaf, key, now)
 }
 
-func (p *papers) leaf(key *ecdsa.PrivateKey, use x509.ExtKeyUsage) pki.Leaf {
-	return pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: p.cfg.Name}, Use: use, Key: key.Public(), Life: p.cfg.LeafLife}
+func (c *certificates) leaf(key *ecdsa.PrivateKey, use x509.ExtKeyUsage) pki.Leaf {
+	return pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: c.cfg.Name}, Use: use, Key: key.Public(), Life: c.cfg.LeafLife}
 }
 
 // serving adds what clients reach this netmaster by.
-func (p *papers) serving(leaf *pki.Leaf) {
-	leaf.Names = append([]string{"localhost"}, p.cfg.Names...)
-	leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, p.cfg.Addresses...)
+func (c *certificates) serving(leaf *pki.Leaf) {
+	leaf.Names = append([]string{"localhost"}, c.cfg.Names...)
+	leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, c.cfg.Addresses...)
 }
 
 func issue(by *pki.Authority, leaf pki.Leaf, key *ecdsa.PrivateKey, now time.Time) (*tls.Certificate, error) {
@@ -167,38 +167,38 @@ func issue(by *pki.Authority, leaf pki.Leaf, key *ecdsa.PrivateKey, now time.Tim
 	return &tls.Certificate{Certificate: [][]byte{signed.Raw}, PrivateKey: key, Leaf: signed}, nil
 }
 
-// belong drops authorities that are not those of the cluster.
-func (p *papers) belong(cluster string) {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if own := p.authorities(); own != nil && own.Cluster() != cluster {
-		p.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used; "+
-			"give this netmaster the directory of one that has those of the cluster, and start it again", p.cfg.Dir, own.Cluster())
-		p.held.Store(nil)
-		p.changed()
+// dropForeign drops authorities that are not those of the cluster.
+func (c *certificates) dropForeign(cluster string) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if own := c.authorities(); own != nil && own.Cluster() != cluster {
+		c.log.WithField("cluster", cluster).Errorf("the authorities of %s are those of another cluster, %s: they are not used; "+
+			"give this netmaster the directory of one that has those of the cluster, and start it again", c.cfg.Dir, own.Cluster())
+		c.current.Store(nil)
+		c.changed()
 	}
 }
 
-// found makes the authorities of a cluster, and writes them down before they are used. Those
-// that there are stay: nobody uses them for another cluster (belong).
-func (p *papers) found() error {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if p.have() {
+// makeAuthorities makes the authorities of a cluster, and writes them down before they are used. Those
+// that there are stay: nobody uses them for another cluster (dropForeign).
+func (c *certificates) makeAuthorities() error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.hasAuthorities() {
 		return nil
 	}
-	if p.read != nil {
-		return fault.New(fault.Unavailable, "the authorities of %s cannot sign yet: is the clock of this machine right?", p.cfg.Dir)
+	if c.unsigned != nil {
+		return fault.New(fault.Unavailable, "the authorities of %s cannot sign yet: is the clock of this machine right?", c.cfg.Dir)
 	}
 	all, err := pki.NewCluster(time.Now())
 	if err != nil {
 		return err
 	}
-	if err := all.Save(p.cfg.Dir); err != nil {
+	if err := all.Save(c.cfg.Dir); err != nil {
 		return err
 	}
-	p.log.WithFields(logrus.Fields{"cluster": all.Cluster(), "pin": pki.KeyHash(all[pki.API].Certificate), "dir": p.cfg.Dir}).Info("made the authorities of this cluster")
-	return p.show(all)
+	c.log.WithFields(logrus.Fields{"cluster": all.Cluster(), "pin": pki.KeyHash(all[pki.API].Certificate), "dir": c.cfg.Dir}).Info("made the authorities of this cluster")
+	return c.install(all)
 }
 
 // renewCheck is how often it is looked whether certificates are to be renewed, by the
@@ -208,19 +208,19 @@ const renewCheck = time.Minute
 // Run renews the certificates until ctx ends, whenever there are some. cluster tells whose
 // authorities the record names; empty: those of nobody yet. One that follows looks at it
 // here: those on its disk may be of before another netmaster has founded the cluster.
-func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
-	var seen *held
+func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
+	var seen *issued
 	var due time.Time
 	var wait time.Duration
-	for ; ctx.Err() == nil; p.rest(ctx, wait) {
+	for ; ctx.Err() == nil; c.pause(ctx, wait) {
 		wait = renewCheck
-		p.again()
+		c.retrySigning()
 		if id, err := cluster(ctx); err != nil {
-			p.log.WithError(err).Warn("not known whether the authorities are those of the cluster")
+			c.log.WithError(err).Warn("not known whether the authorities are those of the cluster")
 		} else if id != "" {
-			p.belong(id)
+			c.dropForeign(id)
 		}
-		now := p.held.Load()
+		now := c.current.Load()
 		if now == nil {
 			continue
 		}
@@ -231,89 +231,89 @@ func (p *papers) Run(ctx context.Context, cluster func(context.Context) (string,
 			wait = min(renewCheck, left)
 			continue
 		}
-		if err := p.renew(now); err != nil {
-			p.log.WithError(err).Error("certificates cannot be renewed")
+		if err := c.renew(now); err != nil {
+			c.log.WithError(err).Error("certificates cannot be renewed")
 		}
 	}
 }
 
-// rest waits for a time, or until there are other certificates.
-func (p *papers) rest(ctx context.Context, wait time.Duration) {
+// pause waits for a time, or until there are other certificates.
+func (c *certificates) pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.shown:
+	case <-c.installed:
 	case <-ctx.Done():
 	}
 }
 
 // renew makes other certificates than those that were seen, unless there are others already:
 // authorities that have been replaced meanwhile stay replaced.
-func (p *papers) renew(seen *held) error {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if p.held.Load() != seen {
+func (c *certificates) renew(seen *issued) error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.current.Load() != seen {
 		return nil
 	}
-	if err := p.show(seen.authorities); err != nil {
+	if err := c.install(seen.authorities); err != nil {
 		return err
 	}
-	p.log.WithField("until", p.held.Load().server.Leaf.NotAfter).Info("certificates renewed")
+	c.log.WithField("until", c.current.Load().server.Leaf.NotAfter).Info("certificates renewed")
 	return nil
 }
 
 // replace writes authorities down and uses them, in the place of those that the caller has
 // seen: there are no others meanwhile, or nothing happens.
-func (p *papers) replace(seen, all pki.Authorities) error {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if p.authorities().Hash() != seen.Hash() {
+func (c *certificates) replace(seen, all pki.Authorities) error {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.authorities().Hash() != seen.Hash() {
 		return fault.New(fault.Conflict, "the authorities of this netmaster have been replaced meanwhile")
 	}
-	if err := all.Save(p.cfg.Dir); err != nil {
+	if err := all.Save(c.cfg.Dir); err != nil {
 		return err
 	}
-	return p.show(all)
+	return c.install(all)
 }
 
-// again tries to use what could not sign at the start.
-func (p *papers) again() {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if p.read != nil && p.show(p.read) == nil {
-		p.log.Info("certificates made")
-		p.read = nil
+// retrySigning tries to use what could not sign at the start.
+func (c *certificates) retrySigning() {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if c.unsigned != nil && c.install(c.unsigned) == nil {
+		c.log.Info("certificates made")
+		c.unsigned = nil
 	}
 }
 
 // serves tells whether TLS is spoken.
-func (p *papers) serves() bool { return p.have() || p.own.Shown() != nil }
+func (c *certificates) serves() bool { return c.hasAuthorities() || c.own.Shown() != nil }
 
-// none tells, before Run, whether there are no authorities on the disk.
-func (p *papers) none() bool { return !p.have() && p.read == nil }
+// noneOnDisk tells, before Run, whether there are no authorities on the disk.
+func (c *certificates) noneOnDisk() bool { return !c.hasAuthorities() && c.unsigned == nil }
 
-// have tells whether there are authorities.
-func (p *papers) have() bool { return p.held.Load() != nil }
+// hasAuthorities tells whether there are authorities.
+func (c *certificates) hasAuthorities() bool { return c.current.Load() != nil }
 
 // authorities are nil while there are none.
-func (p *papers) authorities() pki.Authorities {
-	if h := p.held.Load(); h != nil {
+func (c *certificates) authorities() pki.Authorities {
+	if h := c.current.Load(); h != nil {
 		return h.authorities
 	}
 	return nil
 }
 
 // Verify tells which client of this cluster a certificate belongs to.
-func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
-	all := p.authorities()
+func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	all := c.authorities()
 	switch {
-	case all == nil && !p.own.Trusts():
+	case all == nil && !c.own.Trusts():
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
 	case all == nil:
-		return p.own.Verify("", chain, now)
-	case p.own.Trusts():
-		if who, err := p.own.Verify(all.Cluster(), chain, now); err == nil {
+		return c.own.Verify("", chain, now)
+	case c.own.Trusts():
+		if who, err := c.own.Verify(all.Cluster(), chain, now); err == nil {
 			return who, nil
 		}
 	}
@@ -323,17 +323,17 @@ func (p *papers) Verify(chain []*x509.Certificate, now time.Time) (identity.Iden
 
 // server is how clients are served. Their certificates are asked for, and looked at when
 // they ask for something (identify): a bad one is worth an answer with the reason.
-func (p *papers) server() *tls.Config {
+func (c *certificates) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if own := p.own.For(hello.ServerName); own != nil {
+			if own := c.own.For(hello.ServerName); own != nil {
 				return own, nil
 			}
-			if h := p.held.Load(); h != nil {
+			if h := c.current.Load(); h != nil {
 				return h.server, nil
 			}
-			if own := p.own.Shown(); own != nil {
+			if own := c.own.Shown(); own != nil {
 				return own, nil
 			}
 			return nil, fault.New(fault.Unavailable, "no certificate yet")
@@ -344,8 +344,8 @@ func (p *papers) server() *tls.Config {
 // node is how the agent of a host is asked over TLS; nil while there are no authorities. A
 // node is known by its name, whatever its address, and by the authority of clients, so that no
 // node can stand for a netmaster.
-func (p *papers) node(host string) *tls.Config {
-	h := p.held.Load()
+func (c *certificates) node(host string) *tls.Config {
+	h := c.current.Load()
 	if h == nil {
 		return nil
 	}
@@ -365,8 +365,8 @@ func (p *papers) node(host string) *tls.Config {
 
 // dialer is how another netmaster is reached over TLS, as it is now; nil while there are no
 // authorities. It is the same configuration until there is another certificate.
-func (p *papers) dialer() *tls.Config {
-	if h := p.held.Load(); h != nil {
+func (c *certificates) dialer() *tls.Config {
+	if h := c.current.Load(); h != nil {
 		return h.dialer
 	}
 	return nil

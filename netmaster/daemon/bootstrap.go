@@ -10,12 +10,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// found gives a cluster its authorities, once: the leader makes them if a new cluster is to
+// bootstrap gives a cluster its authorities, once: the leader makes them if a new cluster is to
 // have them, or if it is told to give them to one of before. They are on disk before the
 // record says that they are the cluster's; those of a leader that died in between are taken by its
 // next term. A cluster that has data and no record is open, and stays so unless somebody
 // says otherwise: no upgrade closes it.
-func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
+func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	var stored mastercfg.Security
 	founded := d.cfg.Security.Founding
 	err := opened.View(func(r ledger.Reader) (err error) {
@@ -30,7 +30,7 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	})
 	switch {
 	case err == nil:
-		d.belong(stored.ClusterID)
+		d.checkAuthorities(stored.ClusterID)
 		return d.nameKeyring(ctx, opened, stored)
 	case !fault.Is(err, fault.NotFound):
 		d.log.WithError(err).Errorf("key %s cannot be read: requests are refused until it is as it was, from a backup", mastercfg.SecurityKey)
@@ -38,14 +38,14 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 	case founded == mastercfg.SecurityOpen || founded == "":
 		return nil
 	}
-	if err := d.papers.found(); err != nil {
+	if err := d.certificates.makeAuthorities(); err != nil {
 		return err
 	}
 	if err := d.keyring.Make(); err != nil {
 		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.papers.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.certificates.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
 	})
 	if err == nil {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")
@@ -56,7 +56,7 @@ func (d *Daemon) found(ctx context.Context, opened *ledger.Ledger) error {
 // nameKeyring has the record of a cluster of before say which keyring the netmasters are to have:
 // that of the first leader who can open what was sealed.
 func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored mastercfg.Security) error {
-	if !d.papers.have() || d.keyring == nil || stored.Keyring != "" {
+	if !d.certificates.hasAuthorities() || d.keyring == nil || stored.Keyring != "" {
 		return nil
 	}
 	if err := d.keyring.Make(); err != nil {
@@ -97,11 +97,11 @@ func isNew(r ledger.Reader) bool {
 	return empty
 }
 
-// belong says what is wrong where this netmaster has no authorities, or those of another
+// checkAuthorities says what is wrong where this netmaster has no authorities, or those of another
 // cluster. It leads all the same: what needs no certificate goes on.
-func (d *Daemon) belong(cluster string) {
-	d.papers.belong(cluster)
-	if !d.papers.have() {
+func (d *Daemon) checkAuthorities(cluster string) {
+	d.certificates.dropForeign(cluster)
+	if !d.certificates.hasAuthorities() {
 		d.log.WithField("cluster", cluster).Error("the cluster has authorities, and no netmaster that runs has them: this one serves without TLS and nobody can join; " +
 			"start one that has them in its --pki-dir, and let this one join with a token for netmasters (--join-token-file)")
 	}

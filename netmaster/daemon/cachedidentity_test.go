@@ -25,14 +25,14 @@ type counted struct {
 	times atomic.Int32
 }
 
-func (c *counted) Find(chain []*x509.Certificate, now time.Time) (finding, error) {
+func (c *counted) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
 	c.times.Add(1)
-	return c.verifier.Find(chain, now)
+	return c.verifier.Identify(chain, now)
 }
 
 func TestACertificateIsVerifiedOnceForItsConnection(t *testing.T) {
 	count := &counted{}
-	addr, p := servedBy(t, func(p *papers) verifier { count.verifier = p; return count })
+	addr, p := servedBy(t, func(p *certificates) verifier { count.verifier = p; return count })
 	client := nodeClient(t, p)
 	for range 10 {
 		if code, answer := exchange(t, client, "GET", "https://"+addr+"/who", ""); code != http.StatusOK || !strings.HasPrefix(answer, "node/h1 key=true") {
@@ -51,7 +51,7 @@ func TestWhoIsTrustedNoMoreIsRefusedOnHisConnection(t *testing.T) {
 	if code, answer := exchange(t, client, "GET", "https://"+addr+"/who", ""); code != http.StatusOK || !strings.HasPrefix(answer, "node/h1 key=true") {
 		t.Fatalf("%d %s", code, answer)
 	}
-	if err := p.renew(p.held.Load()); err != nil {
+	if err := p.renew(p.current.Load()); err != nil {
 		t.Fatal(err)
 	}
 	if code, answer := exchange(t, client, "GET", "https://"+addr+"/who", ""); code != http.StatusOK || !strings.HasPrefix(answer, "node/h1 key=true") {
@@ -70,13 +70,13 @@ func TestWhoIsTrustedNoMoreIsRefusedOnHisConnection(t *testing.T) {
 }
 
 // nodeClient is node h1, with one connection to a netmaster.
-func nodeClient(t *testing.T, p *papers) *http.Client {
+func nodeClient(t *testing.T, p *certificates) *http.Client {
 	all := p.authorities()
 	return asking(t, []*x509.Certificate{all[pki.API].Certificate},
 		certificate(t, all[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageClientAuth, time.Now()))
 }
 
-// A finding ends where verifying may find something else.
+// A cached identity ends where verifying may say something else.
 func TestAFindingHoldsUntilTimeOrTrustChange(t *testing.T) {
 	_, p := served(t)
 	now := time.Now()
@@ -86,9 +86,9 @@ func TestAFindingHoldsUntilTimeOrTrustChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	find := func() finding {
+	find := func() cachedIdentity {
 		t.Helper()
-		f, err := p.Find([]*x509.Certificate{leaf}, now)
+		f, err := p.Identify([]*x509.Certificate{leaf}, now)
 		if err != nil || f.who.Name != "h1" || !f.holds(now) {
 			t.Fatalf("%+v, %v", f, err)
 		}
@@ -107,22 +107,22 @@ func TestAFindingHoldsUntilTimeOrTrustChange(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); p.own.Run(ctx, reread) }()
 	reread <- syscall.SIGHUP
-	testkit.Eventually(t, 10*time.Second, "the finding ends when the operator's files are read again", func() bool { return !f.holds(now) })
+	testkit.Eventually(t, 10*time.Second, "it ends when the operator's files are read again", func() bool { return !f.holds(now) })
 	end()
 	<-ended
 	f = find()
-	if err := p.renew(p.held.Load()); err != nil {
+	if err := p.renew(p.current.Load()); err != nil {
 		t.Fatal(err)
 	}
 	if f.holds(now) {
 		t.Error("it holds when netmaster uses something else")
 	}
-	if _, err := p.Find([]*x509.Certificate{leaf}, leaf.NotAfter.Add(time.Second)); err == nil {
+	if _, err := p.Identify([]*x509.Certificate{leaf}, leaf.NotAfter.Add(time.Second)); err == nil {
 		t.Error("who has a certificate that has ended is found")
 	}
 }
 
-// The first of all certificates that turns ends a finding, whichever it is.
+// The first of all certificates that turns ends what is cached, whichever it is.
 func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 	now := time.Now()
 	cert := func(from, until time.Duration) *x509.Certificate {
@@ -144,9 +144,9 @@ func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 // asked notes when somebody is looked for.
 type asked struct{ at time.Time }
 
-func (a *asked) Find(_ []*x509.Certificate, now time.Time) (finding, error) {
+func (a *asked) Identify(_ []*x509.Certificate, now time.Time) (cachedIdentity, error) {
 	a.at = now
-	return finding{holds: func(time.Time) bool { return true }}, nil
+	return cachedIdentity{holds: func(time.Time) bool { return true }}, nil
 }
 
 // Between two readings of the clock since boot, time never goes back; the wall clock may.
