@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,46 +14,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/identity"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/owncert"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/notify"
 )
-
-// Security is what a netmaster needs to show who it is.
-type Security struct {
-	Dir            string       // of the authorities; empty: there are none, everything is plain
-	Secure         bool         // a cluster of before that has no authorities gets some, and is permissive then
-	Name           string       // of this netmaster in its certificates
-	Names          []string     // that clients reach it by, beside localhost
-	Addresses      []netip.Addr // the same, beside those of loopback
-	Socket         string       // path of the socket for root; empty: none
-	SocketOptional bool         // netmaster goes on without the socket, if it cannot be made
-	Debug          bool         // profiles of the process are shown there
-
-	Founding      mastercfg.SecurityMode // of a new cluster; empty: open
-	PlainLoopback string                 // role in which plain HTTP is served on loopback; empty: as elsewhere
-
-	// TokenFile has a token with which this netmaster joins where it has no authorities; empty: none.
-	TokenFile string
-	Join      []string // other netmasters, host:port: to ask then, before those that are registered, and to enter an embedded store with TLS
-	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
-	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
-	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
-	// Anew is what an operator does so that a new cluster is founded although Vouched knows of one, all of
-	// whose netmasters have lost their data.
-	Anew    string
-	Founder bool // of several that embed a store with TLS, the one that founds the cluster
-
-	Own    owncert.Files    // certificates that the operator has brought
-	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
-
-	LeafLife time.Duration // of certificates; 0: pki.LeafLife
-	Store    bool          // the member of the store in this process speaks TLS; set by New
-
-	AuthProxy string // another address, of TLS only, for clients of the original's authenticating proxy; empty: none
-}
 
 // certificates are the authorities of the cluster, as this netmaster has them, and its own
 // certificates, which it signs itself: at its start, and again before they end.
@@ -125,15 +89,6 @@ func (c *certificates) install(all pki.Authorities) error {
 	c.changed()
 	c.installed.Send()
 	return nil
-}
-
-// dialing is how those are reached whom an authority has signed.
-func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.Config {
-	roots := x509.NewCertPool()
-	for _, c := range by.Bundle() {
-		roots.AddCert(c)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*own}, NextProtos: protocols}
 }
 
 // sign makes a certificate for a key that is never on disk.
@@ -300,74 +255,6 @@ func (c *certificates) hasAuthorities() bool { return c.current.Load() != nil }
 func (c *certificates) authorities() pki.Authorities {
 	if h := c.current.Load(); h != nil {
 		return h.authorities
-	}
-	return nil
-}
-
-// Verify tells which client of this cluster a certificate belongs to.
-func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
-	all := c.authorities()
-	switch {
-	case all == nil && !c.own.Trusts():
-		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
-	case all == nil:
-		return c.own.Verify("", chain, now)
-	case c.own.Trusts():
-		if who, err := c.own.Verify(all.Cluster(), chain, now); err == nil {
-			return who, nil
-		}
-	}
-	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
-	return trust.Verify(chain, now)
-}
-
-// server is how clients are served. Their certificates are asked for, and looked at when
-// they ask for something (identify): a bad one is worth an answer with the reason.
-func (c *certificates) server() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if own := c.own.For(hello.ServerName); own != nil {
-				return own, nil
-			}
-			if h := c.current.Load(); h != nil {
-				return h.server, nil
-			}
-			if own := c.own.Shown(); own != nil {
-				return own, nil
-			}
-			return nil, fault.New(fault.Unavailable, "no certificate yet")
-		},
-	}
-}
-
-// node is how the agent of a host is asked over TLS; nil while there are no authorities. A
-// node is known by its name, whatever its address, and by the authority of clients, so that no
-// node can stand for a netmaster.
-func (c *certificates) node(host string) *tls.Config {
-	h := c.current.Load()
-	if h == nil {
-		return nil
-	}
-	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: h.authorities[pki.Client].Bundle(), Use: x509.ExtKeyUsageServerAuth}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"},
-		InsecureSkipVerify: true, // VerifyConnection is in its place
-		VerifyConnection: func(state tls.ConnectionState) error {
-			who, err := trust.Verify(state.PeerCertificates, time.Now())
-			if err == nil && (who.Kind != identity.Node || who.Name != host) {
-				err = fault.New(fault.Unauthenticated, "%s answers in the place of node %s", who, host)
-			}
-			return err
-		},
-	}
-}
-
-// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no
-// authorities. It is the same configuration until there is another certificate.
-func (c *certificates) dialer() *tls.Config {
-	if h := c.current.Load(); h != nil {
-		return h.dialer
 	}
 	return nil
 }

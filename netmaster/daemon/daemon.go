@@ -21,8 +21,9 @@
 //	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
 //	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
 //	             (the gate, package gate, takes over agents that want the state)
-//	certificates.go    authorities and own certificates; found.go how a cluster gets them,
-//	joining.go   and how another netmaster does; rotation.go how all get other ones
+//	certificates.go  authorities and own certificates; tlsconfig.go who is believed by them;
+//	             bootstrap.go how a cluster gets them, joining.go how another netmaster does,
+//	rotation.go  and how all get other ones
 //	member.go    the embedded member of the store, and the room it has;
 //	entering.go  how a member with TLS comes into its cluster, storecert.go its certificate
 package daemon

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// How TLS is spoken, with whom, and who is believed.
+
+// Verify tells which client of this cluster a certificate belongs to.
+func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
+	all := c.authorities()
+	switch {
+	case all == nil && !c.own.Trusts():
+		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
+	case all == nil:
+		return c.own.Verify("", chain, now)
+	case c.own.Trusts():
+		if who, err := c.own.Verify(all.Cluster(), chain, now); err == nil {
+			return who, nil
+		}
+	}
+	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
+	return trust.Verify(chain, now)
+}
+
+// server is how clients are served. Their certificates are asked for, and looked at when
+// they ask for something (identify): a bad one is worth an answer with the reason.
+func (c *certificates) server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if own := c.own.For(hello.ServerName); own != nil {
+				return own, nil
+			}
+			if h := c.current.Load(); h != nil {
+				return h.server, nil
+			}
+			if own := c.own.Shown(); own != nil {
+				return own, nil
+			}
+			return nil, fault.New(fault.Unavailable, "no certificate yet")
+		},
+	}
+}
+
+// node is how the agent of a host is asked over TLS; nil while there are no authorities. A
+// node is known by its name, whatever its address, and by the authority of clients, so that no
+// node can stand for a netmaster.
+func (c *certificates) node(host string) *tls.Config {
+	h := c.current.Load()
+	if h == nil {
+		return nil
+	}
+	trust := pki.Trust{Cluster: h.authorities.Cluster(), Authorities: h.authorities[pki.Client].Bundle(), Use: x509.ExtKeyUsageServerAuth}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*h.client}, NextProtos: []string{"http/1.1"},
+		InsecureSkipVerify: true, // VerifyConnection is in its place
+		VerifyConnection: func(state tls.ConnectionState) error {
+			who, err := trust.Verify(state.PeerCertificates, time.Now())
+			if err == nil && (who.Kind != identity.Node || who.Name != host) {
+				err = fault.New(fault.Unauthenticated, "%s answers in the place of node %s", who, host)
+			}
+			return err
+		},
+	}
+}
+
+// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no
+// authorities. It is the same configuration until there is another certificate.
+func (c *certificates) dialer() *tls.Config {
+	if h := c.current.Load(); h != nil {
+		return h.dialer
+	}
+	return nil
+}
+
+// dialing is how those are reached whom an authority has signed.
+func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.Config {
+	roots := x509.NewCertPool()
+	for _, c := range by.Bundle() {
+		roots.AddCert(c)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{*own}, NextProtos: protocols}
+}
