@@ -1,5 +1,5 @@
-// Package hops is what the switch of one node does with a packet, in the words in which agents tell netmasters, and
-// netmasters their clients.
+// Package hops has the JSON types of a packet trace: what the switch of one node does with a packet. Agents answer
+// netmasters with them, and netmasters their clients.
 package hops
 
 // Ways in which a packet leaves a node.

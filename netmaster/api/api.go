@@ -70,7 +70,7 @@ type Config struct {
 	Found       func() error                          // makes them, for a cluster that has none; nil: it cannot get any
 	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
 	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
-	Replace     func(seen, all pki.Authorities) error // has netmaster use others than those that were seen; nil: it cannot
+	Replace     func(seen, all pki.Authorities) error // replaces the authorities, if the present ones are still those seen; nil: it cannot
 	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
 	// AddMember has the store that netmasters embed expect another member, and returns the peer URLs of
 	// all by name; nil: members are not added.

@@ -11,14 +11,16 @@ import (
 )
 
 // shedder bounds the connections of a server. When there are too many, the one
-// that has been silent longest is closed: ten thousand clients that connect and
-// say nothing keep nobody out, and cost no more than the bound. A connection
-// whose request is being answered is never closed; while the body of one is still to come, it is silent. Nor does one machine fill all
-// places with silence: beyond its share, the one of its own goes that has been silent
-// longest. What is being answered is no part of the share: a netmaster that passes on
-// hundreds of watches has newcomers like everybody else, which are silent in their handshakes.
-// It counts one request per
-// connection, which holds as long as the server speaks HTTP/1 only.
+// that has been idle longest is closed: ten thousand clients that connect and
+// send nothing keep nobody out, and cost no more than the bound. A connection
+// is idle until a whole request has come on it, its body included, and again when that has been answered; while
+// a request is being answered its connection is never closed.
+//
+// One source address may hold an eighth of the connections while they are idle; beyond that, its own that has
+// been idle longest is closed. Connections with a request do not count: a netmaster that
+// forwards hundreds of watches opens others like everybody else, which are idle in their handshakes.
+//
+// It counts one request per connection, which holds as long as the server speaks HTTP/1 only.
 type shedder struct {
 	limit, share int // of all, and of the silent ones of one address
 

@@ -1,5 +1,5 @@
-// Package podjoin is how daemons that run in pods of Kubernetes join their cluster without
-// anybody giving them a token.
+// Package podjoin lets daemons that run in pods of Kubernetes join their cluster with the token of their
+// service account, so that nobody has to give them a join token.
 //
 // Kubernetes knows which pod runs on which node, and gives each a token of its service
 // account that says so. The token is for an audience of its own, so that the API server itself

@@ -1,8 +1,6 @@
-// Package domains knows which addresses the names of domains have that policies have as peers.
-//
-// Nobody is asked: what counts is what endpoints have been answered, as these are the addresses that they connect to. So
-// the switch sends copies of the answers of the cluster's name service (pipeline.PacketAnswer), and the book keeps what they
-// say of names that policies are about:
+// Package domains tracks the IP addresses of the domain names that policies have as peers, by the DNS answers that local
+// endpoints receive: these are the addresses that they connect to, so no name server is asked. The switch sends copies of
+// the answers of the cluster's name service (pipeline.PacketAnswer), and the book keeps what they say of names in policies:
 //
 //	switch --> Serve --> read --> Listener, whose Book it is
 //

@@ -1,5 +1,6 @@
 // Package nodeapi serves the node's own REST routes: what the agent and the
-// switch think (/inspect/..., /svcstats), what was thrown away (/inspect/drops), the way of a packet (/inspect/trace), whether the node is alive and ready,
+// switch think (/inspect/..., /svcstats), what was dropped (/inspect/drops), the trace of a
+// packet (/inspect/trace), whether the node is alive and ready,
 // its metrics, and one route, for the node itself only, to give up an endpoint
 // that no container uses.
 //
