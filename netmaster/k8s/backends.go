@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// behind is a backend with the port of the service that it is behind.
-type behind struct {
+// backend is a backend of a service, and the port of the service that leads to it.
+type backend struct {
 	mastercfg.K8sBackend
 	port string
 }
@@ -31,7 +31,7 @@ const maxBackends = 100 * 1000
 
 // backends are those of slices, each address of a port once: pods move from slice to slice. If there are more than most,
 // they are those of some addresses, the same at each port; left is how many others there are.
-func backends(service mastercfg.K8sService, objects []any, most int) (all []behind, left int) {
+func backends(service mastercfg.K8sService, objects []any, most int) (all []backend, left int) {
 	var served []*discoveryv1.EndpointSlice
 	ports := map[string]struct{}{}
 	for _, p := range service.Ports {
@@ -63,11 +63,11 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []behi
 		}
 	}
 	without, left := surplusOf(count, most)
-	found := map[string]map[netip.AddrPort]behind{}
+	found := map[string]map[netip.AddrPort]backend{}
 	for _, slice := range served {
 		for _, port := range of(slice) {
 			if found[*port.Name] == nil {
-				found[*port.Name] = map[netip.AddrPort]behind{}
+				found[*port.Name] = map[netip.AddrPort]backend{}
 			}
 			for _, e := range slice.Endpoints {
 				one, ok := endpoint(e, *port.Name, uint16(*port.Port))
@@ -127,7 +127,7 @@ type owner struct {
 
 // owner finds the tenant of a backend's pod. home is that of the service. Pods without a record are
 // processes of their node, and have its address.
-func (b *balancer) owner(r ledger.Reader, namespace, home string, one behind) (owner, error) {
+func (b *balancer) owner(r ledger.Reader, namespace, home string, one backend) (owner, error) {
 	if one.Pod == "" {
 		return owner{}, nil
 	}
@@ -187,10 +187,10 @@ const drainsMost = time.Hour
 
 // left are backends of a tenant that are not among a service's any more and keep their connections of TCP: those whose pods live; and,
 // as long as the tenant has the service, those of nodes, and for a time others.
-func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]behind, error) {
+func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
 	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
-	var own, others []behind
+	var own, others []backend
 	var failed error
 	r.Range(prefix, func(key string, _ []byte) bool {
 		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
@@ -201,7 +201,7 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 			!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
 			return true
 		}
-		one := behind{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}
+		one := backend{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}
 		pod, err := b.podOf(before.Pod)
 		switch {
 		case err != nil:

@@ -177,7 +177,7 @@ func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	told("phone", "PortNotServed", "port 5060 is not served: SCTP")
 	w.slice("web-1", "web", "", 80, nil, many...)
 	told("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
-	if texts := tooLarge(make([]behind, pipeline.MaxProviders)); texts != nil {
+	if texts := tooLarge(make([]backend, pipeline.MaxProviders)); texts != nil {
 		t.Errorf("as many as can be: %q", texts)
 	}
 }

@@ -105,7 +105,7 @@ func addresses(texts []string) (all []netip.Addr) {
 }
 
 // endpoint is a backend of a port; ok is false if it has no address.
-func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b behind, ok bool) {
+func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b backend, ok bool) {
 	at := addresses(e.Addresses[:min(1, len(e.Addresses))]) // the others have no meaning
 	if len(at) == 0 {
 		return b, false
@@ -113,7 +113,7 @@ func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b behind, ok 
 	is := func(condition *bool, otherwise bool) bool {
 		return condition == nil && otherwise || condition != nil && *condition
 	}
-	b = behind{port: port, K8sBackend: mastercfg.K8sBackend{
+	b = backend{port: port, K8sBackend: mastercfg.K8sBackend{
 		Address: netip.AddrPortFrom(at[0], number),
 		Ready:   is(e.Conditions.Ready, true), Serving: is(e.Conditions.Serving, true), Terminating: is(e.Conditions.Terminating, false),
 	}}

@@ -166,10 +166,10 @@ func (b *balancer) lookUp(key string) (*corev1.Service, *corev1.Namespace, error
 }
 
 // compare finds what a service should have, the records that differ from it, and the keys of those that it should not have.
-func (b *balancer) compare(service *corev1.Service, key string, namespace *corev1.Namespace) (should wanted, changed map[string][]byte, gone []string, err error) {
+func (b *balancer) compare(service *corev1.Service, key string, namespace *corev1.Namespace) (should desired, changed map[string][]byte, gone []string, err error) {
 	changed = map[string][]byte{}
 	err = b.ledger.View(func(r ledger.Reader) (err error) {
-		if should, err = b.wanted(r, service, key, namespace); err != nil {
+		if should, err = b.desired(r, service, key, namespace); err != nil {
 			return err
 		}
 		for _, tenant := range b.noted(key) {
@@ -231,89 +231,80 @@ func surplus(r ledger.Reader, wanted map[string][]byte, tenant, service string) 
 	return keys
 }
 
-// wanted is what a service should have.
-type wanted struct {
+// desired is what a service should have.
+type desired struct {
 	records  map[string][]byte   // by key
 	problems map[string][]string // why something of it is not served, by the event's reason
 	again    time.Duration       // when it is looked at again; 0: when something changes
 }
 
-// wanted finds out what a service should have; nothing: there is none, or it is not ours.
-func (b *balancer) wanted(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (w wanted, err error) {
+// desired finds out what a service should have; nothing: there is none, or it is not ours.
+func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (d desired, err error) {
 	record, served := serviceRecord(service)
 	if !served {
 		b.unjudged(key)
-		return w, nil
+		return d, nil
 	}
 	b.judge(key, tenantRevision(r, namespace))
 	home, err := serviceTenant(r, namespace)
 	if err != nil {
-		return w, err
+		return d, err
 	}
 	objects, err := b.slices.ByIndex(sliceIndex, key)
 	if err != nil {
-		return w, err
+		return d, err
 	}
-	of := map[string][]behind{} // by tenant; those that are of none are in every one
-	if home != "" {
-		of[home] = nil
+	list, beyond := backends(record, objects, maxBackends)
+	all, err := b.byTenant(r, service.Namespace, home, list)
+	if err != nil {
+		return d, err
 	}
-	var everywhere []behind
-	noted, beyond := backends(record, objects, maxBackends)
-	for _, one := range noted {
-		switch at, err := b.owner(r, service.Namespace, home, one); {
-		case err != nil:
-			return w, err
-		case at.unknown:
-			w.again = sooner(w.again, unknownAgain)
-		case at.tenant == "":
-			everywhere = append(everywhere, one)
-		default:
-			of[at.tenant] = append(of[at.tenant], one)
-		}
+	if all.unknown {
+		d.again = unknownAgain
 	}
-	hosts := forHosts(of, everywhere, home)
-	w.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	d.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
-		w.again = sooner(w.again, externalAgain)
-		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(of)))
+		d.again = sooner(d.again, externalAgain)
+		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
 		if err != nil {
-			return w, err
+			return d, err
 		}
-		w.problems[addressNotServed] = append(notLooked(service), refused...)
+		d.problems[addressNotServed] = append(notLooked(service), refused...)
 	}
 	if beyond > 0 {
-		w.problems[serviceTooLarge] = []string{fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends)}
+		d.problems[serviceTooLarge] = []string{fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends)}
 	}
-	records := map[string]any{}
-	add := func(tenant string, list []behind) {
-		b.note(key, tenant)
-		of := record
-		of.Guest = tenant != hosts
-		records[mastercfg.K8sServiceKey(tenant, record.Namespace, record.Name)] = of
-		for _, one := range list {
-			records[mastercfg.K8sBackendKey(tenant, record.Namespace, record.Name, one.port, one.Address)] = one.K8sBackend
-		}
-	}
-	for tenant, list := range of {
-		w.problems[serviceTooLarge] = append(w.problems[serviceTooLarge], tooLarge(slices.Concat(list, everywhere))...)
-		if record.Shared && tenant != hosts && len(list)+len(everywhere) == 0 {
+	hosts, records := all.forHosts(home), map[string]any{}
+	for tenant := range all.of {
+		serving := all.in(tenant)
+		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving)...)
+		if record.Shared && tenant != hosts && len(serving) == 0 {
 			continue // its pods reach those of the other tenant
 		}
-		add(tenant, slices.Concat(list, everywhere))
+		b.note(key, tenant)
+		enter(records, record, tenant, tenant != hosts, serving)
 	}
 	for _, tenant := range b.noted(key) {
 		left, err := b.left(r, record, tenant, records)
 		if err != nil {
-			return w, err
+			return d, err
 		}
 		if len(left) > 0 {
-			add(tenant, left)
-			w.again = sooner(w.again, leftAgain)
+			enter(records, record, tenant, tenant != hosts, left)
+			d.again = sooner(d.again, leftAgain)
 		}
 	}
-	w.records, err = encoded(records)
-	return w, err
+	d.records, err = encoded(records)
+	return d, err
+}
+
+// enter adds the records of a service as the pods of one tenant see it. A guest is a tenant whose backends hosts do not get.
+func enter(records map[string]any, service mastercfg.K8sService, tenant string, guest bool, list []backend) {
+	service.Guest = guest
+	records[mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name)] = service
+	for _, one := range list {
+		records[mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, one.port, one.Address)] = one.K8sBackend
+	}
 }
 
 // sooner is the earlier of two looks; 0: none.
@@ -322,20 +313,6 @@ func sooner(a, b time.Duration) time.Duration {
 		return a + b
 	}
 	return min(a, b)
-}
-
-// forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
-// others have some.
-func forHosts(of map[string][]behind, everywhere []behind, home string) string {
-	if home != "" && len(of[home])+len(everywhere) > 0 {
-		return home
-	}
-	for _, tenant := range slices.Sorted(maps.Keys(of)) {
-		if len(of[tenant]) > 0 {
-			return tenant
-		}
-	}
-	return home
 }
 
 func encoded(records map[string]any) (map[string][]byte, error) {

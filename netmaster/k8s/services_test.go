@@ -363,18 +363,18 @@ func TestAServiceFollowsItsNamespace(t *testing.T) {
 
 // Hosts are served by one tenant's backends: those of the namespace, if it has some.
 func TestHostsAreServedByOneTenant(t *testing.T) {
-	some := []behind{{}}
+	some := []backend{{}}
 	for _, c := range []struct {
-		of         map[string][]behind
-		everywhere []behind
+		of         map[string][]backend
+		everywhere []backend
 		want       string
 	}{
-		{map[string][]behind{"home": nil}, nil, "home"},
-		{map[string][]behind{"home": some, "blue": some}, nil, "home"},
-		{map[string][]behind{"home": nil, "red": some, "blue": some}, nil, "blue"},
-		{map[string][]behind{"home": nil, "blue": some}, some, "home"},
+		{map[string][]backend{"home": nil}, nil, "home"},
+		{map[string][]backend{"home": some, "blue": some}, nil, "home"},
+		{map[string][]backend{"home": nil, "red": some, "blue": some}, nil, "blue"},
+		{map[string][]backend{"home": nil, "blue": some}, some, "home"},
 	} {
-		if got := forHosts(c.of, c.everywhere, "home"); got != c.want {
+		if got := (tenantBackends{of: c.of, everywhere: c.everywhere}).forHosts("home"); got != c.want {
 			t.Errorf("%v: %s, want %s", c.of, got, c.want)
 		}
 	}

@@ -30,7 +30,7 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 }
 
 // tooLarge tells of ports with more backends than a node balances over, in one tenant.
-func tooLarge(all []behind) (texts []string) {
+func tooLarge(all []backend) (texts []string) {
 	type of struct {
 		port string
 		ipv4 bool

@@ -1,0 +1,53 @@
+package k8s
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// tenantBackends are the backends of a service by the tenant of their pods.
+type tenantBackends struct {
+	of         map[string][]backend // the tenant of the service's namespace is always in it
+	everywhere []backend            // no pods: they serve in every tenant
+	unknown    bool                 // of some it is not known yet whose they are
+}
+
+// byTenant finds the tenants of a service's backends. home is that of its namespace; empty: it has none.
+func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []backend) (all tenantBackends, err error) {
+	all.of = map[string][]backend{}
+	if home != "" {
+		all.of[home] = nil
+	}
+	for _, one := range list {
+		switch at, err := b.owner(r, namespace, home, one); {
+		case err != nil:
+			return all, err
+		case at.unknown:
+			all.unknown = true
+		case at.tenant == "":
+			all.everywhere = append(all.everywhere, one)
+		default:
+			all.of[at.tenant] = append(all.of[at.tenant], one)
+		}
+	}
+	return all, nil
+}
+
+// in are those that serve in a tenant.
+func (t tenantBackends) in(tenant string) []backend { return slices.Concat(t.of[tenant], t.everywhere) }
+
+// forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
+// others have some.
+func (t tenantBackends) forHosts(home string) string {
+	if home != "" && len(t.in(home)) > 0 {
+		return home
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(t.of)) {
+		if len(t.of[tenant]) > 0 {
+			return tenant
+		}
+	}
+	return home
+}
