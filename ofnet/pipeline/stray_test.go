@@ -61,6 +61,39 @@ func TestLongStrayFragmentsReachNobody(t *testing.T) {
 	}
 }
 
+// What a host sends to an endpoint in fragments is translated by the tracker, and goes on at DEST.
+func TestLongStrayFragmentsDoNotComeInWithTheHosts(t *testing.T) {
+	testkit.TakesLong(t)
+	server := knownOutside(endpoint("red3", webRed, 3, 0))
+	c := startCluster(t, web1, red1, server)
+	c.pods[web1.ID].Tiers = Tracked
+	host := c.withOutside(server)
+	n := c.pod(server).node
+
+	// As the endpoints' addresses are equal, so are their MACs.
+	c.pod(web1).wire().halves(udpFrame(server.MAC, web1.MAC, server.IPv4, web1.IPv4, strings.Repeat("x", 2000)+"stray"))
+	receiver, sender, fence, strays := c.pod(server).wire(), c.pod(red1).wire(), 0, 0
+	c.pod(server).datagrams(5353)
+	at := netip.AddrPortFrom(c.outsideAddress(server, server.IPv4), 5353)
+	testkit.Eventually(t, soon, "all fragments are given back", func() bool {
+		for range 5 {
+			client := host.datagrams(0)
+			if _, err := client.WriteToUDPAddrPort(make([]byte, 4000), at); err != nil {
+				t.Fatal(err)
+			}
+			_ = client.Close()
+		}
+		fence++
+		text := fmt.Sprintf("fence %d.", fence)
+		sender.send(udpFrame(AnycastMAC, red1.MAC, server.IPv4, red1.IPv4, text))
+		strays += receiver.got(text, "stray")
+		return n.hasReturned(halves)
+	})
+	if strays != 0 {
+		t.Errorf("%d of %d stray fragments reach another tenant", strays, halves)
+	}
+}
+
 // A table that packets come back to from the tracker has to drop what comes back on the way of another packet.
 func TestStraysAreDroppedWhereverTheTrackerGivesPacketsBack(t *testing.T) {
 	text := wantsText(node1(), goldenObjects...) + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...)
