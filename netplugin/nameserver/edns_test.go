@@ -1,0 +1,109 @@
+package nameserver
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// Who does not know EDNS may say only that he does not understand the question (RFC 6891, section 7).
+func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
+	const good = "NOERROR example.org. 60 IN A 192.0.2.1"
+	echo := func(m *dns.Msg, rcode int) *dns.Msg { return new(dns.Msg).SetRcode(m, rcode) }
+	bare := func(m *dns.Msg, rcode int) *dns.Msg { // only the header
+		reply := new(dns.Msg).SetRcode(m, rcode)
+		reply.Question = nil
+		return reply
+	}
+	for _, c := range []struct {
+		what   string
+		reply  func(m *dns.Msg, rcode int) *dns.Msg
+		rcode  int
+		large  bool // does not fit in a datagram
+		always bool // also without EDNS
+		asked  string
+		want   string
+	}{
+		{"FORMERR", echo, dns.RcodeFormatError, false, false, "udp+edns udp", good},
+		{"NOTIMP", echo, dns.RcodeNotImplemented, false, false, "udp+edns udp", good},
+		{"only the header", bare, dns.RcodeFormatError, false, false, "udp+edns udp", good},
+		{"a large answer", echo, dns.RcodeFormatError, true, false, "udp+edns udp tcp", good},
+		{"always FORMERR", echo, dns.RcodeFormatError, false, true, "udp+edns udp", ": FORMERR"},
+		{"always NOTIMP", bare, dns.RcodeNotImplemented, false, true, "udp+edns udp", ": NOTIMP"},
+		{"SERVFAIL", echo, dns.RcodeServerFailure, false, false, "udp+edns", ": SERVFAIL"},
+		{"a bare SERVFAIL", bare, dns.RcodeServerFailure, false, false, "udp+edns", "another question"},
+		{"to another question", func(m *dns.Msg, rcode int) *dns.Msg {
+			reply := new(dns.Msg).SetRcode(m, rcode)
+			reply.Question[0].Name = "other.example.org."
+			return reply
+		}, dns.RcodeFormatError, false, false, "udp+edns", "another question"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			var mu sync.Mutex
+			var asked []string
+			f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+				by, edns := w.RemoteAddr().Network(), m.IsEdns0() != nil
+				mu.Lock()
+				asked = append(asked, by+map[bool]string{true: "+edns"}[edns])
+				mu.Unlock()
+				switch {
+				case edns || c.always:
+					_ = w.WriteMsg(c.reply(m, c.rcode))
+				case c.large && by == "udp":
+					reply := new(dns.Msg).SetReply(m)
+					reply.Truncated = true
+					_ = w.WriteMsg(reply)
+				default:
+					tell(w, m, dns.RcodeSuccess, "example.org. 60 IN A 192.0.2.1")
+				}
+			})))
+			f.patience = time.Minute
+			got := told(f.ask(t.Context(), "blue", someone, of("example.org.")))
+			mu.Lock()
+			defer mu.Unlock()
+			if list := strings.Join(asked, " "); !strings.HasSuffix(got, c.want) || list != c.asked {
+				t.Errorf("%s, asked by %s; want %s by %s", got, list, c.want, c.asked)
+			}
+		})
+	}
+}
+
+// EDNS may be unknown over TCP alone, where somebody else answers.
+func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
+	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		switch _, tcp := w.RemoteAddr().(*net.TCPAddr); {
+		case !tcp:
+			reply := new(dns.Msg).SetReply(m)
+			reply.Truncated = true
+			_ = w.WriteMsg(reply)
+		case m.IsEdns0() != nil:
+			tell(w, m, dns.RcodeFormatError)
+		default:
+			tell(w, m, dns.RcodeSuccess, "example.org. 60 IN A 192.0.2.1")
+		}
+	})))
+	f.patience = time.Minute
+	if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+		t.Error(got)
+	}
+}
+
+// To ask without EDNS takes no time of its own.
+func TestWhoDoesNotKnowEDNSIsNotAskedAgainAfterTheTimeIsUp(t *testing.T) {
+	var asked atomic.Int32
+	ctx, end := context.WithCancel(t.Context())
+	server := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		asked.Add(1)
+		end()
+		tell(w, m, dns.RcodeFormatError)
+	})
+	if _, err := exchange(ctx, of("example.org."), server); err == nil || asked.Load() != 1 {
+		t.Errorf("%v after %d questions", err, asked.Load())
+	}
+}
