@@ -18,6 +18,7 @@ func TestNodesHaveAPhysicalNetwork(t *testing.T) {
 		{"when an uplink returns, the network outside is told where pods are", anUplinkReturns},
 		{"bridged networks, in tunnels and on VLANs, are told names at a well-known address", namesInBridgedNetworks},
 		{"routed VLANs are told names at their gateways", namesOnRoutedVLANs},
+		{"a service in a tunnel's network and one on a routed VLAN have the containers of their own kind", servicesOfTwoKinds},
 	})
 }
 
@@ -98,6 +99,30 @@ func vlansBesideTunnels(s story) {
 		}
 		return nil
 	})
+}
+
+// The pods of both networks have the labels of both services. Those of the other kind are on another bridge.
+func servicesOfTwoKinds(s story) {
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 wire", "network rm -t blue wire")
+	s.netctlForNow("network create -t blue -s 10.1.9.0/24 -g 10.1.9.254 tunnel", "network rm -t blue tunnel")
+	vips, clients := map[string]string{"wire": "10.1.7.200", "tunnel": "10.1.9.200"}, map[string]*testbed.Pod{}
+	for network, vip := range vips {
+		s.netctlForNow("service create -t blue -s "+network+" -l app=web -ip "+vip+" -p "+tcpPort+":"+tcpPort+":TCP -p "+echoPort+":7:UDP of-"+network,
+			"service rm -t blue of-"+network)
+		clients[network] = s.pod(0, "client-"+network, "blue", network, "")
+		s.container("start", s.pod(0, "web-"+network, "blue", network, ""), map[string]string{"app": "web"})
+	}
+	for network, vip := range vips {
+		client, server := clients[network], "web-"+network
+		s.servedAt(vip, []*testbed.Pod{client}, server)
+		for range 12 { // each connection, as the other would be chosen for every second one
+			got, err := ask(s.ctx, client, netip.MustParseAddr(vip), time.Second)
+			if s.must(err); got["tcp"] != server || got["udp"] != server {
+				s.Errorf("%s asks and gets %v, want %s", client.Name, got, server)
+			}
+		}
+	}
 }
 
 func podsMoveAndHostsStay(s story) {
