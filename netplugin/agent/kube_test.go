@@ -225,3 +225,44 @@ func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
 	entered("blue", true)
 	wants(0)
 }
+
+// Two services have ports of UDP at an external address: later fragments may be for either of them, which
+// both have to know, whichever came first; and that it is over, when one of them goes.
+func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
+	n := kubeNode(t)
+	external := []netip.Addr{netip.MustParseAddr("198.51.100.1")}
+	put := func(name, protocol, address string, port uint16) {
+		value, _ := json.Marshal(mastercfg.K8sService{Namespace: "shop", Name: name, Addresses: []netip.Addr{netip.MustParseAddr(address)},
+			External: external, Ports: []mastercfg.K8sServicePort{{Name: "dns", Protocol: protocol, Port: port}}}) // a plain struct
+		n.put(mastercfg.K8sServiceKey("default", "shop", name), string(value))
+	}
+	mixed := func(want bool) {
+		t.Helper()
+		var at []netip.Addr
+		if changed := n.step(); !slices.Contains(changed, "+service "+kubeWeb) {
+			t.Errorf("the service does not change: %v", changed)
+		}
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.(pipeline.Service).Ports {
+			if p.Mixed {
+				at = append(at, p.Address)
+			}
+		}
+		if want != slices.Equal(at, external) || !want && len(at) > 0 {
+			t.Errorf("mixed at %v", at)
+		}
+	}
+	put("web", "UDP", "10.96.0.7", 53)
+	mixed(false)
+	put("other", "UDP", "10.96.0.8", 54)
+	mixed(true)
+	put("other", "TCP", "10.96.0.8", 54)
+	mixed(false)
+	put("other", "UDP", "10.96.0.8", 54)
+	mixed(true)
+	n.del(mastercfg.K8sServiceKey("default", "shop", "other"))
+	mixed(false)
+}

@@ -173,6 +173,7 @@ type ServicePort struct {
 	Target   uint16         // port of the providers of the service; 0: the port has its own ones
 	Group    uint32         // number of its group in the switch, which no other port has: Numbered
 	Shared   bool           // other services have ports at the address, too
+	Mixed    bool           // so they have of UDP, at an address that is served whole: whose a later fragment is, it does not say
 	Sources  []netip.Prefix // of clients that are served; none: everybody is. Others are not answered
 
 	// Providers of the port alone, with their ports, of its address's version of IP: those that
@@ -309,7 +310,7 @@ func (s Service) Equal(other Object) bool {
 
 func (p ServicePort) equal(o ServicePort) bool {
 	return p.Name == o.Name && p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
-		p.Group == o.Group && p.Shared == o.Shared && p.Silent == o.Silent &&
+		p.Group == o.Group && p.Shared == o.Shared && p.Mixed == o.Mixed && p.Silent == o.Silent &&
 		slices.Equal(p.Sources, o.Sources) && slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
 }
 

@@ -167,7 +167,7 @@ func (o Service) choose(w *Wants, p ServicePort, port, fragments uint16, more ..
 
 // fragments match those that can only be for a port of UDP, though they do not say it.
 func (o Service) fragments(p ServicePort) (list []openflow.Match) {
-	if p.Protocol != openflow.ProtoUDP || p.Shared || !o.onlyUDP(p) {
+	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Mixed || !o.onlyUDP(p) {
 		return nil
 	}
 	for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
@@ -176,7 +176,7 @@ func (o Service) fragments(p ServicePort) (list []openflow.Match) {
 	return list
 }
 
-// onlyUDP tells whether there is no other UDP port at the address. Then a fragment tells
+// onlyUDP tells whether the service has no other UDP port at the address. Then a fragment tells
 // what it is for without having ports.
 func (o Service) onlyUDP(only ServicePort) bool {
 	return !slices.ContainsFunc(o.Ports, func(p ServicePort) bool {
