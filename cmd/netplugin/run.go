@@ -96,7 +96,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	front = append(front, api.Serve, names.Run)
 	if o.Mode == "kubernetes" {
-		front = append(front, kubehealth.New(node, log).Run)
+		front = append(front, kubehealth.New(node, cni.ServesAsBefore, log).Run)
 	}
 	tasks := []task{driver.Run, node.Run, stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
 	for _, bridge := range own {

@@ -23,7 +23,7 @@ func (s *Server) status(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
 	if err := s.Datapath.Ready(); err != nil {
-		if s.Mode == Kubernetes && (cniwire.Beats(s.SocketPath, outageGrace) || s.servesAsBefore(err)) {
+		if s.Mode == Kubernetes && (cniwire.Beats(s.SocketPath, outageGrace) || s.ServesAsBefore(err)) {
 			return nil
 		}
 		var affected interface{ PodsAffected() bool }
@@ -40,9 +40,9 @@ func (s *Server) status(ctx context.Context) error {
 	return nil
 }
 
-// servesAsBefore tells whether a datapath that is not ready lacks no more than the store, and goes on
+// ServesAsBefore tells whether a datapath that is not ready lacks no more than the store, and goes on
 // with what it was given since the boot. All nodes may miss the store at once.
-func (s *Server) servesAsBefore(notReady error) bool {
+func (s *Server) ServesAsBefore(notReady error) bool {
 	var reason interface{ StoreUnread() bool }
 	return errors.As(notReady, &reason) && reason.StoreUnread() && cniwire.HasBeaten(s.SocketPath)
 }

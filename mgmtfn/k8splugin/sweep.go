@@ -16,7 +16,7 @@ func (s *Server) beat(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Beat)
 	defer tick.Stop()
 	for {
-		if err := s.Datapath.Ready(); err == nil || s.servesAsBefore(err) {
+		if err := s.Datapath.Ready(); err == nil || s.ServesAsBefore(err) {
 			if err := os.WriteFile(cniwire.Heartbeat(s.SocketPath), nil, 0o600); err != nil {
 				s.Log.WithError(err).Warn("STATUS will not know that this server was there")
 			}

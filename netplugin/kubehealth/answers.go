@@ -11,6 +11,12 @@ import (
 // ProxyMode is the name of this proxy.
 const ProxyMode = "contiv"
 
+// serves tells whether the node serves services.
+func (s *Server) serves() bool {
+	err := s.node.Ready()
+	return err == nil || s.asBefore(err)
+}
+
 // service answers at the port of a service: 200 if a backend is here and ready.
 func (s *Server) service(port uint16) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -19,7 +25,7 @@ func (s *Server) service(port uint16) http.Handler {
 			http.Error(w, fmt.Sprintf("no service has health port %d any more", port), http.StatusServiceUnavailable)
 			return
 		}
-		healthy := s.node.Ready() == nil
+		healthy := s.serves()
 		w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(of.Backends))
 		answer(w, healthy && of.Backends > 0, map[string]any{
 			"service":        map[string]string{"namespace": of.Namespace, "name": of.Name},
@@ -33,7 +39,7 @@ func (s *Server) proxy() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, eligible bool) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			health, good := s.node.KubeHealth(), s.node.Ready() == nil
+			health, good := s.node.KubeHealth(), s.serves()
 			body := map[string]any{"lastUpdated": health.Updated.UTC().String(), "currentTime": time.Now().UTC().String()}
 			if eligible {
 				body["nodeEligible"] = !health.Leaving

@@ -32,9 +32,10 @@ type Node interface {
 
 // Server listens for those who ask.
 type Server struct {
-	node  Node
-	log   *logrus.Entry
-	fixed map[string]http.Handler // by address: what is there whatever services there are
+	node     Node
+	asBefore func(notReady error) bool
+	log      *logrus.Entry
+	fixed    map[string]http.Handler // by address: what is there whatever services there are
 
 	open   map[string]*http.Server
 	failed map[string]string // why there is nobody at an address, as it is in the log
@@ -61,9 +62,10 @@ const (
 	ofOne      = 16  // of one address
 )
 
-// New makes a server; nothing happens before Run.
-func New(node Node, log *logrus.Entry) *Server {
-	s := &Server{node: node, log: log, open: map[string]*http.Server{}, failed: map[string]string{}}
+// New makes a server; nothing happens before Run. A node that is not ready, and of which asBefore says
+// that it serves what it did before, is a good one.
+func New(node Node, asBefore func(notReady error) bool, log *logrus.Entry) *Server {
+	s := &Server{node: node, asBefore: asBefore, log: log, open: map[string]*http.Server{}, failed: map[string]string{}}
 	s.fixed = map[string]http.Handler{healthAddress: s.proxy(), modeAddress: mode()}
 	return s
 }

@@ -25,6 +25,11 @@ type node struct {
 	changed chan struct{}
 }
 
+// errUnread is why a node is not ready that serves as before.
+var errUnread = errors.New("the store was not read")
+
+func servesAsBefore(notReady error) bool { return errors.Is(notReady, errUnread) }
+
 func newNode() *node { return &node{changed: make(chan struct{})} }
 
 func (n *node) KubeHealth() agent.KubeHealth {
@@ -68,12 +73,13 @@ func TestWhatANodeTells(t *testing.T) {
 		{"the service has gone", agent.KubeHealth{}, nil, "", 503, "30999"},
 		{"the proxy is well", agent.KubeHealth{Updated: updated}, nil, "/healthz", 200, `"lastUpdated":"2023-11-14 22:13:20 +0000 UTC","nodeEligible":true`},
 		{"the proxy is not", agent.KubeHealth{}, errors.New("no switch"), "/healthz", 503, `"nodeEligible":true`},
+		{"the store was not read yet", agent.KubeHealth{}, errUnread, "/healthz", 200, `"nodeEligible":true`},
 		{"the node goes", agent.KubeHealth{Leaving: true}, nil, "/healthz", 503, `"nodeEligible":false`},
 		{"the node goes, and lives", agent.KubeHealth{Leaving: true}, nil, "/livez", 200, "lastUpdated"},
 	} {
 		n := newNode()
 		n.set(c.health, c.problem)
-		s := New(n, testkit.Quiet())
+		s := New(n, servesAsBefore, testkit.Quiet())
 		handler := s.fixed[healthAddress]
 		if c.path == "" {
 			handler = s.service(30999)
@@ -98,7 +104,7 @@ func TestAPortIsOpenWhileAServiceHasIt(t *testing.T) {
 	}
 	port := uint16(taken.Addr().(*net.TCPAddr).Port)
 	n := newNode()
-	s := New(n, testkit.Quiet())
+	s := New(n, servesAsBefore, testkit.Quiet())
 	s.fixed = nil // this machine may have a proxy
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -27,7 +27,7 @@ func TestStrangersTakeNeitherMemoryNorThePlacesOfOthers(t *testing.T) {
 	port := netip.MustParseAddrPort(testkit.FreeAddress()).Port()
 	n := newNode()
 	n.set(agent.KubeHealth{Ports: map[uint16]agent.HealthPort{port: {Namespace: "shop", Name: "web", Backends: 1}}}, nil)
-	s := New(n, testkit.Quiet())
+	s := New(n, servesAsBefore, testkit.Quiet())
 	s.fixed = nil // this machine may have a proxy
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
