@@ -38,12 +38,12 @@ const (
 	fullShare  = 0.90 // of the quota taken by data: nothing is added any more
 	lastShare  = 0.97 // of the quota taken by a file: the same, because then no page is free for sure
 	wasteShare = 0.10 // of the quota unused in a file: it is worth writing it anew
-	freshShare = 0.02 // of the quota written since an attempt to make room: another one is worth it at once
+	freshShare = 0.02 // of the quota written, or found to be free, since an attempt to make room: another one is worth it at once
 
 	lookEvery = 5 * time.Second
 	// After an attempt that did not help there is another one, at first soon:
 	// what a compaction frees counts as used until no read in progress can see
-	// it and something else has been written.
+	// it and something else has been written. That may be later than any pause.
 	retryFirst, retryMost = time.Second, time.Minute
 )
 
@@ -151,7 +151,7 @@ func (k *Keeper) look(ctx context.Context) error {
 		k.pace.Reset()
 		k.due, k.waits = time.Time{}, false
 		return nil
-	} else if time.Now().Before(k.due) && !u.exceeds(u.InUse-k.left, freshShare) {
+	} else if time.Now().Before(k.due) && !u.exceeds(max(u.InUse-k.left, k.left-u.InUse), freshShare) {
 		return nil
 	}
 	own, err = k.makeRoom(ctx, own)

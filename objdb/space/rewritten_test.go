@@ -52,3 +52,44 @@ func TestHistoryThatGrowsFastIsCompactedBeforeItFillsTheStore(t *testing.T) {
 		}
 	})
 }
+
+// slowToFree is a full store in which what a compaction frees is not counted as free before something is written,
+// which happens at a time.
+type slowToFree struct {
+	quota   int64
+	written time.Time
+
+	rewritten time.Time // when its file was
+}
+
+func (s *slowToFree) Space(context.Context) ([]objdb.Space, error) {
+	m := objdb.Space{URL: "own", Size: s.quota, InUse: s.quota, Quota: s.quota}
+	if !time.Now().Before(s.written) {
+		m.InUse = s.quota / 10
+	}
+	if !s.rewritten.IsZero() {
+		m.Size = m.InUse
+	}
+	return []objdb.Space{m}, nil
+}
+
+func (*slowToFree) Compact(context.Context) error { return nil }
+func (*slowToFree) Disarm(context.Context) error  { return nil }
+
+func (s *slowToFree) Defragment(context.Context, string) error {
+	s.rewritten = time.Now()
+	return nil
+}
+
+// Room that shows late is used at the next look, however long the pause between attempts has become.
+func TestAFileIsWrittenAnewAsSoonAsItIsKnownWhatIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowToFree{quota: 4 << 30, written: time.Now().Add(5*time.Minute + 10*time.Second)}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		space.New(space.Config{Store: s, Member: alone("own"), Log: testkit.Quiet()}).Run(ctx)
+		if took := s.rewritten.Sub(s.written); took < 0 || took > 5*time.Second {
+			t.Errorf("its file was written anew %v after there was room", took)
+		}
+	})
+}
