@@ -51,16 +51,17 @@ type replica interface {
 
 // Gate serves nodes. Run has to run while it does.
 type Gate struct {
-	cfg      Config
-	log      *logrus.Entry
-	index    *index
-	mirror   replica
-	callers  *callers
-	queue    *queue
-	scans    chan struct{} // room for reads of many keys
-	renewals *renewals
-	streams  streams
-	server   *grpc.Server
+	cfg       Config
+	log       *logrus.Entry
+	index     *index
+	mirror    replica
+	callers   *callers
+	strangers strangers
+	queue     *queue
+	scans     chan struct{} // room for reads of many keys
+	renewals  *renewals
+	streams   streams
+	server    *grpc.Server
 }
 
 // New prepares a gate.

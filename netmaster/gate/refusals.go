@@ -2,14 +2,17 @@ package gate
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/shares"
 )
 
 func denied(format string, args ...any) error {
@@ -53,4 +56,20 @@ func (g *Gate) unknown(_ any, stream grpc.ServerStream) error {
 	}
 	method, _ := grpc.MethodFromServerStream(stream)
 	return g.refuse(c, method, "", "nodes do not call this")
+}
+
+// strangers bounds the lines about connections of those who are not let in.
+type strangers struct {
+	mu   sync.Mutex
+	told shares.Told
+}
+
+// tell writes the line, if it is worth it.
+func (s *strangers) tell(line *logrus.Entry, now time.Time) {
+	s.mu.Lock()
+	untold, worth := s.told.Tell(shares.Refusal, now)
+	s.mu.Unlock()
+	if worth {
+		line.WithField("untold", untold).Info("connection to the gate refused")
+	}
 }

@@ -1,8 +1,13 @@
 package gate
 
 import (
+	"net"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
@@ -29,6 +34,23 @@ func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	}
 	g.stop()                                                              // all that is to be written is
 	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 { // one more in ten seconds
+		t.Errorf("%d lines", lines)
+	}
+}
+
+// Whoever is not let in costs no more lines, however often he connects.
+func TestManyRefusedConnectionsAreCounted(t *testing.T) {
+	logger, written := test.NewNullLogger()
+	g := newBed(t).open(func(c *Config) { c.Log = logger.WithField("component", "gate") })
+	for range 150 {
+		near, far := net.Pipe()
+		if _, _, err := (credentialsOf{g.Gate}).ServerHandshake(near); err == nil {
+			t.Fatal("a stranger enters")
+		}
+		_ = far.Close()
+	}
+	others := func(e *logrus.Entry) bool { return !strings.Contains(e.Message, "refused") }
+	if lines := len(slices.DeleteFunc(written.AllEntries(), others)); lines < 100 || lines > 110 { // one more in ten seconds
 		t.Errorf("%d lines", lines)
 	}
 }
