@@ -14,8 +14,9 @@
 //
 // Only members that netmasters embed are compacted and written anew, each by its own
 // netmaster: nobody else may be able to reach it. A member answers nobody while its file is written
-// anew, so they take turns, and none begins while another one is missing. After the alarm
-// nobody can take a turn, as that is written to the store; all begin at once then.
+// anew, so they take turns, and none begins while another one is missing. To take a turn is
+// written to the store, which raises the alarm where a file has reached the quota: with such a file, and
+// after the alarm, all begin at once.
 //
 // A store that was set up otherwise is its operator's; there the package observes and refuses.
 package space
@@ -39,6 +40,9 @@ const (
 	lastShare  = 0.97 // of the quota taken by a file: the same, because then no page is free for sure
 	wasteShare = 0.10 // of the quota unused in a file: it is worth writing it anew
 	freshShare = 0.02 // of the quota written, or found to be free, since an attempt to make room: another one is worth it at once
+
+	turnBytes = 64 << 10         // more than what is written to the store to take a turn
+	turnTime  = 10 * time.Second // for which a turn is waited for; then the store is looked at again, which may be full by now
 
 	lookEvery = 5 * time.Second
 	// After an attempt that did not help there is another one, at first soon:
@@ -241,8 +245,8 @@ func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, er
 // rewrite writes the own member's file anew when it is its turn and all others are there: they have to do
 // without it. While one is missing it does nothing.
 func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
-	if !own.Full {
-		end, err := k.cfg.Member.Turn(ctx)
+	if !own.Full && own.Size+turnBytes < own.Quota {
+		end, err := k.turn(ctx)
 		if err != nil {
 			return err
 		}
@@ -267,4 +271,11 @@ func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
 	k.cfg.Log.WithFields(logrus.Fields{"member": own.Member, "size": own.Size, "in-use": own.InUse, "took": time.Since(began).Round(time.Millisecond)}).
 		Info("wrote the store's file anew")
 	return nil
+}
+
+// turn waits for this member's turn, and returns what ends it.
+func (k *Keeper) turn(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	return k.cfg.Member.Turn(ctx)
 }

@@ -93,3 +93,62 @@ func TestAFileIsWrittenAnewAsSoonAsItIsKnownWhatIsFree(t *testing.T) {
 		}
 	})
 }
+
+// turnless is a member whose turn never comes.
+type turnless struct{ alone }
+
+func (turnless) Turn(ctx context.Context) (func(), error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// filling is a store with a file of a size, which is full from some time on: then nobody can take a turn any more.
+type filling struct {
+	size, quota int64
+	full        time.Time
+
+	rewritten time.Time
+}
+
+func (f *filling) Space(context.Context) ([]objdb.Space, error) {
+	m := objdb.Space{URL: "own", Size: f.size, InUse: f.quota / 10, Quota: f.quota, Full: !time.Now().Before(f.full)}
+	if !f.rewritten.IsZero() {
+		m.Size, m.Full = m.InUse, false
+	}
+	return []objdb.Space{m}, nil
+}
+
+func (*filling) Compact(context.Context) error { return nil }
+func (*filling) Disarm(context.Context) error  { return nil }
+
+func (f *filling) Defragment(context.Context, string) error {
+	f.rewritten = time.Now()
+	return nil
+}
+
+// To take a turn is written to the store. Where a file has reached the quota that raises the alarm, which others may
+// have taken back; and where the alarm is raised while a turn is waited for, the turn never comes.
+func TestNoTurnIsWaitedForThatCannotCome(t *testing.T) {
+	const quota = 4 << 30
+	for name, c := range map[string]struct {
+		size  int64
+		full  time.Duration // when it is
+		after time.Duration // in which the file has to be written anew
+	}{
+		"others have taken the alarm back": {quota + 4096, time.Hour, 0},
+		"the alarm is raised meanwhile":    {85 * quota / 100, time.Minute, 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f := &filling{size: c.size, quota: quota, full: began.Add(c.full)}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				space.New(space.Config{Store: f, Member: turnless{"own"}, Log: testkit.Quiet()}).Run(ctx)
+				if took := f.rewritten.Sub(began); f.rewritten.IsZero() || took > c.after {
+					t.Errorf("its file was written anew after %v", took)
+				}
+			})
+		})
+	}
+}
