@@ -135,6 +135,11 @@ func (e entrance) service(w *Wants, o Service) {
 		if len(o.behind(p)) > 0 || p.Silent {
 			e.port(w, o, p)
 		}
+		if p.Shared {
+			for _, m := range errorsAbout(p.Address) {
+				w.flow(entered(p.Address, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
+			}
+		}
 	}
 	leaving := func(a netip.Addr, m openflow.Match) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),

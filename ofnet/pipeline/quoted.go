@@ -35,7 +35,9 @@ func (q quoted) base(w *Wants) {
 	}
 }
 
-// Deliver sends a frame to the port that the packet was to leave by.
+// Deliver sends a frame to the port that the packet was to leave by, as one that came from outside.
 func (p Packet) Deliver(frame []byte) openflow.PacketOut {
-	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{regOut.set(p.Out), openflow.Resubmit{Table: tableOutput}}}
+	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{
+		regOrigin.set(originHost), regVRF.set(uint32(p.VRF)), regOut.set(p.Out), openflow.Resubmit{Table: tableOutput},
+	}}
 }
