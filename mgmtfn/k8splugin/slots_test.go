@@ -47,7 +47,7 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 		<-refusals
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // those that wait are given up after a minute
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
