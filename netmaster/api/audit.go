@@ -66,7 +66,7 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 	case !changes(r):
 		return
 	}
-	if kind, often := q.often(status, e.Decision); often {
+	if kind, often := q.often(r, status, e.Decision); often {
 		client, _ := q.client()
 		left, worth := a.shares.Tell(client, kind, e.Time)
 		if !worth {
@@ -79,12 +79,14 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 
 // often tells whether there may be so many such requests that not each of them is written down. What has begun has an
 // end, and what was fit to be committed may have happened.
-func (q *asking) often(status int, decision audit.Decision) (kind shares.Telling, often bool) {
+func (q *asking) often(r *http.Request, status int, decision audit.Decision) (kind shares.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
 	case q.exceeds != nil || q.countless(status):
 		return shares.Excess, true
 	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
+		return shares.Refusal, true
+	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
 		return shares.Refusal, true
 	}
 	return 0, false

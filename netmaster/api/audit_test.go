@@ -154,6 +154,27 @@ func TestManyRefusalsOfOneAreCounted(t *testing.T) {
 	}
 }
 
+// What an enforced cluster would have refused is written down in the same way, if it was read only.
+func TestManyReadsThatWouldBeRefusedAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	begin := time.Now()
+	b := secured(t, mastercfg.SecurityPermissive, func(c *Config) {
+		c.Audit, c.Now, c.ClientRate = log, func() time.Time { return begin }, rate.Inf
+	})
+	const asked, told, changed = 300, 100, 3
+	for range asked {
+		b.want("", "GET", "networks/blue:web", "", 200, "")
+	}
+	for i := range changed {
+		b.want("", "POST", fmt.Sprintf("endpointGroups/blue:g%d", i), fmt.Sprintf(`{"tenantName":"blue","groupName":"g%d","networkName":"web"}`, i), 200, "")
+	}
+	lines := strings.Split(strings.TrimSpace(linesOf(t, log, path)), "\n")
+	if len(lines) != told+changed {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
 // Where nothing may happen that is not written down, nothing does; what happens has two lines.
 func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
