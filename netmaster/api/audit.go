@@ -45,9 +45,10 @@ func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
 // writeDown audits a request that was answered, if it was to change something or was
-// refused because of who asked, or would have been. A path that no route has is about nothing.
+// refused because of who asked, or would have been. A path that no route has is about nothing, and so
+// is a method that the route has not.
 func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) {
-	if !q.routed {
+	if !q.routed || status == http.StatusMethodNotAllowed {
 		return
 	}
 	e := a.entry(q, r)
