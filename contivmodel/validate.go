@@ -46,9 +46,6 @@ func (k Kind) dispenses(f Field, o Object) bool {
 	})
 }
 
-// Validate checks an object of the kind; see the function Validate.
-func (k Kind) Validate(o Object) error { return Validate(o) }
-
 func (f Field) validate(v reflect.Value) error {
 	if f.Unchecked || f.Default != "" && v.IsZero() {
 		return nil

@@ -48,7 +48,7 @@ func valid(typ string) Object {
 
 func TestValidObjectsPass(t *testing.T) {
 	for _, k := range Kinds() {
-		if err := k.Validate(valid(k.Type)); err != nil {
+		if err := Validate(valid(k.Type)); err != nil {
 			t.Errorf("%s: %v", k.Type, err)
 		}
 	}

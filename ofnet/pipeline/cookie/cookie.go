@@ -71,11 +71,3 @@ func Ours(c uint64) bool { return c&ownerMask == Owner<<ownerShift }
 
 // ClassOf returns the kind of object a flow belongs to.
 func ClassOf(c uint64) Class { return Class(c >> classShift) }
-
-// AllOurs selects every flow of ours: cookie and mask of a request to the switch.
-func AllOurs() (value, mask uint64) { return Owner << ownerShift, ownerMask }
-
-// AllOfClass selects the flows of all objects of a kind.
-func AllOfClass(class Class) (value, mask uint64) {
-	return Owner<<ownerShift | uint64(class)<<classShift, ^objectMask
-}

@@ -28,31 +28,6 @@ func TestPartsComeBackAsTheyWentIn(t *testing.T) {
 	})
 }
 
-func TestSelectorsMatchWhatTheySay(t *testing.T) {
-	endpoint := cookie.New(cookie.Endpoint, "web.blue-1")
-	rule := cookie.New(cookie.Policy, "web.blue-1")
-	older := uint64(0xC0_0102_03_12345678) // of a version that had rounds
-	foreign := uint64(0x17)
-
-	matches := func(value, mask, c uint64) bool { return c&mask == value&mask }
-	ours, oursMask := cookie.AllOurs()
-	endpoints, endpointsMask := cookie.AllOfClass(cookie.Endpoint)
-	for _, s := range []struct {
-		name        string
-		value, mask uint64
-		want        map[uint64]bool
-	}{
-		{"all ours", ours, oursMask, map[uint64]bool{endpoint: true, rule: true, older: true, foreign: false}},
-		{"all endpoints", endpoints, endpointsMask, map[uint64]bool{endpoint: true, rule: false, older: false, foreign: false}},
-	} {
-		for c, want := range s.want {
-			if got := matches(s.value, s.mask, c); got != want {
-				t.Errorf("%s selects %#x: %v, want %v", s.name, c, got, want)
-			}
-		}
-	}
-}
-
 // Counters are added up by cookie, so two objects must not have the same one.
 // With 32 bits of hash, this many ids of the usual form met several times.
 func TestAQuarterOfAMillionEndpointsHaveDifferentCookies(t *testing.T) {
