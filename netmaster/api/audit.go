@@ -88,7 +88,7 @@ func (q *asking) often(r *http.Request, status int, decision audit.Decision) (ki
 	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return shares.Refusal, true
 	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
-		return shares.Refusal, true
+		return shares.Forecast, true
 	}
 	return 0, false
 }

@@ -2,7 +2,7 @@ package gate
 
 import (
 	"fmt"
-	"sync"
+	"net"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/shares"
@@ -58,18 +59,13 @@ func (g *Gate) unknown(_ any, stream grpc.ServerStream) error {
 	return g.refuse(c, method, "", "nodes do not call this")
 }
 
-// strangers bounds the lines about connections of those who are not let in.
-type strangers struct {
-	mu   sync.Mutex
-	told shares.Told
-}
-
-// tell writes the line, if it is worth it.
-func (s *strangers) tell(line *logrus.Entry, now time.Time) {
-	s.mu.Lock()
-	untold, worth := s.told.Tell(shares.Refusal, now)
-	s.mu.Unlock()
-	if worth {
-		line.WithField("untold", untold).Info("connection to the gate refused")
+// turnAway notes a connection of one who is not let in: of each machine the first hundred, and then one in a while.
+func (g *Gate) turnAway(from net.Addr, why error) {
+	host, _, err := net.SplitHostPort(from.String())
+	if err != nil {
+		host = from.String()
+	}
+	if untold, worth := g.strangers.Tell(accounts.Source(host), shares.Refusal, time.Now()); worth {
+		g.log.WithError(why).WithFields(logrus.Fields{"from": from.String(), "untold": untold}).Info("connection to the gate refused")
 	}
 }

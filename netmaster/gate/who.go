@@ -149,7 +149,7 @@ type credentialsOf struct{ g *Gate }
 func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	who, ends, err := s.show(raw)
 	if err != nil {
-		s.g.strangers.tell(s.g.log.WithError(err).WithField("from", raw.RemoteAddr().String()), time.Now())
+		s.g.turnAway(raw.RemoteAddr(), err)
 		return nil, nil, errors.Join(err, raw.Close())
 	}
 	conn := &entered{Conn: raw}

@@ -13,11 +13,12 @@ type Telling int
 const (
 	Excess  Telling = iota // the first one
 	Refusal                // a hundred: they show what somebody tries who is known
+	Forecast               // likewise, of what would have been refused
 	tellings
 )
 
 // toldFirst is how many are told before the others have to wait.
-var toldFirst = [tellings]int{Excess: 1, Refusal: 100}
+var toldFirst = [tellings]int{Excess: 1, Refusal: 100, Forecast: 100}
 
 // toldEvery is how often one of those that have to wait is worth telling.
 const toldEvery = 10 * time.Second

@@ -271,6 +271,7 @@ func (c *cache) setVRF(tenant string, vrf uint16) {
 		c.vrfs[tenant] = vrf
 	}
 	c.markTenant(tenant)
+	c.mark(pipeline.KindOutside, OutsideID)
 }
 
 func (c *cache) putGlobal(_ string, value []byte, _ int64) error {

@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ type kube struct {
 	services map[string]kubeService // by id: tenant/namespace/name
 	backends map[string]backends    // by id of the service
 	of       index                  // tenant -> services
-	udp      index                  // tenant and address -> services with ports of UDP there
 	nodes    map[string]mastercfg.K8sNode
 	ranges   []netip.Prefix
 	asked    map[string]struct{} // services that load balancers ask about at a port of the node: of the tenant that hosts reach
@@ -45,7 +43,7 @@ type kubePort struct {
 }
 
 func newKube() kube {
-	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), udp: make(index), nodes: make(map[string]mastercfg.K8sNode), asked: make(map[string]struct{})}
+	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), asked: make(map[string]struct{})}
 }
 
 // kubeID begins the ids of the pipeline's objects for services of Kubernetes; no other has a slash.
@@ -71,9 +69,8 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	if s.record.HealthPort != 0 && !s.record.Guest { // the same port is of each tenant's record
 		c.kube.asked[id] = struct{}{}
 	}
-	for place := range s.udp() {
-		c.kube.udp.add(place, id)
-		c.markKubeServicesAt(place)
+	for _, p := range s.ports {
+		c.placeUDP(s.tenant, p.ServicePort, kubeID+id, index.add)
 	}
 	c.countEnteredKube(s, 1)
 	return nil
@@ -83,31 +80,14 @@ func (c *cache) removeKubeService(id string) {
 	if old, existed := c.kube.services[id]; existed {
 		for _, p := range old.ports {
 			delete(c.groups, p.Group)
+			c.placeUDP(old.tenant, p.ServicePort, kubeID+id, index.remove)
 		}
 		delete(c.kube.services, id)
 		delete(c.kube.asked, id)
 		c.kube.of.remove(old.tenant, id)
-		for place := range old.udp() {
-			c.kube.udp.remove(place, id)
-			c.markKubeServicesAt(place)
-		}
 		c.countEnteredKube(old, -1)
 	}
 	c.mark(pipeline.KindService, kubeID+id)
-}
-
-// udpPlace is the key of the index by addresses.
-func udpPlace(tenant string, at netip.Addr) string { return tenant + " " + at.String() }
-
-// udp yields where the service has ports of UDP, some of these more than once.
-func (s kubeService) udp() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, p := range s.ports {
-			if p.Protocol == openflow.ProtoUDP && !yield(udpPlace(s.tenant, p.Address)) {
-				return
-			}
-		}
-	}
 }
 
 // countEnteredKube counts a service that hosts lead to.
@@ -274,13 +254,6 @@ func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
 func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 	if !slices.Equal(ranges, c.kube.ranges) {
 		c.kube.ranges, c.hostDirty = ranges, true
-	}
-}
-
-// markKubeServicesAt has those with ports of UDP at an address looked at.
-func (c *cache) markKubeServicesAt(place string) {
-	for id := range c.kube.udp[place] {
-		c.mark(pipeline.KindService, kubeID+id)
 	}
 }
 

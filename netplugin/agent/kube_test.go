@@ -266,3 +266,75 @@ func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	n.del(mastercfg.K8sServiceKey("default", "shop", "other"))
 	mixed(false)
 }
+
+// A service of contiv's own has UDP at the external address of another one, too.
+func TestServicesOfBothSortsThatShareAnAddressKnowOfEachOther(t *testing.T) {
+	n := kubeNode(t)
+	external := netip.MustParseAddr("198.51.100.1")
+	own := func(name, address string, port uint16) {
+		n.put(mastercfg.ServiceLBPrefix+name+":default", fmt.Sprintf(`{"servicename":%q,"tenantname":"default","subnet":"default-net","ipaddress":%q,`+
+			`"externalIPs":["198.51.100.1"],"nodePorts":["30053:%d:udp"],"ports":["%d:5353:udp"]}`, name, address, port, port))
+	}
+	mixed := func(id string) (at []netip.Addr) {
+		t.Helper()
+		n.step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.(pipeline.Service).Ports {
+			if p.Mixed {
+				at = append(at, p.Address)
+			}
+		}
+		return at
+	}
+	want := []netip.Addr{external}
+	own("a", "10.1.0.101", 53)
+	if got := mixed("a:default"); got != nil {
+		t.Errorf("alone, it is mixed at %v", got)
+	}
+	own("b", "10.1.0.102", 54)
+	if a, b := mixed("a:default"), mixed("b:default"); !slices.Equal(a, want) || !slices.Equal(b, want) {
+		t.Errorf("two of contiv's own are mixed at %v and %v", a, b)
+	}
+	n.del(mastercfg.ServiceLBPrefix + "b:default")
+	n.kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, External: want,
+		Ports: []mastercfg.K8sServicePort{{Name: "dns", Protocol: "UDP", Port: 54}}})
+	if a, b := mixed("a:default"), mixed(kubeWeb); !slices.Equal(a, want) || !slices.Equal(b, want) {
+		t.Errorf("one of each sort are mixed at %v and %v", a, b)
+	}
+	n.del(mastercfg.ServiceLBPrefix + "a:default")
+	if got := mixed(kubeWeb); got != nil {
+		t.Errorf("alone, it is mixed at %v", got)
+	}
+}
+
+// Errors about answers from node ports are looked up among the connections of the one tenant that has node ports.
+func TestTheHostsPortKnowsWhoseNodePortsAre(t *testing.T) {
+	n := kubeNode(t).put(vrfKey("red"), `{"vrf":2}`)
+	entered := func() uint16 {
+		t.Helper()
+		n.step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindOutside, ID: OutsideID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.(pipeline.Outside).Entered
+	}
+	s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}}
+	if got := n.kubeService(s); entered() != 0 {
+		t.Errorf("without a node port: %d, %v", entered(), got)
+	}
+	s.Ports[0].NodePort = 30080
+	if n.kubeService(s); entered() != 1 {
+		t.Errorf("with one: %d", entered())
+	}
+	n.put(mastercfg.ServiceLBPrefix+"a:red", `{"servicename":"a","tenantname":"red","subnet":"web","ipaddress":"10.1.0.101","nodePorts":["30053:53:udp"],"ports":["53:5353:udp"]}`)
+	if got := entered(); got != 0 {
+		t.Errorf("of two tenants: %d", got)
+	}
+	if n.del(mastercfg.K8sServiceKey("default", "shop", "web")); entered() != 2 {
+		t.Errorf("of the other one: %d", entered())
+	}
+}

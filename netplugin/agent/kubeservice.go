@@ -50,7 +50,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		}
 		chosen = chosen.AtMost(pipeline.MaxProviders, c.host)
 		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
-		port.Mixed = p.Protocol == openflow.ProtoUDP && len(c.kube.udp[udpPlace(s.tenant, p.Address)]) > 1
+		port.Mixed = c.mixed(s.tenant, p.ServicePort)
 		if p.limited {
 			port.Sources = c.sources(s.record.SourceRanges, port.Address.Is4())
 		}

@@ -23,6 +23,7 @@ type services struct {
 	servicesIn index                          // network -> services, the network known or not
 	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
 	here       index                          // address -> endpoints of this node
+	udpAt      index                          // tenant and address -> the services of the pipeline with ports of UDP there
 }
 
 // service is a decoded service.
@@ -36,7 +37,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index)}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index)}
 }
 
 func decodeService(id string, value []byte) (service, error) {
@@ -102,6 +103,7 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 	s.part = s.part.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
 	for _, p := range s.part.Ports {
 		c.groups[p.Group] = struct{}{}
+		c.placeUDP(s.tenant, p, id, index.add)
 	}
 	c.service[id] = s
 	c.servicesIn.add(s.netID, id)
@@ -117,6 +119,7 @@ func (c *cache) removeService(id string) {
 		c.servicesIn.remove(old.netID, id)
 		for _, p := range old.part.Ports {
 			delete(c.groups, p.Group)
+			c.placeUDP(old.tenant, p, id, index.remove)
 		}
 		delete(c.service, id)
 		if old.isEntered() {
@@ -173,6 +176,9 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	}
 	o := s.part
 	o.Mode, o.Encap, o.VRF, o.Tag, o.Ports = n.Mode, n.Encap, n.VRF, n.Tag, c.enteredBy(o.Ports, n.Encap)
+	for i, p := range o.Ports {
+		o.Ports[i].Mixed = c.mixed(s.tenant, p)
+	}
 	o.Draining, o.Providers = c.providersOf(id, n)
 	if routedVLAN(n) {
 		o.Ports = append(o.Ports, c.announcedBy(s.part.Ports, o.Providers, o.Draining)...)

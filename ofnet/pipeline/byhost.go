@@ -42,7 +42,7 @@ func (b byHost) outside(w *Wants, o Outside, port uint32) {
 		f, own := familyOf(p.Addr()), OutsideAddress(p, beyondNode)
 		toHost := []openflow.Action{set(openflow.EthSrc(b.gateway)), set(openflow.EthDst(o.MAC))}
 		asks := func(priority uint16, leaves uint32, more ...openflow.FieldMatch) openflow.Flow {
-			question := append([]openflow.FieldMatch{f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl)}, more...)
+			question := append([]openflow.FieldMatch{f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl|openflow.CTInv)}, more...)
 			return unreceivedFrom(originEntered, priority, question...).do(openflow.DecTTL{}).do(toHost...).do(regOut.set(leaves), b.hide(own)).end()
 		}
 		w.flow(

@@ -110,7 +110,16 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
+			// What is still for a node port is of no connection, and would go back to the host.
+			at(tableDest, priorityRefuse, regOrigin.is(originEntered), f.is(), node).drop(reasonNoProvider),
 			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).do(toHost...).goTo(tableOutput))
+		if o.Entered == 0 {
+			continue
+		}
+		for _, m := range errorsAbout(p.Addr()) {
+			w.flow(entered(NodePorts(p), priorityExcept, m...).do(regVRF.set(uint32(o.Entered)), regRouted.set(1),
+				openflow.CT{Zone: o.Entered, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end())
+		}
 	}
 }
 
@@ -134,11 +143,6 @@ func (e entrance) service(w *Wants, o Service) {
 	for _, p := range o.Ports {
 		if len(o.behind(p)) > 0 || p.Silent {
 			e.port(w, o, p)
-		}
-		if p.Shared {
-			for _, m := range errorsAbout(p.Address) {
-				w.flow(entered(p.Address, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
-			}
 		}
 	}
 	leaving := func(a netip.Addr, m openflow.Match) {

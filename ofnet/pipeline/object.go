@@ -203,6 +203,7 @@ type Outside struct {
 	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
 	Own     []netip.Addr // by which Kubernetes knows the host, ascending: policies that isolate an endpoint of the node let it reach these
 	Led     []PortRange  // but not these ports, by which the host leads to endpoints and services, ascending
+	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several: whose an ICMP error about an answer is, it does not say
 }
 
 // Router is the node among the routers outside, by a port to the host.
@@ -320,7 +321,7 @@ func (r Rule) Equal(other Object) bool { return other == Object(r) }
 // Equal compares all fields, the lists in their order.
 func (o Outside) Equal(other Object) bool {
 	w, ok := other.(Outside)
-	return ok && o.ID == w.ID && o.MAC == w.MAC && o.Prefix == w.Prefix && o.Prefix6 == w.Prefix6 && slices.Equal(o.Own, w.Own) && slices.Equal(o.Led, w.Led)
+	return ok && o.ID == w.ID && o.MAC == w.MAC && o.Prefix == w.Prefix && o.Prefix6 == w.Prefix6 && o.Entered == w.Entered && slices.Equal(o.Own, w.Own) && slices.Equal(o.Led, w.Led)
 }
 
 // Equal compares all fields.

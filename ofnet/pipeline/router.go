@@ -67,7 +67,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 		at(tableOutput, priorityExcept, fromUplink, regOut.is(outBack)).do(set(openflow.EthSrc(o.MAC)), openflow.Output{Port: openflow.PortInPort}).end(),
 		at(tableClassify, priorityExact, openflow.InPort(port)).do(regOrigin.set(originHost), regOut.set(r.uplink)).goTo(tableOutput),
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end(),
-		at(tableOutput, priorityExact, regOrigin.is(originHost), regOut.is(r.uplink)).do(openflow.Output{Port: r.uplink}).end(),
+		at(tableOutput, priorityGuard, regOrigin.is(originHost), regOut.is(r.uplink)).do(openflow.Output{Port: r.uplink}).end(),
 		at(tableOutput, priorityOther, regOut.is(r.uplink)).drop(reasonNoNextHop))
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(at(tableClassify, priorityExact, fromUplink, openflow.EthDst(o.MAC), f.is()).

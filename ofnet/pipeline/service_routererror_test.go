@@ -30,32 +30,61 @@ func answerTo(packet []byte) []byte {
 	return answer
 }
 
+// icmpError6 says that a packet of IPv6 was too big, with a text behind it.
+func icmpError6(dst, src mac, to, from netip.Addr, about []byte, text string) []byte {
+	icmp := append(append([]byte{2, 0, 0, 0, 0, 0, 5, 0}, about...), text...)
+	if len(icmp)%2 == 1 {
+		icmp = append(icmp, 0)
+	}
+	return ipv6Frame(dst, src, to, from, 58, 64, 2, icmp)
+}
+
+// quotes6 is quotes for IPv6.
+func quotes6(frame []byte) (from, to netip.Addr) {
+	const quoted = 14 + 40 + 8
+	if len(frame) < quoted+40 {
+		return from, to
+	}
+	return netip.AddrFrom16([16]byte(frame[quoted+8:])), netip.AddrFrom16([16]byte(frame[quoted+24:]))
+}
+
 // What a router on the way to a provider says of a client's packet names the service, which is all that the
 // client knows. db2 stands for a router.
 func TestErrorsOfRoutersReachTheClientOfAService(t *testing.T) {
 	c := startCluster(t, db1, db2, web2)
-	c.program(Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
-		{Address: vip, From: FromPods, Protocol: openflow.ProtoUDP, Port: discard, Target: discard},
-	}}.Numbered(noneTaken))
+	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2)}
+	for _, a := range []netip.Addr{vip, vip6} {
+		s.Ports = append(s.Ports, ServicePort{Address: a, From: FromPods, Protocol: openflow.ProtoUDP, Port: discard, Target: discard})
+	}
+	c.program(s.Numbered(noneTaken))
 	server, client, router := c.pod(web2).datagrams(discard), c.pod(db1).wire(), c.pod(db2).wire()
-	client.send(udpFrame(AnycastMAC, db1.MAC, vip, db1.IPv4, "question"))
-	if got := next(server, soon); string(got) != "question" {
-		t.Fatalf("the provider gets %q", got)
-	}
-	seen := udpFrame(AnycastMAC, db1.MAC, web2.IPv4, db1.IPv4, "question")
-	router.send(icmpError(db1.MAC, db2.MAC, db1.IPv4, db2.IPv4, seen[14:], "of a router"))
-	if from, to := quotes(client.receive(soon, carrying("of a router"))); from != db1.IPv4 || to != vip {
-		t.Errorf("the client is told of a packet from %s to %s", from, to)
-	}
-	direct := answerTo(seen[14:])
-	router.send(icmpError(db1.MAC, db2.MAC, db1.IPv4, db2.IPv4, direct, "of nothing that was sent"))
-	if from, to := quotes(client.receive(soon, carrying("of nothing that was sent"))); from != web2.IPv4 || to != db1.IPv4 {
-		t.Errorf("an error about no connection is about a packet from %s to %s", from, to)
+	for _, v := range []struct {
+		vip, own, provider, router netip.Addr
+		fails                      func(dst, src mac, to, from netip.Addr, about []byte, text string) []byte
+		quotes                     func(frame []byte) (from, to netip.Addr)
+	}{
+		{vip, db1.IPv4, web2.IPv4, db2.IPv4, icmpError, quotes},
+		{vip6, db1.IPv6, web2.IPv6, db2.IPv6, icmpError6, quotes6},
+	} {
+		client.send(udpFrame(AnycastMAC, db1.MAC, v.vip, v.own, "question"))
+		if got := next(server, soon); string(got) != "question" {
+			t.Fatalf("the provider gets %q", got)
+		}
+		seen := udpFrame(AnycastMAC, db1.MAC, v.provider, v.own, "question")[14:]
+		router.send(v.fails(db1.MAC, db2.MAC, v.own, v.router, seen, "of a router"))
+		if from, to := v.quotes(client.receive(soon, carrying("of a router"))); from != v.own || to != v.vip {
+			t.Errorf("the client is told of a packet from %s to %s", from, to)
+		}
+		direct := udpFrame(AnycastMAC, db1.MAC, v.router, v.own, "question")[14:]
+		router.send(v.fails(db1.MAC, db2.MAC, v.own, v.router, direct, "of nothing that was sent"))
+		if from, to := v.quotes(client.receive(soon, carrying("of nothing that was sent"))); from != v.own || to != v.router {
+			t.Errorf("an error about no connection is about a packet from %s to %s", from, to)
+		}
 	}
 }
 
 // What a router outside says of an answer from a node port reaches the provider, on the node by which the
-// client came in and on another one.
+// client came in and on another one. What it says of no answer goes nowhere, and not back to the host.
 func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	node, router := NodePorts(wayOut.Prefix), addr("198.51.100.77")
@@ -64,9 +93,11 @@ func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 			{Address: node, From: FromHost, Protocol: openflow.ProtoUDP, Port: discard, Target: discard, Shared: true},
 		}}.Numbered(noneTaken)
 	}
+	way := wayOut
+	way.Entered = blueVRF
 	host := c.withOutside(web1, served(web1)).wireAt("contivh0")
 	for client, provider := range map[netip.Addr]Endpoint{beyond[0]: web1, beyond[0].Next(): web2} {
-		c.program(served(provider), wayOut)
+		c.program(served(provider), way)
 		server, at := c.pod(provider).datagrams(discard), c.pod(provider).wire()
 		question := udpFrame(AnycastMAC, wayOut.MAC, node, client, "question")
 		host.send(question)
@@ -76,6 +107,13 @@ func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 		host.send(icmpError(AnycastMAC, wayOut.MAC, node, router, answerTo(question[14:]), "of a router"))
 		if from, to := quotes(at.receive(soon, carrying("of a router"))); from != provider.IPv4 || to != client {
 			t.Errorf("%s is told of a packet from %s to %s", provider.ID, from, to)
+		}
+		never := udpFrame(AnycastMAC, wayOut.MAC, node, router, "question")
+		host.send(icmpError(AnycastMAC, wayOut.MAC, node, router, answerTo(never[14:]), "of nothing"))
+		host.send(echoFrame(AnycastMAC, wayOut.MAC, node, client)) // is answered
+		got := host.receive(soon, func(f []byte) bool { return carrying("of nothing")(f) || len(f) > 34 && f[23] == 1 && f[34] == 0 })
+		if carrying("of nothing")(got) || got == nil {
+			t.Errorf("an error about no answer comes back to the host, or nothing does: %x", got)
 		}
 	}
 }
