@@ -242,8 +242,8 @@ func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, er
 	return own, err
 }
 
-// rewrite writes the own member's file anew when it is its turn and all others are there: they have to do
-// without it. While one is missing it does nothing.
+// rewrite writes the own member's file anew when it is its turn, if there can be one, and all others are there:
+// they have to do without it. While one is missing it does nothing; one that is writing its own file is not.
 func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
 	if !own.Full && own.Size+turnBytes < own.Quota {
 		end, err := k.turn(ctx)
