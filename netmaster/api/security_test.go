@@ -187,7 +187,7 @@ func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
 	b.want(ann, "GET", "networks/red:web", "", 200, "")
 	b.want(ann, "GET", "networks/blue:web", "", 200, "")               // may do so
 	b.want("", "POST", mastercfg.SecurityPath+"/enforce", "", 401, "") // was refused
-	b.want("", "BREW", "networks/blue:web", "", 405, "") // nobody can ask that
+	b.want("", "BREW", "networks/blue:web", "", 405, "")               // nobody can ask that
 	b.want("", "GET", "/version", "", 200, "")
 	plain := httptest.NewRequest("GET", "/version", nil)
 	plain.RemoteAddr = "127.0.0.1:4000"

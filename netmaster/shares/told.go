@@ -11,9 +11,9 @@ type Telling int
 
 // The kinds.
 const (
-	Excess  Telling = iota // the first one
-	Refusal                // a hundred: they show what somebody tries who is known
-	Forecast               // likewise, of what would have been refused
+	Excess   Telling = iota // the first one
+	Refusal                 // a hundred: they show what somebody tries who is known
+	Forecast                // likewise, of what would have been refused
 	tellings
 )
 
