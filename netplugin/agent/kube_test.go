@@ -226,6 +226,22 @@ func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
 	wants(0)
 }
 
+// mixed is where a service has been told that others have ports of UDP, too.
+func (n *node) mixed(id string) (at []netip.Addr) {
+	n.t.Helper()
+	n.step()
+	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, p := range o.(pipeline.Service).Ports {
+		if p.Mixed {
+			at = append(at, p.Address)
+		}
+	}
+	return at
+}
+
 // Two services have ports of UDP at an external address: later fragments may be for either of them, which
 // both have to know, whichever came first; and that it is over, when one of them goes.
 func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
@@ -238,20 +254,10 @@ func TestServicesThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	}
 	mixed := func(want bool) {
 		t.Helper()
-		var at []netip.Addr
 		if changed := n.step(); !slices.Contains(changed, "+service "+kubeWeb) {
 			t.Errorf("the service does not change: %v", changed)
 		}
-		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range o.(pipeline.Service).Ports {
-			if p.Mixed {
-				at = append(at, p.Address)
-			}
-		}
-		if want != slices.Equal(at, external) || !want && len(at) > 0 {
+		if at := n.mixed(kubeWeb); want != slices.Equal(at, external) || !want && at != nil {
 			t.Errorf("mixed at %v", at)
 		}
 	}
@@ -275,37 +281,23 @@ func TestServicesOfBothSortsThatShareAnAddressKnowOfEachOther(t *testing.T) {
 		n.put(mastercfg.ServiceLBPrefix+name+":default", fmt.Sprintf(`{"servicename":%q,"tenantname":"default","subnet":"default-net","ipaddress":%q,`+
 			`"externalIPs":["198.51.100.1"],"nodePorts":["30053:%d:udp"],"ports":["%d:5353:udp"]}`, name, address, port, port))
 	}
-	mixed := func(id string) (at []netip.Addr) {
-		t.Helper()
-		n.step()
-		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range o.(pipeline.Service).Ports {
-			if p.Mixed {
-				at = append(at, p.Address)
-			}
-		}
-		return at
-	}
 	want := []netip.Addr{external}
 	own("a", "10.1.0.101", 53)
-	if got := mixed("a:default"); got != nil {
+	if got := n.mixed("a:default"); got != nil {
 		t.Errorf("alone, it is mixed at %v", got)
 	}
 	own("b", "10.1.0.102", 54)
-	if a, b := mixed("a:default"), mixed("b:default"); !slices.Equal(a, want) || !slices.Equal(b, want) {
+	if a, b := n.mixed("a:default"), n.mixed("b:default"); !slices.Equal(a, want) || !slices.Equal(b, want) {
 		t.Errorf("two of contiv's own are mixed at %v and %v", a, b)
 	}
 	n.del(mastercfg.ServiceLBPrefix + "b:default")
 	n.kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, External: want,
 		Ports: []mastercfg.K8sServicePort{{Name: "dns", Protocol: "UDP", Port: 54}}})
-	if a, b := mixed("a:default"), mixed(kubeWeb); !slices.Equal(a, want) || !slices.Equal(b, want) {
+	if a, b := n.mixed("a:default"), n.mixed(kubeWeb); !slices.Equal(a, want) || !slices.Equal(b, want) {
 		t.Errorf("one of each sort are mixed at %v and %v", a, b)
 	}
 	n.del(mastercfg.ServiceLBPrefix + "a:default")
-	if got := mixed(kubeWeb); got != nil {
+	if got := n.mixed(kubeWeb); got != nil {
 		t.Errorf("alone, it is mixed at %v", got)
 	}
 }

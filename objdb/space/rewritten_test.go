@@ -53,42 +53,46 @@ func TestHistoryThatGrowsFastIsCompactedBeforeItFillsTheStore(t *testing.T) {
 	})
 }
 
-// slowToFree is a full store in which what a compaction frees is not counted as free before something is written,
-// which happens at a time.
-type slowToFree struct {
-	quota   int64
-	written time.Time
+// crowded is a store whose file has room in it once it is written anew, and is in some state until then.
+type crowded struct {
+	state func(now time.Time) objdb.Space
 
 	rewritten time.Time // when its file was
 }
 
-func (s *slowToFree) Space(context.Context) ([]objdb.Space, error) {
-	m := objdb.Space{URL: "own", Size: s.quota, InUse: s.quota, Quota: s.quota}
-	if !time.Now().Before(s.written) {
-		m.InUse = s.quota / 10
-	}
-	if !s.rewritten.IsZero() {
-		m.Size = m.InUse
+func (c *crowded) Space(context.Context) ([]objdb.Space, error) {
+	m := c.state(time.Now())
+	m.URL = "own"
+	if !c.rewritten.IsZero() {
+		m.Size, m.Full = m.InUse, false
 	}
 	return []objdb.Space{m}, nil
 }
 
-func (*slowToFree) Compact(context.Context) error { return nil }
-func (*slowToFree) Disarm(context.Context) error  { return nil }
+func (*crowded) Compact(context.Context) error { return nil }
+func (*crowded) Disarm(context.Context) error  { return nil }
 
-func (s *slowToFree) Defragment(context.Context, string) error {
-	s.rewritten = time.Now()
+func (c *crowded) Defragment(context.Context, string) error {
+	c.rewritten = time.Now()
 	return nil
 }
 
+// What a compaction frees is not counted as free before something is written.
 // Room that shows late is used at the next look, however long the pause between attempts has become.
 func TestAFileIsWrittenAnewAsSoonAsItIsKnownWhatIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowToFree{quota: 4 << 30, written: time.Now().Add(5*time.Minute + 10*time.Second)}
+		const quota = 4 << 30
+		written := time.Now().Add(5*time.Minute + 10*time.Second)
+		s := &crowded{state: func(now time.Time) objdb.Space {
+			if now.Before(written) {
+				return objdb.Space{Size: quota, InUse: quota, Quota: quota}
+			}
+			return objdb.Space{Size: quota, InUse: quota / 10, Quota: quota}
+		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		space.New(space.Config{Store: s, Member: alone("own"), Log: testkit.Quiet()}).Run(ctx)
-		if took := s.rewritten.Sub(s.written); took < 0 || took > 5*time.Second {
+		if took := s.rewritten.Sub(written); took < 0 || took > 5*time.Second {
 			t.Errorf("its file was written anew %v after there was room", took)
 		}
 	})
@@ -100,30 +104,6 @@ type turnless struct{ alone }
 func (turnless) Turn(ctx context.Context) (func(), error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
-}
-
-// filling is a store with a file of a size, which is full from some time on: then nobody can take a turn any more.
-type filling struct {
-	size, quota int64
-	full        time.Time
-
-	rewritten time.Time
-}
-
-func (f *filling) Space(context.Context) ([]objdb.Space, error) {
-	m := objdb.Space{URL: "own", Size: f.size, InUse: f.quota / 10, Quota: f.quota, Full: !time.Now().Before(f.full)}
-	if !f.rewritten.IsZero() {
-		m.Size, m.Full = m.InUse, false
-	}
-	return []objdb.Space{m}, nil
-}
-
-func (*filling) Compact(context.Context) error { return nil }
-func (*filling) Disarm(context.Context) error  { return nil }
-
-func (f *filling) Defragment(context.Context, string) error {
-	f.rewritten = time.Now()
-	return nil
 }
 
 // To take a turn is written to the store. Where a file has reached the quota that raises the alarm, which others may
@@ -141,7 +121,9 @@ func TestNoTurnIsWaitedForThatCannotCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				f := &filling{size: c.size, quota: quota, full: began.Add(c.full)}
+				f := &crowded{state: func(now time.Time) objdb.Space {
+					return objdb.Space{Size: c.size, InUse: quota / 10, Quota: quota, Full: now.Sub(began) >= c.full}
+				}}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				space.New(space.Config{Store: f, Member: turnless{"own"}, Log: testkit.Quiet()}).Run(ctx)

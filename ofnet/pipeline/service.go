@@ -25,8 +25,9 @@ import (
 // Whatever is neither sent to a service nor comes from the port of a provider
 // never sees the connection tracker, but for ICMP errors from other nodes and from outside:
 // a router on the way to a provider says them of what the client sent to the service.
-// Between ROUTER and OUTPUT a packet has the address of the provider. The policy knows nothing of services: it is judged
-// between the client and the provider, in both directions and on both nodes.
+// Between ROUTER and OUTPUT a packet has the address of the provider. The policy knows
+// nothing of services: it is judged between the client and the provider, in both directions
+// and on both nodes.
 //
 // Which provider a connection has is known to the connection tracker only.
 // Another provider changes nothing about it; one that goes takes its own
