@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What comes to the programmer from outside, on its way into the ledger: changes of the
+// What comes to the programmer from outside, on its way into the books: changes of the
 // wanted objects, and other numbers of ports.
 
 // accept takes a change of the wanted objects.
@@ -34,7 +34,7 @@ func (p *programmer) accept(c drivers.Change) {
 		p.enter(compiled{key: key})
 	}
 	for _, e := range c.Left {
-		p.ledger.flushEndpoint(e)
+		p.books.flushEndpoint(e)
 	}
 	changed := make([]pipeline.Key, 0, len(c.Set))
 	for _, o := range c.Set {
@@ -48,7 +48,7 @@ func (p *programmer) accept(c drivers.Change) {
 		p.objects[key] = o
 		if e, is := o.(pipeline.Endpoint); is {
 			before, _ := old.(pipeline.Endpoint)
-			p.ledger.spareEndpoint(e.Without(before))
+			p.books.spareEndpoint(e.Without(before))
 		}
 		changed = append(changed, key)
 	}
@@ -57,12 +57,12 @@ func (p *programmer) accept(c drivers.Change) {
 	}
 }
 
-// enter writes what an object wants into the ledger. What was wrong with it
+// enter writes what an object wants into the books. What was wrong with it
 // before is forgotten.
 func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	delete(p.refused, c.key)
-	conflicts := p.ledger.set(c.key, c.wants)
+	conflicts := p.books.set(c.key, c.wants)
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)

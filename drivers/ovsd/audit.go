@@ -133,10 +133,10 @@ func verdict(f openflow.FlowEntry) int {
 	return keep
 }
 
-// load reads all that is in the switch into a ledger that has forgotten it. It
+// load reads all that is in the switch into books that have forgotten it. It
 // returns the number of flows that are ours to keep or remove, and of those that are left alone
 // because nobody knows what they do.
-func (l *ledger) load(ctx context.Context, sw flowSwitch) (ours, others int, err error) {
+func (l *books) load(ctx context.Context, sw flowSwitch) (ours, others int, err error) {
 	turn := l.nextTurn()
 	var key, effect []byte
 	read := func(f openflow.FlowEntry) error {
@@ -192,7 +192,7 @@ func effectAt(p *place[string], effect []byte) string {
 
 // compare enters a slice and returns the flows that were not as the book
 // believed.
-func (l *ledger) compare(s *slice) (drifted []openflow.PackedFlow) {
+func (l *books) compare(s *slice) (drifted []openflow.PackedFlow) {
 	for _, f := range s.flows {
 		p := l.flows.places[f.Key]
 		switch {
@@ -239,7 +239,7 @@ func compareNumbered[T any](b *book[T], things []T, identify func(T) (uint32, er
 
 // lost returns flows that were not seen since a turn, as far as the given
 // number of places goes, counted from the end of the list; and where to go on.
-func (l *ledger) lost(from int, count int, turn uint32) (lost []openflow.PackedFlow, next int) {
+func (l *books) lost(from int, count int, turn uint32) (lost []openflow.PackedFlow, next int) {
 	from = min(from, len(l.flows.list))
 	for next = from; next > 0 && from-next < count; next-- {
 		p := l.flows.list[next-1]

@@ -92,13 +92,13 @@ func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
 	for p.work(t.Context()) {
 	}
 	for complete := false; !complete; {
-		p.auditor.begin(t.Context(), sw, p.ledger)
-		complete = p.auditor.end(<-p.auditor.results, p.sw, p.ledger)
+		p.auditor.begin(t.Context(), sw, p.books)
+		complete = p.auditor.end(<-p.auditor.results, p.sw, p.books)
 	}
-	p.auditor.begin(t.Context(), sw, p.ledger)
-	for p.auditor.findLost(p.ledger) {
+	p.auditor.begin(t.Context(), sw, p.books)
+	for p.auditor.findLost(p.books) {
 	}
-	if p.ledger.unfinished() {
+	if p.books.unfinished() {
 		t.Error("flows that are in the switch are to be written again")
 	}
 	<-p.auditor.results
@@ -120,19 +120,19 @@ func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
 	}
 	finish()
 	before, _ := sw.count()
-	p.auditor.begin(t.Context(), sw, p.ledger)
+	p.auditor.begin(t.Context(), sw, p.books)
 	old := <-p.auditor.results
 
 	sw.set(func() { clear(sw.flows) })
 	p.loaded = false
 	p.work(t.Context()) // reads what is left
-	p.auditor.end(old, p.sw, p.ledger)
+	p.auditor.end(old, p.sw, p.books)
 	finish()
 	if now, _ := sw.count(); now != before || before < 10 {
 		t.Errorf("%d flows, want %d", now, before)
 	}
-	p.auditor.begin(t.Context(), sw, p.ledger)
-	if !p.auditor.end(<-p.auditor.results, p.sw, p.ledger) {
+	p.auditor.begin(t.Context(), sw, p.books)
+	if !p.auditor.end(<-p.auditor.results, p.sw, p.books) {
 		t.Error("the next audit is not believed either")
 	}
 }

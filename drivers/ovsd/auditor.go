@@ -44,7 +44,7 @@ func (a *auditor) restart() {
 }
 
 // begin fetches the next slice, or the first of an audit.
-func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *ledger) {
+func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *books) {
 	if a.busy {
 		return // its end sets the timer
 	}
@@ -64,7 +64,7 @@ func (a *auditor) begin(ctx context.Context, sw flowSwitch, l *ledger) {
 
 // end compares a slice that has been fetched, and tells whether it was the last
 // of its audit.
-func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (complete bool) {
+func (a *auditor) end(s *slice, sw flowSwitch, l *books) (complete bool) {
 	a.busy = false
 	if a.past || s.sw != sw || s.err != nil {
 		if s.err != nil && s.sw == sw {
@@ -91,7 +91,7 @@ func (a *auditor) end(s *slice, sw flowSwitch, l *ledger) (complete bool) {
 
 // findLost looks at some of the places for flows that no slice has seen, and
 // tells whether there are more to look at.
-func (a *auditor) findLost(l *ledger) (more bool) {
+func (a *auditor) findLost(l *books) (more bool) {
 	if a.rest == 0 {
 		return false
 	}

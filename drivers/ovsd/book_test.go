@@ -41,7 +41,7 @@ func apply(have map[string]openflow.PackedFlow, b batch) {
 }
 
 // mustSet is set without an error.
-func mustSet(t interface{ Fatal(...any) }, l *ledger, owner pipeline.Key, w pipeline.Wants) []conflict {
+func mustSet(t interface{ Fatal(...any) }, l *books, owner pipeline.Key, w pipeline.Wants) []conflict {
 	p, err := pack(w)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 		deed  int
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLedger(rapid.IntRange(1, 5).Draw(t, "chunk"))
+		l := newBooks(rapid.IntRange(1, 5).Draw(t, "chunk"))
 		have := map[string]openflow.PackedFlow{}
 		model := map[int][]want{} // by place, in the order of the first claim
 		for range rapid.IntRange(1, 30).Draw(t, "moves") {
@@ -131,7 +131,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 
 func TestOfTwoEndpointsTheOneWithTheLesserIDIsInForceWhoeverCameFirst(t *testing.T) {
 	for _, order := range [][2]int{{1, 2}, {2, 1}} {
-		l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
+		l, have := newBooks(defaultChunk), map[string]openflow.PackedFlow{}
 		first, second := endpointKey(order[0]), endpointKey(order[1])
 		mustSet(t, l, first, wanting(map[int]int{7: order[0]}))
 		conflicts := mustSet(t, l, second, wanting(map[int]int{7: order[1]}))
@@ -158,7 +158,7 @@ func TestOfTwoEndpointsTheOneWithTheLesserIDIsInForceWhoeverCameFirst(t *testing
 }
 
 func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	first, second := wanting(map[int]int{7: 1}), wanting(map[int]int{7: 1})
 	first.Flows[0].Cookie, second.Flows[0].Cookie = 1, 2
 	mustSet(t, l, endpointKey(1), first)
@@ -168,7 +168,7 @@ func TestTwoObjectsThatWantTheSameAreNoConflict(t *testing.T) {
 }
 
 func TestThatTheLastToComeWantsTheSameHidesNoConflict(t *testing.T) {
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	mustSet(t, l, endpointKey(1), wanting(map[int]int{7: 1}))
 	mustSet(t, l, endpointKey(2), wanting(map[int]int{7: 2}))
 	if conflicts := mustSet(t, l, endpointKey(3), wanting(map[int]int{7: 2})); len(conflicts) != 1 || conflicts[0].present != endpointKey(1) {
@@ -177,7 +177,7 @@ func TestThatTheLastToComeWantsTheSameHidesNoConflict(t *testing.T) {
 }
 
 func TestAnObjectThatWantsAPlaceTwiceLeavesItOnce(t *testing.T) {
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	twice := wanting(map[int]int{7: 1})
 	twice.Flows = append(twice.Flows, twice.Flows...)
 	for range 2 {
@@ -199,7 +199,7 @@ func TestBetweenRulesTheOneThatDropsIsInForceWhoeverCameFirst(t *testing.T) {
 	drop := wanting(map[int]int{7: 1})
 	drop.Flows[0].Actions = nil
 	for _, order := range [][2]pipeline.Wants{{drop, allow}, {allow, drop}} {
-		l := newLedger(defaultChunk)
+		l := newBooks(defaultChunk)
 		mustSet(t, l, ruleKey("first"), order[0])
 		mustSet(t, l, ruleKey("second"), order[1])
 		have := map[string]openflow.PackedFlow{}
@@ -219,7 +219,7 @@ func TestClausesOfSeveralRulesAreUnited(t *testing.T) {
 		return pipeline.Wants{Flows: []openflow.Flow{{Table: 5, Priority: 7, Cookie: uint64(id),
 			Actions: []openflow.Action{openflow.Conjunction{ID: id, Clause: 1, Clauses: 2}}}}}
 	}
-	l, have := newLedger(defaultChunk), map[string]openflow.PackedFlow{}
+	l, have := newBooks(defaultChunk), map[string]openflow.PackedFlow{}
 	expect := func(want string) {
 		t.Helper()
 		apply(have, l.next(nil, never))
@@ -244,7 +244,7 @@ func TestClausesOfSeveralRulesAreUnited(t *testing.T) {
 }
 
 func TestALargeDifferenceIsWrittenInAnOrderThatJudgesEveryPacketRight(t *testing.T) {
-	l := newLedger(2)
+	l := newBooks(2)
 	at := func(table uint8, priority uint16) openflow.Flow {
 		return openflow.Flow{Table: table, Priority: priority}
 	}
@@ -281,7 +281,7 @@ func TestALargeDifferenceIsWrittenInAnOrderThatJudgesEveryPacketRight(t *testing
 }
 
 func TestMetersAndGroupsComeBeforeTheFlowsThatNameThemAndGoAfter(t *testing.T) {
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	w := wanting(map[int]int{7: 1})
 	w.Groups = []openflow.Group{{ID: 4, Type: openflow.GroupAll}}
 	w.Meters = []openflow.Meter{{ID: 5}}

@@ -176,10 +176,10 @@ func BenchmarkInstall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p := &programmer{ports: noPorts{}, peers: newPeers(), zoneLimits: new(Tenants).addBridge(), objects: map[pipeline.Key]pipeline.Object{},
-			ledger: newLedger(defaultChunk), refused: refusals{}, invalid: map[pipeline.Key]error{}, compiler: testPipeline()}
+			books: newBooks(defaultChunk), refused: refusals{}, invalid: map[pipeline.Key]error{}, compiler: testPipeline()}
 		p.accept(all)
-		for p.ledger.unfinished() {
-			for _, s := range p.ledger.next(nil, never).bundle {
+		for p.books.unfinished() {
+			for _, s := range p.books.next(nil, never).bundle {
 				s.done()
 			}
 		}

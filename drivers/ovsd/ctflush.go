@@ -87,7 +87,7 @@ func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 
 // forgetFlushes forgets what is being ended; what is left of it is in the switch. Of endpoints
 // that have left nothing is there.
-func (l *ledger) forgetFlushes() {
+func (l *books) forgetFlushes() {
 	maps.DeleteFunc(l.flushing, func(_ openflow.CTFlush, e *ctFlush) bool { return e.group != "" })
 	for _, e := range l.flushing {
 		e.queued = false
@@ -101,7 +101,7 @@ func (l *ledger) forgetFlushes() {
 }
 
 // noteFormer notes what the groups in the switch make, which is about to be forgotten.
-func (l *ledger) noteFormer() {
+func (l *books) noteFormer() {
 	for _, p := range l.groups.list {
 		for _, c := range pipeline.Connections(p.have) {
 			l.former[c] = true
@@ -111,7 +111,7 @@ func (l *ledger) noteFormer() {
 
 // flushFormer has the connections ended that nothing makes any more and whose buckets are not in the
 // switch, which had them before.
-func (l *ledger) flushFormer() {
+func (l *books) flushFormer() {
 	for _, p := range l.groups.list {
 		for _, c := range pipeline.Connections(p.have) {
 			delete(l.former, c)
@@ -127,7 +127,7 @@ func (l *ledger) flushFormer() {
 
 // keepBuckets keeps those buckets in groups about to change whose connections have to
 // be ended first.
-func (l *ledger) keepBuckets() {
+func (l *books) keepBuckets() {
 	for _, p := range slices.Clone(l.groups.dirty) {
 		if !p.pending {
 			continue
@@ -172,7 +172,7 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 
 // queueFlushes queues the connections whose group has changed and that have not had a
 // round yet, or all others as well.
-func (l *ledger) queueFlushes(everything bool) {
+func (l *books) queueFlushes(everything bool) {
 	l.noteFlowsOut()
 	var list []*ctFlush
 	for c, e := range l.flushing {
@@ -196,7 +196,7 @@ func (l *ledger) queueFlushes(everything bool) {
 
 // over tells whether there is nothing to end any more: there is a provider again, or the bucket
 // has gone, or without one the rounds are over.
-func (l *ledger) over(e *ctFlush) bool {
+func (l *books) over(e *ctFlush) bool {
 	if e.group == "" {
 		return e.rounds == 0 || l.made[e.connections] > 0
 	}
@@ -206,7 +206,7 @@ func (l *ledger) over(e *ctFlush) bool {
 
 // due tells whether a flush may have a round now: the first only when nothing is sent
 // to the bucket any more.
-func (l *ledger) due(e *ctFlush) bool {
+func (l *books) due(e *ctFlush) bool {
 	if l.flushing[e.connections] != e || e.rounds == 0 {
 		return false
 	}
@@ -220,7 +220,7 @@ func (l *ledger) due(e *ctFlush) bool {
 // nextFlushes returns the flushes of the next step, and how many in the queue they end;
 // those stay in it until flushed is called. Where no wanted group makes connections to an
 // address and port, one flush ends those to all its providers.
-func (l *ledger) nextFlushes() (flushes []openflow.CTFlush, count int) {
+func (l *books) nextFlushes() (flushes []openflow.CTFlush, count int) {
 	for _, e := range l.queue {
 		if l.due(e) {
 			flush := e.connections
@@ -240,7 +240,7 @@ func (l *ledger) nextFlushes() (flushes []openflow.CTFlush, count int) {
 }
 
 // flushed takes what had its round off the queue.
-func (l *ledger) flushed(count int) {
+func (l *books) flushed(count int) {
 	for _, e := range l.queue[:count] {
 		e.queued = false
 		if !l.due(e) {
@@ -261,7 +261,7 @@ func toAny(c openflow.CTFlush) openflow.CTFlush {
 }
 
 // flushNothing lets the buckets go of a switch that cannot flush.
-func (l *ledger) flushNothing() {
+func (l *books) flushNothing() {
 	l.queue = nil
 	for _, e := range l.flushing {
 		e.rounds, e.queued = 0, false
@@ -272,7 +272,7 @@ func (l *ledger) flushNothing() {
 }
 
 // releaseBuckets lets a group go without the buckets that were kept.
-func (l *ledger) releaseBuckets(p *place[openflow.Group]) {
+func (l *books) releaseBuckets(p *place[openflow.Group]) {
 	l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, nil)
 }
 
@@ -284,11 +284,11 @@ func (f *flushes) moreRounds() bool {
 // scheduleFlushes has connections ended: those that have had no round yet, or all that
 // are to have one more.
 func (p *programmer) scheduleFlushes(again bool) {
-	p.ledger.queueFlushes(again)
-	if p.flushAgain == nil && p.ledger.moreRounds() {
+	p.books.queueFlushes(again)
+	if p.flushAgain == nil && p.books.moreRounds() {
 		p.flushAgain = time.After(flushPause)
 	}
-	if p.flushSoon == nil && len(p.ledger.queue) > 0 {
+	if p.flushSoon == nil && len(p.books.queue) > 0 {
 		p.flushSoon = time.After(0)
 	}
 }
@@ -299,23 +299,23 @@ func (p *programmer) flushSome(ctx context.Context) {
 		return // what is to be ended is looked up with the rest
 	}
 	began := time.Now()
-	flushes, count := p.ledger.nextFlushes()
+	flushes, count := p.books.nextFlushes()
 	switch err := p.flush(ctx, flushes); {
 	case err == nil:
-		p.ledger.flushed(count)
+		p.books.flushed(count)
 	case isUnsupported(err):
 		if !p.cannotFlush {
 			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
 		}
 		p.cannotFlush = true
-		p.ledger.flushNothing()
+		p.books.flushNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.ledger.flushed(count)
+		p.books.flushed(count)
 	default:
 		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}
-	if len(p.ledger.queue) > 0 {
+	if len(p.books.queue) > 0 {
 		p.flushSoon = time.After(time.Since(began))
 	}
 }

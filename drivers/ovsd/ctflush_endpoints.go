@@ -16,7 +16,7 @@ import (
 const endpointRounds = 2
 
 // flushEndpoint has the connections of an endpoint ended.
-func (l *ledger) flushEndpoint(e pipeline.Endpoint) {
+func (l *books) flushEndpoint(e pipeline.Endpoint) {
 	for _, c := range pipeline.ConnectionsOf(e) {
 		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true}
 		l.leaving = true
@@ -39,12 +39,12 @@ func (p *programmer) flushUnknown() {
 		}
 	}
 	p.known = nil
-	p.ledger.flushAllBut(known)
+	p.books.flushAllBut(known)
 }
 
 // flushAllBut has the connections ended of endpoints with flows under cookies that are not known, or with another address
 // than the one that is. Of a known cookie without an endpoint nobody says which addresses it has.
-func (l *ledger) flushAllBut(known map[uint64]*pipeline.Endpoint) {
+func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint) {
 	for _, p := range l.flows.list {
 		if !p.there {
 			continue
@@ -72,7 +72,7 @@ func (l *ledger) flushAllBut(known map[uint64]*pipeline.Endpoint) {
 
 // spareEndpoint spares the connections of an endpoint that has the address of one that has left: there are no more
 // rounds than the first, and if that has been, none.
-func (l *ledger) spareEndpoint(e pipeline.Endpoint) {
+func (l *books) spareEndpoint(e pipeline.Endpoint) {
 	if len(l.flushing) == 0 {
 		return
 	}
@@ -89,7 +89,7 @@ func (l *ledger) spareEndpoint(e pipeline.Endpoint) {
 }
 
 // noteFlowsOut lets what waits begin once the switch has no flow that it should not have.
-func (l *ledger) noteFlowsOut() {
+func (l *books) noteFlowsOut() {
 	if !l.leaving || l.unfinished() {
 		return
 	}

@@ -14,10 +14,10 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	const four, six = 3, 9 // made in two zones, and made to it; of IPv6 by protocol
 	const flushes = four + six
 	start := func() flushSwitch {
-		s := flushSwitch{t, newLedger(defaultChunk)}
-		mustSet(t, s.ledger, e.Key(), wanting(map[int]int{7: 1}))
+		s := flushSwitch{t, newBooks(defaultChunk)}
+		mustSet(t, s.books, e.Key(), wanting(map[int]int{7: 1}))
 		s.write()
-		mustSet(t, s.ledger, e.Key(), pipeline.Wants{})
+		mustSet(t, s.books, e.Key(), pipeline.Wants{})
 		s.flushEndpoint(e)
 		return s
 	}

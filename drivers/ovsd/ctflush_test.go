@@ -11,11 +11,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// flushSwitch is a ledger and what the switch has of groups: whatever the
-// ledger writes is done.
+// flushSwitch is books and what the switch has of groups: whatever the
+// books write is done.
 type flushSwitch struct {
 	*testing.T
-	*ledger
+	*books
 }
 
 // balanced is a service whose ports have a target each.
@@ -70,14 +70,14 @@ func (s flushSwitch) inSwitch() (groups []openflow.Group) {
 	return groups
 }
 
-// restarted is another ledger for the same switch.
+// restarted are other books for the same switch.
 func (s flushSwitch) restarted() flushSwitch {
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn())
 	return flushSwitch{s.T, l}
 }
 
-// lookedUp is the ledger after the switch was looked up anew, and has these groups.
+// lookedUp are the books after the switch was looked up anew, and has these groups.
 func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
 	s.forget()
 	compareNumbered(s.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, nil }, s.nextTurn())
@@ -119,7 +119,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	web := map[uint16]uint16{80: 8080}
 	start := func(providers string, ports map[uint16]uint16) flushSwitch {
 		o := balanced(providers, ports)
-		return flushSwitch{t, newLedger(defaultChunk)}.want(&o)
+		return flushSwitch{t, newBooks(defaultChunk)}.want(&o)
 	}
 	service := func(providers string, ports map[uint16]uint16) *pipeline.Service {
 		o := balanced(providers, ports)
@@ -190,7 +190,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 
 func TestStepsOfEndingsAreSmall(t *testing.T) {
 	all, few := balanced("abcdefghijklmnop", map[uint16]uint16{80: 8080}), balanced("p", map[uint16]uint16{80: 8080})
-	s := flushSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+	s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)
 	s.queueFlushes(false)
 	var steps, total int
 	for len(s.queue) > 0 {
@@ -229,9 +229,9 @@ func (u unflushing) Send(context.Context, ...openflow.Message) error { return u.
 func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 	lasting := func(reason error) (rounds int, queued bool) {
 		all, few := balanced("ab", map[uint16]uint16{80: 8080}), balanced("b", map[uint16]uint16{80: 8080})
-		s := flushSwitch{t, newLedger(defaultChunk)}.want(&all).want(&few)
+		s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)
 		p := (&harness{t: t}).programmer()
-		p.ledger, p.sw, p.loaded = s.ledger, unflushing{newFakeSwitch(), reason}, true
+		p.books, p.sw, p.loaded = s.books, unflushing{newFakeSwitch(), reason}, true
 		p.scheduleFlushes(false)
 		p.flushSome(t.Context())
 		for _, e := range s.flushing {

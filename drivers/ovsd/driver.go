@@ -7,8 +7,8 @@
 //	             OVSDB (db.sock)                      OpenFlow (<bridge>.mgmt)
 //	+-------------------------------------+   +-------------------------------------+
 //	| keeper: bridge, trunk, and the      |   | programmer: flows, groups, meters   |
-//	|   ports of our links                |   |   objects + port numbers -> ledger  |
-//	| AddPort, RemovePort: links, ports   |   |   ledger - switch -> bundles        |
+//	|   ports of our links                |   |   objects + port numbers -> books   |
+//	| AddPort, RemovePort: links, ports   |   |   books - switch -> bundles         |
 //	+------------------+------------------+   +------------------^------------------+
 //	                   |  port numbers                           |
 //	                   +-----------------------------------------+
@@ -34,7 +34,7 @@
 //     flows; then they are read again.
 //
 // What is written together and in which order, so that packets are judged right
-// at any moment, is told in ledger.go. Several objects may ask for a flow with
+// at any moment, is told in books.go. Several objects may ask for a flow with
 // the same match, an address that moved from one endpoint to another, for
 // example; book.go tells what is in force then.
 //

@@ -19,7 +19,7 @@ type epoch struct {
 }
 
 // setEpoch is set for the epoch.
-func (l *ledger) setEpoch(owner pipeline.Key, p packed) []conflict {
+func (l *books) setEpoch(owner pipeline.Key, p packed) []conflict {
 	l.epoch.owner, l.epoch.wants = owner, p
 	if l.epoch.withheld {
 		p = packed{}
@@ -28,7 +28,7 @@ func (l *ledger) setEpoch(owner pipeline.Key, p packed) []conflict {
 }
 
 // withhold says whether the switch is to be without epoch.
-func (l *ledger) withhold(withheld bool) {
+func (l *books) withhold(withheld bool) {
 	if l.epoch.withheld != withheld {
 		l.epoch.withheld = withheld
 		l.setEpoch(l.epoch.owner, l.epoch.wants)
@@ -63,5 +63,5 @@ func (p *programmer) settleEpoch() {
 	for _, r := range p.refused {
 		withheld = withheld || r.judges
 	}
-	p.ledger.withhold(withheld)
+	p.books.withhold(withheld)
 }

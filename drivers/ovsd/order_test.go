@@ -12,7 +12,7 @@ import (
 // A connection that is admitted in an epoch is not judged again, so all other flows come first:
 // also those that were to be written before the epoch changed, and those that go.
 func TestTheEpochIsWrittenLast(t *testing.T) {
-	l := newLedger(2)
+	l := newBooks(2)
 	flow := func(priority int) pipeline.Wants {
 		return pipeline.Wants{Flows: []openflow.Flow{{Table: 5, Priority: uint16(priority)}}}
 	}
@@ -53,7 +53,7 @@ func TestTheEpochIsWrittenLast(t *testing.T) {
 
 // A switch deletes with a group, or a meter, the flows that name it: so these go when no flow of the plan may.
 func TestGroupsAndMetersGoWithTheLastFlowsOfAPlan(t *testing.T) {
-	l := newLedger(2)
+	l := newBooks(2)
 	set := func(w pipeline.Wants, meter uint32, actions ...openflow.Action) {
 		for i := range 3 {
 			w.Flows = []openflow.Flow{{Table: 5, Priority: uint16(10 + i), Meter: meter, Actions: actions}}
@@ -88,7 +88,7 @@ func TestGroupsAndMetersGoWithTheLastFlowsOfAPlan(t *testing.T) {
 // Uniting costs as much as there are claims, so it is not done for each of them.
 func TestManyClausesOfAFlowAreUnitedOnce(t *testing.T) {
 	const owners = 100
-	l, united := newLedger(defaultChunk), 0
+	l, united := newBooks(defaultChunk), 0
 	choose := l.flows.choose
 	l.flows.choose = func(place string, claims []claim[string]) claim[string] {
 		united++

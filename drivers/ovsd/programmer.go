@@ -52,7 +52,7 @@ type programmer struct {
 
 	compiler compiler
 	objects  map[pipeline.Key]pipeline.Object
-	ledger   *ledger
+	books   *books
 	auditor  *auditor
 	fixed    fixedPorts
 	can      abilities
@@ -60,7 +60,7 @@ type programmer struct {
 	asksMTU  bool // an answer about the underlay is to come
 
 	sw         flowSwitch // nil: not connected
-	loaded     bool       // the ledger knows what is in sw
+	loaded     bool       // the books know what is in sw
 	empty      bool       // that was nothing of ours when it was read
 	compared   bool       // what was in sw has been compared with what is wanted
 	replaced   bool       // the agent has said what it wants as a whole
@@ -98,7 +98,7 @@ func newProgrammer(d *Driver) *programmer {
 		zoneLimits: d.zoneLimits,
 		report:     d.noteProgress,
 		objects:    map[pipeline.Key]pipeline.Object{},
-		ledger:     newLedger(d.chunk),
+		books:     newBooks(d.chunk),
 		auditor:    newAuditor(d.config.AuditInterval, d.log),
 		refused:    refusals{},
 		invalid:    map[pipeline.Key]error{},
@@ -145,7 +145,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-now:
 	case <-p.inbox.news:
 	case <-retry:
-		p.ledger.release()
+		p.books.release()
 	case <-p.flushAgain:
 		p.flushAgain = nil
 		p.scheduleFlushes(true)
@@ -163,14 +163,14 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 		p.peers.solicitAll()
 		p.lookAtMTU(ctx)
 		if p.sw != nil && p.loaded {
-			p.auditor.begin(ctx, p.sw, p.ledger)
+			p.auditor.begin(ctx, p.sw, p.books)
 		} else {
 			p.auditor.restart()
 		}
 	case u := <-p.underlays:
 		p.takeMTU(u)
 	case s := <-p.auditor.results:
-		if p.auditor.end(s, p.sw, p.ledger) {
+		if p.auditor.end(s, p.sw, p.books) {
 			p.others = p.auditor.others
 		}
 	}
@@ -192,7 +192,7 @@ func (p *programmer) take() {
 	for _, c := range changes {
 		p.accept(c)
 	}
-	for owner, err := range p.ledger.overflows.settle() {
+	for owner, err := range p.books.overflows.settle() {
 		p.problem(owner, err)
 	}
 	p.settleRefused()
@@ -201,7 +201,7 @@ func (p *programmer) take() {
 // settleRefused forgets what was refused and is settled by now: by another try, by another object in its place, or
 // because the difference is gone.
 func (p *programmer) settleRefused() {
-	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.ledger.settled(owner) })
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.books.settled(owner) })
 	p.settleEpoch()
 }
 
@@ -222,24 +222,24 @@ func (p *programmer) work(ctx context.Context) (more bool) {
 	case !p.compared:
 		p.compared = true
 		p.flushUnknown()
-		p.ledger.flushFormer()
+		p.books.flushFormer()
 		return true
-	case p.ledger.unfinished():
+	case p.books.unfinished():
 		p.write(ctx)
-		return p.sw != nil && (p.ledger.unfinished() || p.auditor.rest > 0)
-	case p.ledger.leaving:
+		return p.sw != nil && (p.books.unfinished() || p.auditor.rest > 0)
+	case p.books.leaving:
 		p.scheduleFlushes(false) // of endpoints that had no flows
 	}
-	return p.auditor.findLost(p.ledger) || p.ledger.unfinished()
+	return p.auditor.findLost(p.books) || p.books.unfinished()
 }
 
 // load reads what is in the switch.
 func (p *programmer) load(ctx context.Context) (loaded bool) {
-	p.ledger.forget()
+	p.books.forget()
 	p.auditor.restart()
 	ours, others, err := 0, 0, p.askAbilities(ctx)
 	if err == nil {
-		ours, others, err = p.ledger.load(ctx, p.sw)
+		ours, others, err = p.books.load(ctx, p.sw)
 	}
 	if err != nil {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
@@ -260,7 +260,7 @@ func (p *programmer) write(ctx context.Context) {
 			}
 		}
 	}
-	batch := p.ledger.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
+	batch := p.books.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
 	no, err := batch.write(ctx, p.sw)
 	for owner, fresh := range p.refused.note(no, now) {
 		p.problem(owner, fresh.err)
@@ -299,7 +299,7 @@ func (p *programmer) answer(more bool) {
 		case more:
 			continue
 		case len(keys) == 0:
-			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.ledger.overflows.out)))
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.books.overflows.out)))
 		}
 		var problems []error
 		for _, key := range keys {
@@ -317,13 +317,13 @@ func (p *programmer) answer(more bool) {
 func (p *programmer) decided(keys []pipeline.Key) bool {
 	return !slices.ContainsFunc(keys, func(key pipeline.Key) bool {
 		_, wanted := p.objects[key]
-		return !wanted || !p.ledger.settled(key) && p.refused[key] == nil
+		return !wanted || !p.books.settled(key) && p.refused[key] == nil
 	})
 }
 
 // problemOf says why an object is not in the switch.
 func (p *programmer) problemOf(key pipeline.Key) error {
-	err := cmp.Or(p.invalid[key], p.ledger.overflows.out[key])
+	err := cmp.Or(p.invalid[key], p.books.overflows.out[key])
 	if r := p.refused[key]; err == nil && r != nil {
 		err = r.err
 	}
@@ -342,15 +342,15 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.ledger.flows.wanted, others: p.others, err: p.lastErr}
+	s := progress{connected: p.sw != nil, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 	}
-	for _, all := range []map[pipeline.Key]error{p.ledger.overflows.out, p.invalid} {
+	for _, all := range []map[pipeline.Key]error{p.books.overflows.out, p.invalid} {
 		for key := range all {
 			s.err = p.problemOf(key)
 		}
 	}
-	s.inSync = p.sw != nil && p.loaded && p.replaced && s.err == nil && p.ledger.pending() == 0
+	s.inSync = p.sw != nil && p.loaded && p.replaced && s.err == nil && p.books.pending() == 0
 	return s
 }

@@ -107,7 +107,7 @@ func (h *harness) programmer() *programmer {
 			h.state = s
 		},
 		objects: map[pipeline.Key]pipeline.Object{},
-		ledger:  newLedger(h.chunk), auditor: newAuditor(h.audit, entry),
+		books:  newBooks(h.chunk), auditor: newAuditor(h.audit, entry),
 		refused: refusals{}, invalid: map[pipeline.Key]error{},
 	}
 }
@@ -318,7 +318,7 @@ func TestTheRealSwitchRefusesOneObjectAndTakesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	l := newLedger(defaultChunk)
+	l := newBooks(defaultChunk)
 	for i := range 10 {
 		f := openflow.Flow{Priority: uint16(100 + i), Actions: []openflow.Action{openflow.Output{Port: 1}}}
 		switch i {

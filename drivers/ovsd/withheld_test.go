@@ -23,8 +23,8 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.ledger.flows.found(p.ledger.flows.place(packed.Key), packed.Effect)
-	p.ledger.groups.found(p.ledger.groups.place(numbered(5)), openflow.Group{ID: 5})
+	p.books.flows.found(p.books.flows.place(packed.Key), packed.Effect)
+	p.books.groups.found(p.books.groups.place(numbered(5)), openflow.Group{ID: 5})
 	for _, place := range []string{packed.Key, numbered(5)} {
 		p.refused.note(refused{ownerOf(pipeline.Key{}, place): {err: fault.New(fault.Internal, "no")}}, time.Now())
 	}
@@ -32,11 +32,11 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	if len(p.refused) != 2 {
 		t.Errorf("refused: %v, want the flow and the group", p.refused)
 	}
-	p.ledger.flows.gone(p.ledger.flows.places[packed.Key])
-	p.ledger.groups.gone(p.ledger.groups.places[numbered(5)])
+	p.books.flows.gone(p.books.flows.places[packed.Key])
+	p.books.groups.gone(p.books.groups.places[numbered(5)])
 	p.take()
-	if _, retry := p.refused.nextTry(); retry || p.ledger.epoch.withheld {
-		t.Errorf("refused: %v, epoch withheld: %v, though nothing is left", p.refused, p.ledger.epoch.withheld)
+	if _, retry := p.refused.nextTry(); retry || p.books.epoch.withheld {
+		t.Errorf("refused: %v, epoch withheld: %v, though nothing is left", p.refused, p.books.epoch.withheld)
 	}
 }
 
@@ -61,10 +61,10 @@ func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
 		}
 	}
 	p := (&harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}).programmer()
-	p.ledger.groups.found(p.ledger.groups.place(numbered(5)), openflow.Group{ID: 5})
+	p.books.groups.found(p.books.groups.place(numbered(5)), openflow.Group{ID: 5})
 	p.refused.note(refused{ownerOf(pipeline.Key{}, numbered(5)): {err: fault.New(fault.Internal, "no")}}, time.Now())
 	p.take()
-	if p.ledger.epoch.withheld {
+	if p.books.epoch.withheld {
 		t.Error("a group that cannot be removed takes the epoch away")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // per flow and keep everybody else waiting.
 const defaultChunk = 20_000
 
-// ledger is the books of a switch, and the order in which it is brought to what
+// books are what is wanted of a switch and known of it, and the order in which it is brought to what
 // they say.
 //
 // What fits into one chunk is one bundle, and no packet sees half of it. What
@@ -41,7 +41,7 @@ const defaultChunk = 20_000
 // or was changed since, overtakes the rest. Endpoints that are missing meanwhile
 // cannot be reached, or are reached as a bridge reaches those whom it does not
 // know; what they send from other nodes is dropped.
-type ledger struct {
+type books struct {
 	chunk     int // flows in a bundle
 	flows     *book[string]
 	groups    *book[openflow.Group]
@@ -56,12 +56,12 @@ type ledger struct {
 	deleted map[string]bool // flows deleted in this turn
 }
 
-func newLedger(chunk int) *ledger {
-	return &ledger{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
+func newBooks(chunk int) *books {
+	return &books{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
 }
 
 // set replaces what an object wants.
-func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
+func (l *books) set(owner pipeline.Key, p packed) []conflict {
 	if owner.Kind == pipeline.KindEpoch {
 		return l.setEpoch(owner, p)
 	}
@@ -76,7 +76,7 @@ func (l *ledger) set(owner pipeline.Key, p packed) []conflict {
 }
 
 // settled tells whether all that an object wants is in the switch.
-func (l *ledger) settled(owner pipeline.Key) bool {
+func (l *books) settled(owner pipeline.Key) bool {
 	if owner.Kind == kindUnwanted {
 		return l.flows.settledAt(owner.ID) && l.groups.settledAt(owner.ID) && l.meters.settledAt(owner.ID)
 	}
@@ -85,17 +85,17 @@ func (l *ledger) settled(owner pipeline.Key) bool {
 
 // nextTurn begins a turn: from now on, what is written is newer than what an
 // audit asks for now.
-func (l *ledger) nextTurn() uint32 {
+func (l *books) nextTurn() uint32 {
 	l.turn++
 	l.deleted = map[string]bool{}
 	return l.turn
 }
 
 // pending is the number of places where the switch has to change.
-func (l *ledger) pending() int { return l.flows.pending + l.groups.pending + l.meters.pending }
+func (l *books) pending() int { return l.flows.pending + l.groups.pending + l.meters.pending }
 
 // forget forgets what the switch has.
-func (l *ledger) forget() {
+func (l *books) forget() {
 	l.noteFormer()
 	l.flows.forget()
 	l.groups.forget()
@@ -105,7 +105,7 @@ func (l *ledger) forget() {
 }
 
 // release brings back what was put aside because it had been refused.
-func (l *ledger) release() {
+func (l *books) release() {
 	held := l.held
 	l.held = nil
 	for _, back := range held {
@@ -135,7 +135,7 @@ type batch struct {
 
 // next returns what to write next. Objects that are urgent come first where
 // that is safe; those that are blocked are put aside.
-func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
+func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
 	var b batch
 	var oldGroups []step
 	flows := l.nextFlows(urgent) // first: what is left of the plan may name groups and meters
@@ -161,7 +161,7 @@ func (l *ledger) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) ba
 
 // split makes the steps of meters or groups. Those to be deleted wait until no
 // flow names them any more.
-func split[T any](l *ledger, b *book[T], blocked func(pipeline.Key) bool, message messageOf[T]) (wanted, old []step) {
+func split[T any](l *books, b *book[T], blocked func(pipeline.Key) bool, message messageOf[T]) (wanted, old []step) {
 	for _, p := range b.takeDirty() {
 		if len(p.claims) == 0 && len(l.plan) > 0 {
 			b.touch(p)
@@ -180,7 +180,7 @@ func split[T any](l *ledger, b *book[T], blocked func(pipeline.Key) bool, messag
 }
 
 // nextFlows returns the flows to look at next, in order.
-func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
+func (l *books) nextFlows(urgent []pipeline.Key) []*place[string] {
 	if len(l.plan) == 0 {
 		list := l.order(l.flows.takeDirty())
 		if len(list) <= l.chunk {
@@ -218,7 +218,7 @@ func (l *ledger) nextFlows(urgent []pipeline.Key) []*place[string] {
 // isOther tells whether a flow that nobody claims is one that somebody does
 // claim, only that the switch writes its match in another order than we do. It
 // is then entered where it belongs.
-func (l *ledger) isOther(p *place[string]) bool {
+func (l *books) isOther(p *place[string]) bool {
 	if len(p.claims) > 0 || !p.there {
 		return false
 	}
@@ -233,12 +233,12 @@ func (l *ledger) isOther(p *place[string]) bool {
 }
 
 // unfinished tells whether there is something to write, or to put aside.
-func (l *ledger) unfinished() bool {
+func (l *books) unfinished() bool {
 	return len(l.plan)+len(l.flows.dirty)+len(l.groups.dirty)+len(l.meters.dirty) > 0
 }
 
-// order sorts flows as ledger says.
-func (l *ledger) order(list []*place[string]) []*place[string] {
+// order sorts flows as is said at books.
+func (l *books) order(list []*place[string]) []*place[string] {
 	based := l.flows.settled(baseKey)
 	rank := func(p *place[string]) int {
 		switch {
@@ -297,13 +297,13 @@ func meterMessage(_ string, m openflow.Meter, there, wanted bool) openflow.Messa
 }
 
 // stepOf makes the step of a place, if it needs one and may have it now. Of one that may not it tells the owner.
-func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key) bool, message messageOf[T]) (step, bool) {
+func stepOf[T any](l *books, b *book[T], p *place[T], blocked func(pipeline.Key) bool, message messageOf[T]) (step, bool) {
 	want, wanted, right := b.compare(p)
 	if right {
 		b.settle(p)
 		return step{}, false
 	}
-	d := &differenceAt[T]{ledger: l, book: b, place: p, wanted: wanted, want: want.thing}
+	d := &differenceAt[T]{books: l, book: b, place: p, wanted: wanted, want: want.thing}
 	owner := ownerOf(want.owner, p.name)
 	if blocked(owner) {
 		d.hold()
@@ -318,7 +318,7 @@ func stepOf[T any](l *ledger, b *book[T], p *place[T], blocked func(pipeline.Key
 
 // differenceAt is a difference at one place.
 type differenceAt[T any] struct {
-	ledger *ledger
+	books *books
 	book   *book[T]
 	place  *place[T]
 	wanted bool // something is to be there: want
@@ -326,17 +326,17 @@ type differenceAt[T any] struct {
 }
 
 func (d *differenceAt[T]) done() {
-	d.place.checked = d.ledger.turn
+	d.place.checked = d.books.turn
 	if d.wanted {
 		d.book.found(d.place, d.want)
 		return
 	}
-	d.ledger.deleted[d.place.name] = true
+	d.books.deleted[d.place.name] = true
 	d.book.gone(d.place)
 }
 
 func (d *differenceAt[T]) hold() {
-	d.ledger.held = append(d.ledger.held, func() { d.book.touch(d.place) })
+	d.books.held = append(d.books.held, func() { d.book.touch(d.place) })
 }
 
 // kindUnwanted is the kind of the owner of a place that nobody claims.
