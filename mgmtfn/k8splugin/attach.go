@@ -6,17 +6,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// attach carries out the steps of an ADD behind the first checkpoint. When it
-// fails the caller undoes them, however far they have come.
-//
-// Two tracks run side by side, as each waits most of its time: for the kernel
-// and the switch, or for the master and the store.
+// adding is an ADD behind its first checkpoint. Two tracks run side by side, as each waits most
+// of its time: for the kernel and the switch, or for the master and the store.
 //
 //	PreparePort --> take the link ---+----+--> set up, bring up ----+
 //	                                 |    |                         +--> ready
@@ -26,89 +25,127 @@ import (
 // The interface comes up while the flows are written: its container does not run yet, and
 // what the kernel sends by itself it repeats. Not so the announcement of its address where others have to
 // learn that: there it comes up behind the flows.
+type adding struct {
+	*Server
+	call   *call
+	record *attachment.Record
+	log    *logrus.Entry
+
+	pod      *podInterface // valid when prepared is closed
+	prepared chan struct{}
+	stored   Attachment // valid when known is closed
+	known    chan struct{}
+}
+
+// attach carries out the steps of an ADD behind the first checkpoint. When it
+// fails the caller undoes them, however far they have come.
+func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
+	a := &adding{
+		Server: s, call: c, record: r, log: s.Log.WithField("attachment", c.id.String()),
+		prepared: make(chan struct{}), known: make(chan struct{}),
+	}
+	defer func() { a.pod.close() }()
+	a.log.Debug("add: begin")
+	tracks, trackCtx := errgroup.WithContext(ctx)
+	tracks.Go(func() error { return a.makeInterface(trackCtx, netns) })
+	tracks.Go(func() error { return a.makeEndpoint(trackCtx) })
+	if err := tracks.Wait(); err != nil {
+		return err
+	}
+	if a.pod.spec.Announce {
+		if err := a.bringUp(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.pod.record(c, r, a.stored); err != nil {
+		return failed(stepPod, err)
+	}
+	a.log.Debug("add: checkpoint")
+	if err := s.store.Finish(r, time.Now()); err != nil {
+		return failed(stepState, err)
+	}
+	a.log.Debug("add: ready")
+	return nil
+}
+
+// makeInterface is the track of the kernel and the switch's port.
+func (a *adding) makeInterface(ctx context.Context, netns *podlink.Namespace) (err error) {
+	if a.pod, err = a.prepare(ctx, a.call, a.record.EndpointID(), netns); err != nil {
+		return err
+	}
+	close(a.prepared)
+	if err := await(ctx, a.known); err != nil {
+		return failed(stepMaster, err)
+	}
+	a.log.Debug("add: set up")
+	if err := a.pod.plan(a.stored); err != nil {
+		return failed(stepPod, err)
+	}
+	if err := a.pod.SetUp(a.pod.spec); err != nil {
+		return failed(stepPod, err)
+	}
+	if a.pod.spec.Announce {
+		return nil // behind the flows
+	}
+	return a.bringUp(ctx)
+}
+
+func (a *adding) bringUp(ctx context.Context) error {
+	a.log.Debug("add: bring up")
+	return failed(stepPod, a.pod.bringUp(ctx))
+}
+
+// makeEndpoint is the track of the store and the switch's flows.
+func (a *adding) makeEndpoint(ctx context.Context) error {
+	revision, err := a.announce(ctx)
+	if err != nil {
+		return err
+	}
+	if a.stored, err = a.Datapath.Await(ctx, a.record.EndpointID(), revision); err != nil {
+		return failed(stepDatapath, err)
+	}
+	close(a.known)
+	if err := await(ctx, a.prepared); err != nil {
+		return failed(stepDatapath, err)
+	}
+	a.log.Debug("add: flows")
+	_, err = a.Datapath.Attach(ctx, a.record.EndpointID(), revision)
+	return failed(stepDatapath, err)
+}
+
+// announce has the master make the endpoint, and returns the revision of the store that has it.
 //
 // The checkpoint need not reach the disk if the store has the endpoint with the boot of
 // this machine that it belongs to (attachment.Boots). A master of an earlier release does not write the boot
 // down, so until one has answered with it the checkpoint is on the disk before the endpoint is asked for.
-func (s *Server) attach(ctx context.Context, c *call, netns *podlink.Namespace, r *attachment.Record) error {
-	log := s.Log.WithField("attachment", c.id.String())
-	var (
-		pod      *podInterface
-		prepared = make(chan struct{})
-		stored   Attachment
-		known    = make(chan struct{})
-	)
-	defer func() { pod.close() }()
-	log.Debug("add: begin")
-	tracks, trackCtx := errgroup.WithContext(ctx)
-	tracks.Go(func() (err error) {
-		if pod, err = s.prepare(trackCtx, c, r.EndpointID(), netns); err != nil {
-			return err
-		}
-		close(prepared)
-		select {
-		case <-known:
-		case <-trackCtx.Done():
-			return failed(stepMaster, trackCtx.Err()) // what ended the context counts first
-		}
-		log.Debug("add: set up")
-		if err := pod.plan(stored); err != nil {
-			return failed(stepPod, err)
-		}
-		if err := pod.SetUp(pod.spec); err != nil || pod.spec.Announce {
-			return failed(stepPod, err)
-		}
-		log.Debug("add: bring up")
-		return failed(stepPod, pod.bringUp(trackCtx))
-	})
-	tracks.Go(func() (err error) {
-		synced := !s.tellsBoot.Load()
-		if synced {
-			if err := s.store.Sync(r); err != nil {
-				return failed(stepState, err)
-			}
-		}
-		boot, revision, err := s.createEndpoint(trackCtx, c, r)
-		if err != nil {
-			return failed(stepMaster, err)
-		}
-		s.tellsBoot.Store(boot != "")
-		if boot != s.boots.Now() && !synced { // it was there before, or the master is another one now
-			if err := s.store.Sync(r); err != nil {
-				return failed(stepState, err)
-			}
-		}
-		if stored, err = s.Datapath.Await(trackCtx, r.EndpointID(), revision); err != nil {
-			return failed(stepDatapath, err)
-		}
-		close(known)
-		select {
-		case <-prepared:
-		case <-trackCtx.Done():
-			return failed(stepDatapath, trackCtx.Err()) // as above
-		}
-		log.Debug("add: flows")
-		_, err = s.Datapath.Attach(trackCtx, r.EndpointID(), revision)
-		return failed(stepDatapath, err)
-	})
-	if err := tracks.Wait(); err != nil {
-		return err
-	}
-	if pod.spec.Announce {
-		log.Debug("add: bring up")
-		if err := pod.bringUp(ctx); err != nil {
-			return failed(stepPod, err)
+func (a *adding) announce(ctx context.Context) (revision int64, err error) {
+	synced := !a.tellsBoot.Load()
+	if synced {
+		if err := a.store.Sync(a.record); err != nil {
+			return 0, failed(stepState, err)
 		}
 	}
-	if err := pod.record(c, r, stored); err != nil {
-		return failed(stepPod, err)
+	boot, revision, err := a.createEndpoint(ctx, a.call, a.record)
+	if err != nil {
+		return 0, failed(stepMaster, err)
 	}
-	log.Debug("add: checkpoint")
-	if err := s.store.Finish(r, time.Now()); err != nil {
-		return failed(stepState, err)
+	a.tellsBoot.Store(boot != "")
+	if boot != a.boots.Now() && !synced { // it was there before, or the master is another one now
+		if err := a.store.Sync(a.record); err != nil {
+			return 0, failed(stepState, err)
+		}
 	}
-	log.Debug("add: ready")
-	return nil
+	return revision, nil
+}
+
+// await waits for what the other track closes. If that fails, its error counts first.
+func await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // createEndpoint has the master allocate addresses, and returns the boot that the store has of
