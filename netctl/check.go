@@ -12,6 +12,7 @@ var checkTool = tool{
 	name: "check", usage: "Find out whether the cluster, or this machine, is in order", run: doCheck, local: true,
 	flags: func() []cli.Flag {
 		return []cli.Flag{
+			outputFlag(documentFormats),
 			&cli.BoolFlag{Name: "preflight", Usage: "check this machine before the daemons are installed, ask no server"},
 			&cli.BoolFlag{Name: "probe", Usage: "also attach two namespaces of this node through the CNI plugin and ping from one to the other"},
 			&cli.StringFlag{Name: "tenant", Aliases: []string{"t"}, Usage: "tenant for --probe; default as the network configuration says"},
@@ -22,7 +23,7 @@ var checkTool = tool{
 			&cli.IntFlag{Name: "agent-port", Value: checkup.DefaultAgentPort, Usage: "port of the agents' REST servers"},
 		}
 	},
-	more: fmt.Sprintf("Each check is one line, `ok` or `FAIL`, a failure followed by a hint; the exit code is %d if one failed. "+
+	more: fmt.Sprintf("Each check is one line, `ok` or `FAIL`, a failure followed by a hint; with `-o json` or `-o yaml` all are a list of `{name, ok, detail, hint}` at the end. The exit code is %d if one failed. "+
 		"Without flags: netmaster, store, the votes of its members, leader, and of every node that it is registered, that its agent is ready, that its "+
 		"switch is in sync, that it has a tunnel to every other node, that nothing waits that it should serve, that its uplinks work, and that names are answered; "+
 		"how many services there are, and which have nobody behind them; "+
@@ -54,11 +55,20 @@ func doCheck(s *session) error {
 	return p.outcome()
 }
 
-// checklist prints results as they come.
+// checklist prints results as they come, or all of them as a document.
 type checklist struct {
 	*session
 	failed int
+	all    []checked
 	err    error
+}
+
+// checked is a result for programs.
+type checked struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to do about it
 }
 
 func (c *checklist) report(r checkup.Result) {
@@ -66,6 +76,10 @@ func (c *checklist) report(r checkup.Result) {
 	if !r.OK() {
 		state, hint = "FAIL", "; "+r.Hint
 		c.failed++
+	}
+	if c.format() != formatTable {
+		c.all = append(c.all, checked{r.Name, r.OK(), r.Detail, r.Hint})
+		return
 	}
 	if c.err == nil {
 		_, c.err = fmt.Fprintf(c.out, "%-4s  %s: %s%s\n", state, printable(r.Name), printable(r.Detail), printable(hint))
@@ -76,6 +90,9 @@ func (c *checklist) report(r checkup.Result) {
 }
 
 func (c *checklist) outcome() error {
+	if c.format() != formatTable {
+		c.err = c.printDocument(c.all)
+	}
 	if c.err == nil && c.failed > 0 {
 		return outcomeCode(exitPartial)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/contiv/netplugin/contivmodel"
 )
 
@@ -112,6 +114,34 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	got = run(t, url, "check --agent-port "+port)
 	if !strings.Contains(got.stdout, "FAIL  tunnels n1: no tunnel to n2 (10.1.0.2);") || got.code != exitPartial {
 		t.Errorf("wrong tunnel: %v", got)
+	}
+}
+
+func TestAProgramGetsTheChecksAsADocument(t *testing.T) {
+	url, port := startCluster(t, healthy(), nil)
+	for _, format := range []string{"json", "yaml"} {
+		got := run(t, url, "check --agent-port "+port+" -o "+format)
+		var all []struct {
+			Name, Detail, Hint string
+			OK                 bool
+		}
+		if err := yaml.Unmarshal([]byte(got.stdout), &all); err != nil || got.code != exitPartial || got.stderr != "" {
+			t.Fatalf("%s: %+v: %v", format, got, err)
+		}
+		well, ill := 0, 0
+		for _, c := range all {
+			switch {
+			case c.Name == "" || c.Detail == "" || c.OK != (c.Hint == ""):
+				t.Errorf("%s: %+v", format, c)
+			case c.OK:
+				well++
+			default:
+				ill++
+			}
+		}
+		if well == 0 || ill == 0 {
+			t.Errorf("%s: %d checks are well, %d are not: %s", format, well, ill, got.stdout)
+		}
 	}
 }
 
