@@ -103,6 +103,9 @@ func (k Kind) Field(name string) (Field, bool) {
 // KeyFields are the fields that make up the key, in order. They are shared and not to be changed.
 func (k Kind) KeyFields() []Field { return k.keys }
 
+// OfTenant tells whether the objects belong to tenants: the first part of their keys is the name of one.
+func (k Kind) OfTenant() bool { return len(k.keys) > 1 && k.keys[0].Name == "tenantName" }
+
 // Columns are the fields that a listing shows, in order.
 func (k Kind) Columns() []Field { return k.fieldsBy(func(f Field) int { return f.Column }) }
 

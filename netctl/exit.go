@@ -118,7 +118,8 @@ func (d documented) document(refused *fault.Error) string {
 		Message string   `json:"message"`
 		Field   string   `json:"field,omitempty"`
 		Details []string `json:"details,omitempty"`
-	}{refused.Kind.String(), strings.TrimSpace(d.Error()), refused.Field, refused.Details}, "", "  ")
+		Request string   `json:"requestId,omitempty"`
+	}{refused.Kind.String(), strings.TrimSpace(d.Error()), refused.Field, refused.Details, fault.RequestOf(d.error)}, "", "  ")
 	if err != nil {
 		return fmt.Sprintf("error: %v", d.error)
 	}
@@ -143,6 +144,9 @@ func report(stderr io.Writer, err error) {
 				fmt.Fprintf(stderr, "  %s\n", detail)
 			}
 		}
+	}
+	if id := fault.RequestOf(err); id != "" && fault.Is(err, fault.Internal) {
+		fmt.Fprintf(stderr, "  request %s: the log of netmaster has more of it\n", id)
 	}
 	var usage usageError
 	if errors.As(err, &usage) && usage.help != nil {

@@ -118,6 +118,7 @@ var masks = []struct {
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "PIN"},
 	{regexp.MustCompile(`(clusterID"?: +"?|Cluster: +)[A-Za-z0-9-]{8,}`), "${1}CLUSTER"},
+	{regexp.MustCompile(`("requestId": +)"[^"]+"`), `$1"ID"`},
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 

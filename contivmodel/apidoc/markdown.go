@@ -27,7 +27,10 @@ For every object with path segment S:
 
 Success is always status 200. Errors are status 500 with a text, as clients of the original
 controller expect; with ` + "`Accept: application/problem+json`" + ` they are a proper status with
-` + "`{code, reason, message, field, details}`" + `.
+` + "`{code, reason, message, field, details, requestId}`" + `.
+
+**Ids of requests.** An answer has the header ` + "`" + contivmodel.RequestIDHeader + "`" + ` of its request, or a new one where that has none:
+letters, digits, dots, dashes and underlines, 64 at most. The lines about the request in netmaster's log and in the audit log have it, too.
 
 **Browsers.** Changes that a page of another site sends are refused with 403: where
 ` + "`Sec-Fetch-Site`" + ` says so or, without it, where ` + "`Origin`" + ` is not the host of the request. A proxy

@@ -103,7 +103,7 @@ func problemSchema() object {
 	text := object{"type": "string"}
 	return object{"type": "object", "required": []string{"code", "reason", "message"}, "properties": object{
 		"code": object{"type": "integer"}, "reason": text, "message": text, "field": text,
-		"details": object{"type": "array", "items": text},
+		"details": object{"type": "array", "items": text}, "requestId": text,
 	}}
 }
 

@@ -70,6 +70,10 @@ const accessDenied = "access denied"
 
 // refusal turns an answer that is no success into an error.
 func refusal(resp *http.Response, body []byte) error {
+	return refused(resp, body).WithRequest(resp.Header.Get(contivmodel.RequestIDHeader))
+}
+
+func refused(resp *http.Response, body []byte) *fault.Error {
 	err := explained(resp, body)
 	if resp.StatusCode == http.StatusPreconditionFailed {
 		return fault.New(fault.Conflict, "%w", outdated(err.Error()))
@@ -82,7 +86,7 @@ func refusal(resp *http.Response, body []byte) error {
 	return err
 }
 
-func explained(resp *http.Response, body []byte) error {
+func explained(resp *http.Response, body []byte) *fault.Error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media == "application/problem+json" {
 		var p problem
@@ -93,7 +97,7 @@ func explained(resp *http.Response, body []byte) error {
 	return plainRefusal(resp, body)
 }
 
-func (p problem) fault(status int) error {
+func (p problem) fault(status int) *fault.Error {
 	kind := fault.ParseKind(p.Reason)
 	if kind == fault.Internal && p.Reason != fault.Internal.String() {
 		kind = kindOfStatus[status] // a reason newer than this client
@@ -103,7 +107,7 @@ func (p problem) fault(status int) error {
 
 // plainRefusal understands servers that answer every error with status 500 and
 // a text. Only the first line is for users; old servers append a stack listing.
-func plainRefusal(resp *http.Response, body []byte) error {
+func plainRefusal(resp *http.Response, body []byte) *fault.Error {
 	kind := kindOfStatus[resp.StatusCode]
 	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	switch {

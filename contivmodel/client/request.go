@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -157,6 +159,7 @@ func (c *Client) open(ctx context.Context, base *server, req request) (*http.Res
 		return nil, fault.New(fault.Invalid, "%s %s: %w", req.method, target, err)
 	}
 	r.Header.Set("Accept", accept)
+	r.Header.Set(contivmodel.RequestIDHeader, rand.Text())
 	if req.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -22,7 +21,7 @@ func speaksFor(ctx context.Context, host string) error {
 	if q == nil || q.who.Kind != identity.Node || host == q.who.Name {
 		return nil
 	}
-	return q.deny("%s may not speak for host %.64q", q.who, host)
+	return q.Deny("%s may not speak for host %.64q", q.who, host)
 }
 
 // serves refuses an agent that asks for something in a tenant that it may not serve; empty:
@@ -37,7 +36,7 @@ func serves(ctx context.Context, r ledger.Reader, tenant string) error {
 		return nil // which the request was judged by
 	}
 	if err == nil && tenant != "" && len(joined.Tenants) > 0 && !slices.Contains(joined.Tenants, tenant) {
-		return q.deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.who, tenant, joined.Tenants)
+		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.who, tenant, joined.Tenants)
 	}
 	return err
 }
@@ -63,15 +62,4 @@ func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string
 		}
 	}
 	return nil
-}
-
-// deny is a refusal of what the caller may not. In a permissive cluster it is noted only,
-// and nil.
-func (q *asking) deny(format string, args ...any) error {
-	refusal := denial{error: fault.New(fault.Denied, format, args...), code: http.StatusForbidden}
-	if q.mode == mastercfg.SecurityPermissive {
-		q.note(refusal)
-		return nil
-	}
-	return refusal
 }

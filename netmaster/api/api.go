@@ -3,10 +3,8 @@
 //
 // A request to change something (crud.go) is decoded and validated, which gives
 // an intent, and committed: one plan, one transaction of the ledger. The plan is
-// a function of the object's type (storage.go; tenant.go, network.go, ...): it
-// reads what it needs, refuses in the documented order with the documented
-// text, and puts what changes. Nothing happens outside the transaction, so a
-// refused or interrupted request leaves no trace.
+// a function of the object's type (package objects). Nothing happens outside
+// the transaction, so a refused or interrupted request leaves no trace.
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
 // writers; a long answer is made one object at a time (reply.go). Several changes
@@ -30,6 +28,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -95,8 +94,9 @@ type API struct {
 	store    Store
 	config   Config
 	nodes    nodes
-	tallies  singleflight.Group // of what all nodes have counted, by what was asked
-	storages map[string]storage // by type of object
+	tallies  singleflight.Group      // of what all nodes have counted, by what was asked
+	types    map[string]objects.Type // of objects, by name
+	objects  *objects.Config
 	router   http.Handler
 	answers  *spool.Budget
 	limits   shares.Limits
@@ -142,7 +142,8 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	}
 	limits := clientLimits(config.ClientRate)
 	a := &API{
-		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), storages: storages(),
+		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), types: objects.Types(),
+		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
 		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
@@ -158,6 +159,10 @@ func (a *API) Cooldown() *master.Cooldown { return a.cooldown }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	Identify(w, r)
+	if a.config.Log.Logger.IsLevelEnabled(logrus.DebugLevel) {
+		a.config.Log.WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr}).Debug("request")
+	}
 	asked, err := a.asks(r)
 	if err != nil {
 		WriteError(w, r, err)

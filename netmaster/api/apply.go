@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -81,7 +82,7 @@ func (t *task) understand(a *API, o operation) error {
 	if !known {
 		return fault.New(fault.Invalid, "there is no type %q", o.Type).WithField("type")
 	}
-	t.storage, known = a.storages[o.Type]
+	t.plans, known = a.types[o.Type]
 	if !known {
 		return fault.New(fault.Unsupported, "Invalid object type").WithField("type")
 	}
@@ -101,7 +102,7 @@ func (t *task) understand(a *API, o operation) error {
 	if err != nil {
 		return err
 	}
-	t.Key = or(o.Key, object.ModelKey())
+	t.Key = cmp.Or(o.Key, object.ModelKey())
 	object.SetKey(t.Key)
 	t.key, t.object = t.Key, object
 	return contivmodel.Validate(object)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -41,7 +40,7 @@ type asking struct {
 	mode   mastercfg.SecurityMode
 	flaw   error  // what he shows proves nothing
 	source string // address
-	id     string // of the request, in the audit log
+	id     string // of the request
 	need   need   // of its route
 	// routed is whether a route has its path.
 	routed bool
@@ -79,7 +78,7 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 		if err != nil || mode == mastercfg.SecurityOpen {
 			return err
 		}
-		q = &asking{mode: mode, source: sourceOf(r), id: rand.Text(), now: a.config.Now}
+		q = &asking{mode: mode, source: sourceOf(r), id: requestID(r), now: a.config.Now}
 		if q.who, err = shownBy(r, reader); err != nil {
 			d, isDenial := denied(err)
 			if !isDenial {
@@ -227,7 +226,7 @@ func (q *asking) may(r ledger.Reader, n need) bool {
 func needOf(verb rights.Verb, kind contivmodel.Kind, key string) need {
 	tenant, _, _ := strings.Cut(key, ":")
 	switch {
-	case kind.Type != "tenant" && !ofTenant(kind):
+	case kind.Type != "tenant" && !kind.OfTenant():
 		return need{verb, rights.Cluster, ""}
 	case key == "":
 		return need{verb, rights.Known, ""}
@@ -235,12 +234,6 @@ func needOf(verb rights.Verb, kind contivmodel.Kind, key string) need {
 		return need{verb, rights.Tenants, key}
 	}
 	return need{verb, rights.Objects, tenant}
-}
-
-// ofTenant tells whether the objects of a kind belong to tenants.
-func ofTenant(kind contivmodel.Kind) bool {
-	fields := kind.KeyFields()
-	return len(fields) > 1 && fields[0].Name == "tenantName"
 }
 
 // denial is a refusal because of who asks. Its status is the same for all clients.

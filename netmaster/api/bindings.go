@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -109,7 +110,7 @@ func (a *API) bind(r *http.Request) (reply, error) {
 	if sent.Role == ops && sent.TenantName == "" {
 		return reply{}, fault.New(fault.Invalid, "role ops: a tenant is wanted").WithField("tenantName")
 	}
-	g := rights.Grant{Role: rights.Role(sent.Role), Tenant: or(sent.TenantName, rights.Everywhere)}
+	g := rights.Grant{Role: rights.Role(sent.Role), Tenant: cmp.Or(sent.TenantName, rights.Everywhere)}
 	if sent.Role == ops {
 		g.Role = rights.TenantAdmin
 	}

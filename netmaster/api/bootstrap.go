@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -12,7 +14,7 @@ import (
 // What the global object starts with where the flags say nothing.
 const (
 	DefaultArpMode   = "proxy"
-	DefaultPvtSubnet = "172.19.0.0/16"
+	DefaultPvtSubnet = objects.DefaultPvtSubnet
 	DefaultVlans     = "1-4094"
 	DefaultVxlans    = "1-10000"
 	DefaultTenant    = "default"
@@ -23,15 +25,14 @@ const (
 // exists, the modes of the flags go through the checks of any update, each by
 // itself; a refusal leaves the stored one in force and is only reported.
 func (a *API) Bootstrap(ctx context.Context) error {
-	config := &a.config
-	wanted := config.Defaults
+	wanted := a.config.Defaults
+	global, tenant := a.types["global"], a.types["tenant"]
 	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		c := &change{tx, config, nil}
 		if master.Exists(tx, "global", contivmodel.GlobalName) {
 			return nil
 		}
-		fresh := wanted
-		return createGlobal(c, &fresh)
+		_, err := global.Create(a.ownChange(tx), &wanted)
+		return err
 	})
 	if err != nil {
 		return err
@@ -45,7 +46,8 @@ func (a *API) Bootstrap(ctx context.Context) error {
 		if master.Exists(tx, "tenant", DefaultTenant) {
 			return nil
 		}
-		return createTenant(&change{tx, config, nil}, &contivmodel.Tenant{TenantName: DefaultTenant})
+		_, err := tenant.Create(a.ownChange(tx), &contivmodel.Tenant{TenantName: DefaultTenant})
+		return err
 	})
 	return err
 }
@@ -54,14 +56,14 @@ func (a *API) Bootstrap(ctx context.Context) error {
 // refused is reported; that the store or the term is lost is an error.
 func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, notFound("global"))
+		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, objects.NotFound("global"))
 		if err != nil {
 			return err
 		}
 		flags := *stored
-		flags.FwdMode = or(mode.FwdMode, stored.FwdMode)
-		flags.NetworkInfraType = or(mode.NetworkInfraType, stored.NetworkInfraType)
-		return updateGlobal(&change{tx, &a.config, nil}, stored, &flags)
+		flags.FwdMode = cmp.Or(mode.FwdMode, stored.FwdMode)
+		flags.NetworkInfraType = cmp.Or(mode.NetworkInfraType, stored.NetworkInfraType)
+		return a.types["global"].Update(a.ownChange(tx), stored, &flags)
 	})
 	if err == nil || fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable) {
 		return err
@@ -74,10 +76,10 @@ func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 // WithDefaults fills in what the flags leave open.
 func WithDefaults(flags contivmodel.Global) contivmodel.Global {
 	flags.Name = contivmodel.GlobalName
-	flags.ArpMode = or(flags.ArpMode, DefaultArpMode)
-	flags.NetworkInfraType = or(flags.NetworkInfraType, "default")
-	flags.PvtSubnet = or(flags.PvtSubnet, DefaultPvtSubnet)
-	flags.Vlans = or(flags.Vlans, DefaultVlans)
-	flags.Vxlans = or(flags.Vxlans, DefaultVxlans)
+	flags.ArpMode = cmp.Or(flags.ArpMode, DefaultArpMode)
+	flags.NetworkInfraType = cmp.Or(flags.NetworkInfraType, "default")
+	flags.PvtSubnet = cmp.Or(flags.PvtSubnet, DefaultPvtSubnet)
+	flags.Vlans = cmp.Or(flags.Vlans, DefaultVlans)
+	flags.Vxlans = cmp.Or(flags.Vxlans, DefaultVxlans)
 	return flags
 }

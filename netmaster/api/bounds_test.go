@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 )
@@ -94,7 +95,7 @@ func TestRulesAreBoundedByTheGroupsThatTheyAreAppliedTo(t *testing.T) {
 	rule(ann, "p", "1", 200, "")
 	rule("proven:root", "q", "1", 200, "")
 	const beyond = "tenant blue may have 10 rules applied to groups"
-	for n := range appliedPerRule {
+	for n := range objects.AppliedPerRule {
 		group(ann, n, `"p"`, 200, "")
 	}
 	group(ann, 10, `"p"`, 500, beyond)
@@ -113,13 +114,14 @@ func TestRulesAreBoundedByTheGroupsThatTheyAreAppliedTo(t *testing.T) {
 // What a tenant has none of its own bound for has one, too.
 func TestEveryTypeOfATenantIsBounded(t *testing.T) {
 	for _, kind := range contivmodel.Kinds() {
-		if _, limited := quota(kind.Type, &contivmodel.Tenant{}); ofTenant(kind) != limited {
-			t.Errorf("%s is of a tenant: %t, and bounded: %t", kind.Type, ofTenant(kind), limited)
+		if _, limited := objects.Quota(kind.Type, &contivmodel.Tenant{}); kind.OfTenant() != limited {
+			t.Errorf("%s is of a tenant: %t, and bounded: %t", kind.Type, kind.OfTenant(), limited)
 		}
 	}
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
-	operations := make([]string, others)
+	most, _ := objects.Quota("policy", &contivmodel.Tenant{})
+	operations := make([]string, most)
 	for i := range operations {
 		operations[i] = fmt.Sprintf(`{"op":"create","type":"policy","object":{"tenantName":"blue","policyName":"p%d"}}`, i)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -34,7 +35,7 @@ func (a *API) counters(r *http.Request) (reply, error) {
 	policy := mux.Vars(r)["key"]
 	if err := a.ledger.View(func(reader ledger.Reader) error {
 		if !master.Exists(reader, "policy", policy) {
-			return notFound("policy")
+			return objects.NotFound("policy")
 		}
 		return nil
 	}); err != nil {
@@ -118,4 +119,25 @@ func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counte
 		return counted, fault.New(fault.Internal, "node %s: counters cannot be understood: %w", at.host, err)
 	}
 	return counted, nil
+}
+
+// serviceSegment is where services are found.
+const serviceSegment = "serviceLBs"
+
+// inspectService answers with a service, and with what all nodes have counted of it.
+func (a *API) inspectService(r *http.Request) (reply, error) {
+	var shown contivmodel.ServiceLBInspect
+	err := a.ledger.View(func(reader ledger.Reader) error {
+		s, err := master.Get[contivmodel.ServiceLB](reader, mux.Vars(r)["key"], objects.NotFound("serviceLB"))
+		if err != nil {
+			return err
+		}
+		shown, err = objects.InspectService(reader, s)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	err = a.serviceCounters(r.Context(), mastercfg.ServiceID(shown.Config.TenantName, shown.Config.ServiceName), &shown.Oper)
+	return reply{body: shown}, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -53,17 +54,17 @@ func (a *API) remove(r *http.Request) (reply, error) {
 
 // commit runs the plan for an intent in one transaction.
 func (a *API) commit(ctx context.Context, in intent) (reply, error) {
-	s, ok := a.storages[in.kind.Type]
+	t, ok := a.types[in.kind.Type]
 	switch {
 	case !ok && in.object == nil:
-		return reply{}, notFound(in.kind.Type)
+		return reply{}, objects.NotFound(in.kind.Type)
 	case !ok:
 		return reply{}, fault.New(fault.Unsupported, "Invalid object type")
 	}
 	var object contivmodel.Object
 	var written []byte
 	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		object, err = in.apply(s, &change{tx, &a.config, askingOf(ctx)})
+		object, err = in.apply(t, a.change(ctx, tx))
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
 	})
@@ -77,8 +78,8 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 
 // apply decides what the intent means for the object as it is stored, and
 // returns what is stored then; nil if it was deleted.
-func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
-	stored, err := s.get(c, in.key)
+func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, error) {
+	stored, err := t.Get(c, in.key)
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
 		return nil, err
 	}
@@ -90,28 +91,28 @@ func (in intent) apply(s storage, c *change) (contivmodel.Object, error) {
 		return nil, err
 	}
 	if in.object != nil {
-		if err := c.bounded(in.object, stored == nil); err != nil {
+		if err := c.Bounded(in.object, stored == nil); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case in.object == nil:
-		return nil, s.remove(c, stored)
+		return nil, t.Remove(c, stored)
 	case err != nil:
 		if err := contivmodel.CheckSecrets(in.object); err != nil {
 			return nil, err
 		}
-		fresh, err := c.sealed(in.object, nil)
+		fresh, err := c.Sealed(in.object, nil)
 		if err != nil {
 			return nil, err
 		}
-		return s.create(c, fresh)
+		return t.Create(c, fresh)
 	}
-	wanted, err := c.sealed(contivmodel.WithSecrets(in.object, stored), stored)
+	wanted, err := c.Sealed(contivmodel.WithSecrets(in.object, stored), stored)
 	if err != nil {
 		return nil, err
 	}
-	return stored, s.update(c, stored, wanted)
+	return stored, t.Update(c, stored, wanted)
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.
@@ -132,8 +133,8 @@ func (a *API) list(r *http.Request) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		if s, ok := a.storages[kind.Type]; ok {
-			answer.body = s.list(reader, scope)
+		if t, ok := a.types[kind.Type]; ok {
+			answer.body = t.List(reader, scope.prefixes, scope.holds)
 		}
 		return answer, nil
 	}}, nil
@@ -141,7 +142,7 @@ func (a *API) list(r *http.Request) (reply, error) {
 
 // get answers with one object.
 func (a *API) get(r *http.Request) (reply, error) {
-	return a.read(r, func(_ storage, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+	return a.read(r, func(_ objects.Type, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
 		return reply{body: stored, tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
 	})
 }
@@ -154,28 +155,28 @@ func (a *API) inspect(r *http.Request) (reply, error) {
 	if mux.Vars(r)["segment"] == serviceSegment {
 		return a.inspectService(r)
 	}
-	return a.read(r, func(s storage, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
-		shown, err := s.inspect(&view{reader, r.Context(), a}, stored)
+	return a.read(r, func(t objects.Type, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+		shown, err := t.Inspect(a.view(r.Context(), reader), stored)
 		return reply{body: shown}, err
 	})
 }
 
 // read answers with what show makes of a stored object.
-func (a *API) read(r *http.Request, show func(storage, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
+func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
 		return reply{}, err
 	}
-	s, ok := a.storages[kind.Type]
+	t, ok := a.types[kind.Type]
 	if !ok {
-		return reply{}, notFound(kind.Type)
+		return reply{}, objects.NotFound(kind.Type)
 	}
 	return reply{from: func(reader ledger.Reader) (reply, error) {
-		stored, err := s.get(reader, mux.Vars(r)["key"])
+		stored, err := t.Get(reader, mux.Vars(r)["key"])
 		if err != nil {
 			return reply{}, err
 		}
 		contivmodel.Redact(stored)
-		return show(s, reader, stored)
+		return show(t, reader, stored)
 	}}, nil
 }

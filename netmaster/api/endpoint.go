@@ -2,10 +2,7 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,53 +11,13 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// endpointsAt are the run-time views of the endpoints with these keys.
-func endpointsAt(r ledger.Reader, keys []string) jsonstream.Array {
-	return func(item func(any) error) error {
-		for _, key := range keys {
-			ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key)
-			if err != nil {
-				return err
-			}
-			if err := item(endpointOper(&ep)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// byEndpointID sorts the keys of endpoints by what their containers call them.
-func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
-	names := make(map[string]string, len(keys))
-	for _, key := range keys {
-		ep, err := ledger.Read[struct{ EndpointID string }](r, key)
-		if err != nil {
-			return nil, err
-		}
-		names[key] = ep.EndpointID
-	}
-	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
-		return cmp.Or(strings.Compare(names[a], names[b]), strings.Compare(a, b))
-	}), nil
-}
-
-func endpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
-	return contivmodel.EndpointOper{
-		Network: ep.NetID, EndpointID: ep.EndpointID, ContainerID: ep.ContainerID, ContainerName: ep.EPCommonName, PodNamespace: ep.PodNamespace,
-		ServiceName: ep.ServiceName, EndpointGroupID: ep.EndpointGroupID, EndpointGroupKey: ep.EndpointGroupKey,
-		IPAddress: []string{ep.IPAddress, ep.IPv6Address}, MacAddress: ep.MacAddress, HomingHost: ep.HomingHost,
-		IntfName: ep.IntfName, VtepIP: ep.VtepIP, Labels: fmt.Sprint(ep.Labels),
-	}
-}
 
 // inspectEndpoint looks an endpoint up by its id, container id or common name, or as NAMESPACE:POD.
 func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
@@ -76,7 +33,7 @@ func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	oper := endpointOper(&ep)
+	oper := objects.EndpointOper(&ep)
 	oper.Key = text
 	if oper.VirtualPort, err = a.virtualPort(r, ep.ID); err != nil {
 		return reply{}, err
@@ -152,7 +109,7 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 			return none, e
 		}
 	}
-	return none, notFound("endpoint")
+	return none, objects.NotFound("endpoint")
 }
 
 // seesNetworks tells in which networks the caller may see endpoints. Who may see all of

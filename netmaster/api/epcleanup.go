@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -90,7 +91,7 @@ func stuckEndpoints(r ledger.Reader, tenant, category, id string) ([]mastercfg.C
 		return nil, err
 	}
 	if len(found) == 0 && !known {
-		return nil, notFound(map[string]string{"net": "network", "group": "endpointGroup", "ep": "endpoint"}[category])
+		return nil, objects.NotFound(map[string]string{"net": "network", "group": "endpointGroup", "ep": "endpoint"}[category])
 	}
 	return found, nil
 }

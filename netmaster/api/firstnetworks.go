@@ -23,7 +23,7 @@ func (a *API) FirstNetworks(ctx context.Context, networks ...*contivmodel.Networ
 			if err := contivmodel.Validate(&fresh); err != nil {
 				return err
 			}
-			if err := createNetwork(&change{tx, &a.config, nil}, &fresh); err != nil {
+			if _, err := a.types["network"].Create(a.ownChange(tx), &fresh); err != nil {
 				return err
 			}
 		}

@@ -37,7 +37,7 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == q.who.Name {
 		return nil
 	}
-	return q.deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.who, req.NetworkName, req.TenantName)
+	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.who, req.NetworkName, req.TenantName)
 }
 
 // allocates refuses, under Kubernetes, an agent that allocates or releases addresses by themselves. Pods
@@ -47,5 +47,5 @@ func (a *API) allocates(ctx context.Context) error {
 	if q == nil || q.who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
-	return q.deny("%s may not allocate or release addresses: under Kubernetes they come with endpoints", q.who)
+	return q.Deny("%s may not allocate or release addresses: under Kubernetes they come with endpoints", q.who)
 }

@@ -67,6 +67,7 @@ type problem struct {
 	Message string   `json:"message"`
 	Field   string   `json:"field"`
 	Details []string `json:"details"`
+	Request string   `json:"requestId,omitempty"`
 }
 
 // WantsProblem tells whether the client asked for proper status codes.
@@ -88,7 +89,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	explanation, _, _ := strings.Cut(fault.Explain(err), "\n")
-	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}}
+	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: requestID(r)}
 	if e := fault.As(err); e != nil {
 		p.Field = e.Field
 		p.Details = append(p.Details, e.Details...)

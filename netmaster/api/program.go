@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -36,7 +37,7 @@ type task struct {
 	contivmodel.OperationResult
 	intent
 	number       int // in the request, from 1
-	storage      storage
+	plans        objects.Type
 	ignoreAbsent bool
 	flaw         error // of the operation alone: it is not carried out
 	err          error // why it was refused
@@ -57,7 +58,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		if err := p.judge(tx, askingOf(ctx)); err != nil {
 			return err
 		}
-		if err := p.run(&change{tx, &a.config, askingOf(ctx)}); err != nil {
+		if err := p.run(a.change(ctx, tx)); err != nil {
 			return err
 		}
 		return p.refusal()
@@ -100,7 +101,7 @@ func (p *program) judge(r ledger.Reader, q *asking) error {
 
 // run carries out all tasks and notes what has become of each. It fails only
 // when nobody waits for the answer any more.
-func (p *program) run(c *change) error {
+func (p *program) run(c *objects.Change) error {
 	var deletions, others []*task
 	for _, t := range p.tasks {
 		switch {
@@ -132,7 +133,7 @@ func (p *program) run(c *change) error {
 }
 
 // run carries out one task; if it is refused, nothing of it remains.
-func (t *task) run(c *change) error {
+func (t *task) run(c *objects.Change) error {
 	if err := c.Context().Err(); err != nil {
 		return fault.New(fault.Unavailable, "apply: given up: %w", err)
 	}
@@ -143,7 +144,7 @@ func (t *task) run(c *change) error {
 	return nil
 }
 
-func (t *task) carryOut(c *change) (string, error) {
+func (t *task) carryOut(c *objects.Change) (string, error) {
 	key := mastercfg.ModelKey(t.Type, t.Key)
 	before, exists := c.Get(key)
 	switch {
@@ -160,7 +161,7 @@ func (t *task) carryOut(c *change) (string, error) {
 			return "", fault.New(fault.Conflict, "exists and differs")
 		}
 	}
-	if _, err := t.intent.apply(t.storage, c); err != nil {
+	if _, err := t.intent.apply(t.plans, c); err != nil {
 		return "", err
 	}
 	after, still := c.Get(key)
@@ -176,14 +177,14 @@ func (t *task) carryOut(c *change) (string, error) {
 }
 
 // isAsWanted tells whether a stored object says what the wanted one does.
-func (t *task) isAsWanted(c *change, stored []byte) bool {
+func (t *task) isAsWanted(c *objects.Change, stored []byte) bool {
 	there, err := t.kind.Decode(stored) // drops the links
 	if err != nil {
 		return false
 	}
 	there.SetKey(t.Key)
 	there, err = contivmodel.MapSecrets(there, func(_ contivmodel.Field, text string) (string, error) {
-		return c.config.opened(mastercfg.ModelKey(t.Type, t.Key), text)
+		return c.Config.Opened(mastercfg.ModelKey(t.Type, t.Key), text)
 	})
 	if err != nil {
 		return false

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -53,7 +54,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 // flag reads a switch of the query; it is off when absent.
 func flag(r *http.Request, name string) (bool, error) {
 	text := r.URL.Query().Get(name)
-	on, err := strconv.ParseBool(or(text, "false"))
+	on, err := strconv.ParseBool(cmp.Or(text, "false"))
 	if err != nil {
 		return false, fault.New(fault.Invalid, "%s %s is neither true nor false", name, text).WithField(name)
 	}

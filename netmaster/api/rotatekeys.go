@@ -126,7 +126,7 @@ func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64
 		}
 		record.Keyring, record.Sealed = a.config.Keyring.State(), record.Sealed || all
 		if record.Sealed {
-			fresh, err := a.sealPlain(tx)
+			fresh, err := a.objects.SealPlain(tx)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gorilla/mux"
+	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -191,6 +192,9 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers with an error; the account routes as the original's proxy did.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if fault.Is(err, fault.Internal) {
+		s.api.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
+	}
 	_, isDenial := denied(err)
 	if s.closed && !isDenial && !WantsProblem(r) {
 		retryAfter(w, err)

@@ -22,7 +22,7 @@ type scope struct {
 // to itself. Kinds that belong to no tenant are not narrowed.
 func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scope, error) {
 	root := mastercfg.ModelKey(kind.Type, "")
-	if kind.Type != "tenant" && !ofTenant(kind) {
+	if kind.Type != "tenant" && !kind.OfTenant() {
 		return scope{prefixes: []string{root}}, nil
 	}
 	q, area := askingOf(r.Context()), rights.Objects

@@ -72,8 +72,8 @@ func TestPasswordsOfBeforeAreSealedWithTheNextKey(t *testing.T) {
 		}
 	}
 	if err := b.ledger.View(func(r ledger.Reader) error {
-		sealing, err := seals(r)
-		if !sealing {
+		record, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
+		if !record.Sealed {
 			t.Error("the next ones are not sealed")
 		}
 		return err

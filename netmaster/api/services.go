@@ -7,6 +7,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -21,7 +22,7 @@ func (a *API) services(asked *http.Request) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		if !holdsAny(r, mastercfg.ServiceLBPrefix) {
+		if !objects.HoldsAny(r, mastercfg.ServiceLBPrefix) {
 			return reply{}, fault.New(fault.NotFound, "key not found")
 		}
 		all := func(item func(any) error) error {

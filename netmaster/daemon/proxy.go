@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -71,6 +72,7 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 // ServeHTTP forwards a request. While no leader answers and nothing can have
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	api.Identify(w, r)
 	if err := api.Confidential(r); err != nil {
 		api.WriteError(w, r, err)
 		return
@@ -84,7 +86,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Rewrite:    p.rewrite,
 		Transport:  &attempts{p, body, r.Header.Get(forwardedHeader) != ""},
 		BufferPool: &p.buffers,
-		ErrorLog:   p.log,
+		ModifyResponse: func(resp *http.Response) error {
+			resp.Header.Del(contivmodel.RequestIDHeader) // the answer has it already
+			return nil
+		},
+		ErrorLog: p.log,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if own := p.became(); own != nil && errors.Is(err, errLeads) {
 				r.Body = io.NopCloser(bytes.NewReader(body))

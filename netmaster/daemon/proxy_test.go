@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -114,6 +115,20 @@ func TestTheConnectionsOwnHeadersEndWithIt(t *testing.T) {
 	got := w.Result()
 	if got.Header.Get("X-Answer-Hop") != "" || got.Header.Get("X-Answer-End") != "kept" || got.Trailer.Get("X-Sum") != "42" || w.Body.String() != "answer" {
 		t.Errorf("the client gets %v %v %q", got.Header, got.Trailer, w.Body)
+	}
+}
+
+// An answer has one id, whoever gave it.
+func TestAForwardedRequestKeepsItsID(t *testing.T) {
+	var asked []string
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get(contivmodel.RequestIDHeader))
+		api.Identify(w, r)
+	}))
+	t.Cleanup(leader.Close)
+	w := forwarded(leader.Listener.Addr().String(), "GET", "", "")
+	if told := w.Header().Values(contivmodel.RequestIDHeader); len(told) != 1 || len(asked) != 1 || told[0] != asked[0] || told[0] == "" {
+		t.Errorf("the leader gets %q, the client %q", asked, told)
 	}
 }
 

@@ -90,7 +90,9 @@ type Error struct {
 	// programs know and that says too little: the value, the rule, an example.
 	// Empty: Message says it all.
 	Explanation string
-	cause       error
+	// Request is the id of the request that a server has refused with the error; empty: it is not known.
+	Request string
+	cause   error
 }
 
 // New makes an error of a kind; arguments as for fmt.Errorf, %w included.
@@ -120,6 +122,13 @@ func (e *Error) WithExplanation(format string, args ...any) *Error {
 	return explained
 }
 
+// WithRequest names the request that a server has refused.
+func (e *Error) WithRequest(id string) *Error {
+	named := e.copy()
+	named.Request = id
+	return named
+}
+
 func (e *Error) copy() *Error {
 	same := *e
 	same.cause = e
@@ -128,6 +137,16 @@ func (e *Error) copy() *Error {
 
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.cause }
+
+// RequestOf is the id of the request that a server has refused with an error; empty: it is not known.
+func RequestOf(err error) string {
+	for e := As(err); e != nil; e = As(e.cause) {
+		if e.Request != "" {
+			return e.Request
+		}
+	}
+	return ""
+}
 
 // Explain is the text of an error for people: that of the error, with the
 // explanation of what it wraps in place of the message.

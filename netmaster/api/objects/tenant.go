@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createTenant(c *change, t *contivmodel.Tenant) error {
+func createTenant(c *Change, t *contivmodel.Tenant) error {
 	if t.TenantName == "" {
 		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName").
 			WithExplanation("tenantName is empty: want the name of a tenant, such as blue")
@@ -24,7 +24,7 @@ func createTenant(c *change, t *contivmodel.Tenant) error {
 }
 
 // updateTenant changes the bounds of a tenant, and nothing else.
-func updateTenant(c *change, stored, wanted *contivmodel.Tenant) error {
+func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
 	if bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
 		return immutable(stored, "Cant change tenant parameters after its created")
@@ -33,7 +33,7 @@ func updateTenant(c *change, stored, wanted *contivmodel.Tenant) error {
 	return master.Put(c.Tx, stored)
 }
 
-func removeTenant(c *change, t *contivmodel.Tenant) error {
+func removeTenant(c *Change, t *contivmodel.Tenant) error {
 	contracts := belowTenant(c, "extContractsGroup", t.TenantName)
 	for _, held := range []struct {
 		links contivmodel.LinkSet
@@ -67,7 +67,7 @@ func belowTenant(r ledger.Reader, objType, tenant string) contivmodel.LinkSet {
 	return found
 }
 
-func inspectTenant(r *view, t *contivmodel.Tenant) (any, error) {
+func inspectTenant(r *View, t *contivmodel.Tenant) (any, error) {
 	oper := contivmodel.TenantOper{
 		TotalNetworks: len(t.LinkSets.Networks), TotalEPGs: len(t.LinkSets.EndpointGroups),
 		TotalNetprofiles: len(t.LinkSets.NetProfiles), TotalPolicies: len(t.LinkSets.Policies),

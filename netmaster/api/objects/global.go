@@ -1,6 +1,7 @@
-package api
+package objects
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,17 +9,19 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+// DefaultPvtSubnet is the private subnet of hosts where nobody says another one.
+const DefaultPvtSubnet = "172.19.0.0/16"
+
 // createGlobal defines the pools and the modes. Modes left open are those of the daemon's flags.
-func createGlobal(c *change, g *contivmodel.Global) error {
-	defaults := &c.config.Defaults
-	g.ArpMode = or(g.ArpMode, defaults.ArpMode)
-	g.FwdMode = or(g.FwdMode, defaults.FwdMode)
-	g.NetworkInfraType = or(g.NetworkInfraType, defaults.NetworkInfraType)
+func createGlobal(c *Change, g *contivmodel.Global) error {
+	defaults := &c.Config.Defaults
+	g.ArpMode = cmp.Or(g.ArpMode, defaults.ArpMode)
+	g.FwdMode = cmp.Or(g.FwdMode, defaults.FwdMode)
+	g.NetworkInfraType = cmp.Or(g.NetworkInfraType, defaults.NetworkInfraType)
 	if err := checkFabric(g.NetworkInfraType); err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func checkFabric(infra string) error {
 }
 
 // putGlobal stores the object and the records that repeat it for agents.
-func putGlobal(c *change, g *contivmodel.Global, freeVXLANsStart uint) error {
+func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
 	oper := mastercfg.GlobalOper{ID: "global"}
 	if stored, err := ledger.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
 		oper = stored
@@ -68,7 +71,7 @@ func putGlobal(c *change, g *contivmodel.Global, freeVXLANsStart uint) error {
 }
 
 // updateGlobal changes what the request changes; an empty mode keeps the stored one.
-func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
+func updateGlobal(c *Change, stored, wanted *contivmodel.Global) error {
 	if err := checkFabric(wanted.NetworkInfraType); err != nil {
 		return err
 	}
@@ -81,11 +84,11 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 		return err
 	}
 	inUse := existing(vlans.Count(), vxlans.Count())
-	if mode := or(wanted.FwdMode, stored.FwdMode); mode != stored.FwdMode {
+	if mode := cmp.Or(wanted.FwdMode, stored.FwdMode); mode != stored.FwdMode {
 		if inUse != "" {
 			return fault.New(fault.InUse, "Unable to update forwarding mode due to %s", inUse).WithField("fwdMode")
 		}
-		if stored.FwdMode == "routing" && holdsAny(c, mastercfg.ModelKey("Bgp", "")) {
+		if stored.FwdMode == "routing" && HoldsAny(c, mastercfg.ModelKey("Bgp", "")) {
 			return fault.New(fault.InUse, "please delete existing Bgp configs").WithField("fwdMode")
 		}
 		stored.FwdMode = mode
@@ -100,9 +103,9 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 	if err := resize(c, stored, wanted, &vlans, &vxlans); err != nil {
 		return err
 	}
-	stored.ArpMode = or(wanted.ArpMode, stored.ArpMode)
+	stored.ArpMode = cmp.Or(wanted.ArpMode, stored.ArpMode)
 	infra := stored.NetworkInfraType
-	stored.NetworkInfraType = or(wanted.NetworkInfraType, infra)
+	stored.NetworkInfraType = cmp.Or(wanted.NetworkInfraType, infra)
 	if err := putGlobal(c, stored, vxlans.Config.FreeVXLANsStart); err != nil || infra == stored.NetworkInfraType {
 		return err
 	}
@@ -110,7 +113,7 @@ func updateGlobal(c *change, stored, wanted *contivmodel.Global) error {
 }
 
 // resize changes the pools whose range the request changes.
-func resize(c *change, stored, wanted *contivmodel.Global, vlans *resources.VLANPool, vxlans *resources.VXLANPool) error {
+func resize(c *Change, stored, wanted *contivmodel.Global, vlans *resources.VLANPool, vxlans *resources.VXLANPool) error {
 	for _, pool := range []struct {
 		stored *string
 		wanted string
@@ -140,7 +143,7 @@ func resize(c *change, stored, wanted *contivmodel.Global, vlans *resources.VLAN
 }
 
 // removeGlobal takes modes and pools away; networks would be left without.
-func removeGlobal(c *change, g *contivmodel.Global) error {
+func removeGlobal(c *Change, g *contivmodel.Global) error {
 	vlans, err := master.VLANs(c)
 	if err != nil {
 		return err
@@ -162,7 +165,7 @@ func removeGlobal(c *change, g *contivmodel.Global) error {
 	return nil
 }
 
-func inspectGlobal(r *view, g *contivmodel.Global) (any, error) {
+func inspectGlobal(r *View, g *contivmodel.Global) (any, error) {
 	vlans, err := master.VLANs(r)
 	if err != nil {
 		return nil, err
@@ -175,8 +178,8 @@ func inspectGlobal(r *view, g *contivmodel.Global) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := contivmodel.GlobalOper{DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: r.api.config.ClusterMode}
-	if askingOf(r.ctx).may(r, need{verb: rights.Read, area: rights.Cluster}) {
+	shown := contivmodel.GlobalOper{DefaultNetwork: oper.DefaultNetwork, FreeVXLANsStart: int(oper.FreeVXLANsStart), ClusterMode: r.ClusterMode}
+	if r.OfCluster {
 		shown.NumNetworks, shown.VlansInUse, shown.VxlansInUse = vlans.Count()+vxlans.Count(), vlans.InUse(), vxlans.InUse()
 	}
 	return contivmodel.GlobalInspect{Config: *g, Oper: shown}, nil
@@ -197,18 +200,12 @@ func existing(vlans, vxlans int) string {
 	return "existing " + strings.Join(parts, " and ")
 }
 
-func holdsAny(r ledger.Reader, prefix string) bool {
+// HoldsAny tells whether the store has a key with the prefix.
+func HoldsAny(r ledger.Reader, prefix string) bool {
 	any := false
 	r.Range(prefix, func(string, []byte) bool {
 		any = true
 		return false
 	})
 	return any
-}
-
-func or(value, otherwise string) string {
-	if value != "" {
-		return value
-	}
-	return otherwise
 }

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -14,7 +14,7 @@ import (
 // A group may be a member of several profiles and has a link to one of them. It
 // cannot be deleted as long as any lists it.
 
-func createAppProfile(c *change, p *contivmodel.AppProfile) error {
+func createAppProfile(c *Change, p *contivmodel.AppProfile) error {
 	tenant, err := tenantOf(c, p.TenantName)
 	if err != nil {
 		return err
@@ -23,12 +23,12 @@ func createAppProfile(c *change, p *contivmodel.AppProfile) error {
 	return setMembers(c, p, p.EndpointGroups)
 }
 
-func updateAppProfile(c *change, stored, wanted *contivmodel.AppProfile) error {
+func updateAppProfile(c *Change, stored, wanted *contivmodel.AppProfile) error {
 	return setMembers(c, stored, wanted.EndpointGroups)
 }
 
 // setMembers makes these groups the members of a profile and stores it.
-func setMembers(c *change, p *contivmodel.AppProfile, groups []string) error {
+func setMembers(c *Change, p *contivmodel.AppProfile, groups []string) error {
 	p.EndpointGroups, p.LinkSets.EndpointGroups = unique(groups), nil
 	for _, name := range p.EndpointGroups {
 		group, err := master.Get[contivmodel.EndpointGroup](c, p.TenantName+":"+name, missing("EndpointGroup %s not found", name))
@@ -40,7 +40,7 @@ func setMembers(c *change, p *contivmodel.AppProfile, groups []string) error {
 	return c.put(p)
 }
 
-func removeAppProfile(c *change, p *contivmodel.AppProfile) error {
+func removeAppProfile(c *Change, p *contivmodel.AppProfile) error {
 	master.Drop(c.Tx, p)
 	return nil
 }

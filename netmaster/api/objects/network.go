@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createNetwork(c *change, n *contivmodel.Network) error {
+func createNetwork(c *Change, n *contivmodel.Network) error {
 	mode, err := readyMode(c, n.Encap)
 	if err != nil {
 		return err
@@ -140,11 +140,11 @@ func overlapOf(r ledger.Reader, tenant string, n *contivmodel.Network) (*overlap
 	return &overlap{other, "subnet", n.Subnet, other.Subnet}, nil
 }
 
-func updateNetwork(_ *change, n, _ *contivmodel.Network) error {
+func updateNetwork(_ *Change, n, _ *contivmodel.Network) error {
 	return immutable(n, "Cant change network parameters after its created")
 }
 
-func removeNetwork(c *change, n *contivmodel.Network) error {
+func removeNetwork(c *Change, n *contivmodel.Network) error {
 	if _, err := tenantOf(c, n.TenantName); err != nil {
 		return err
 	}
@@ -171,14 +171,14 @@ func removeNetwork(c *change, n *contivmodel.Network) error {
 	return master.NetworkChanged(c.Tx, n.TenantName, n.NetworkName)
 }
 
-func inspectNetwork(r *view, n *contivmodel.Network) (any, error) {
+func inspectNetwork(r *View, n *contivmodel.Network) (any, error) {
 	oper, err := networkOper(r, n.ModelKey())
 	return inspection(contivmodel.NetworkInspect{Config: *n}, oper), err
 }
 
 // networkOper is the run-time view of a network, given by its model key.
 func networkOper(r ledger.Reader, key string) (none jsonstream.Object, err error) {
-	n, err := master.Get[contivmodel.Network](r, key, notFound("network"))
+	n, err := master.Get[contivmodel.Network](r, key, NotFound("network"))
 	if err != nil {
 		return none, err
 	}

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -23,17 +23,17 @@ func seals(r ledger.Reader) (bool, error) {
 	return record.Sealed, err
 }
 
-// opened is a secret as it was given: one that is stored plainly is that itself.
-func (c *Config) opened(place, text string) (string, error) {
+// Opened is a secret as it was given: one that is stored plainly is that itself.
+func (c *Config) Opened(place, text string) (string, error) {
 	if !secret.Sealed(text) {
 		return text, nil
 	}
 	return c.Keyring.Open(place, text)
 }
 
-// sealed is an object as it is stored: its secrets sealed, but those that the stored one has, too, which stay
+// Sealed is an object as it is stored: its secrets sealed, but those that the stored one has, too, which stay
 // as they are there. It leaves both as they are; without a stored one that is nil.
-func (c *change) sealed(wanted, stored contivmodel.Object) (contivmodel.Object, error) {
+func (c *Change) Sealed(wanted, stored contivmodel.Object) (contivmodel.Object, error) {
 	sealing, err := seals(c)
 	if err != nil {
 		return nil, err
@@ -56,19 +56,19 @@ func (c *change) sealed(wanted, stored contivmodel.Object) (contivmodel.Object, 
 		case secret.Sealed(text):
 			return "", fault.New(fault.Invalid, "%s: begins as what netmasters seal does: want another text", f.Name).WithField(f.Name)
 		}
-		if is, err := c.config.opened(place, has); err == nil && is == text {
+		if is, err := c.Config.Opened(place, has); err == nil && is == text {
 			return has, nil
 		}
 		if !sealing || text == "" {
 			return text, nil
 		}
-		return c.config.Keyring.Seal(place, text)
+		return c.Config.Keyring.Seal(place, text)
 	})
 }
 
-// sealPlain seals what was stored plainly before secrets of objects were sealed, and has the records of agents have the same texts
+// SealPlain seals what was stored plainly before secrets of objects were sealed, and has the records of agents have the same texts
 // as the objects.
-func (a *API) sealPlain(tx *ledger.Tx) (count int, err error) {
+func (c *Config) SealPlain(tx *ledger.Tx) (count int, err error) {
 	var speakers []*contivmodel.Bgp
 	if err := ledger.ReadEach(tx, mastercfg.ModelKey("Bgp", ""), func(_ string, b contivmodel.Bgp) error {
 		speakers = append(speakers, &b)
@@ -83,7 +83,7 @@ func (a *API) sealPlain(tx *ledger.Tx) (count int, err error) {
 				return text, nil
 			}
 			count++
-			return a.config.Keyring.Seal(place, text)
+			return c.Keyring.Seal(place, text)
 		})
 		if err != nil {
 			return 0, err

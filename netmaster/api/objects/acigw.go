@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -8,25 +8,25 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createAciGw(c *change, g *contivmodel.AciGw) error {
+func createAciGw(c *Change, g *contivmodel.AciGw) error {
 	warnOfProfiles(c)
 	return c.put(g)
 }
 
-func updateAciGw(c *change, stored, wanted *contivmodel.AciGw) error {
+func updateAciGw(c *Change, stored, wanted *contivmodel.AciGw) error {
 	warnOfProfiles(c)
 	*stored = *wanted
 	return c.put(stored)
 }
 
 // warnOfProfiles tells that what profiles were made under other settings.
-func warnOfProfiles(c *change) {
+func warnOfProfiles(c *Change) {
 	if n := len(appProfiles(c)); n > 0 {
-		c.config.Log.WithField("appProfiles", n).Warn("aciGw changes while there are application profiles")
+		c.Config.Log.WithField("appProfiles", n).Warn("aciGw changes while there are application profiles")
 	}
 }
 
-func removeAciGw(c *change, g *contivmodel.AciGw) error {
+func removeAciGw(c *Change, g *contivmodel.AciGw) error {
 	if profiles := appProfiles(c); len(profiles) > 0 {
 		return fault.New(fault.InUse, "%d App-Profiles found. Delete them first", len(profiles)).WithDetails(profiles...)
 	}
@@ -34,7 +34,7 @@ func removeAciGw(c *change, g *contivmodel.AciGw) error {
 	return nil
 }
 
-func inspectAciGw(v *view, g *contivmodel.AciGw) (any, error) {
+func inspectAciGw(v *View, g *contivmodel.AciGw) (any, error) {
 	return contivmodel.AciGwInspect{Config: *g, Oper: contivmodel.AciGwOper{NumAppProfiles: len(appProfiles(v))}}, nil
 }
 

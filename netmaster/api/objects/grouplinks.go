@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -8,7 +8,7 @@ import (
 
 // setNetProfile applies a profile to a group, or clears the present one with
 // an empty name. The caller stores the group.
-func setNetProfile(c *change, g *contivmodel.EndpointGroup, rec *mastercfg.EndpointGroupState, name string) error {
+func setNetProfile(c *Change, g *contivmodel.EndpointGroup, rec *mastercfg.EndpointGroupState, name string) error {
 	g.NetProfile, g.Links.NetProfile = name, contivmodel.Link{}
 	var profile *contivmodel.Netprofile
 	if name != "" {
@@ -26,7 +26,7 @@ func setNetProfile(c *change, g *contivmodel.EndpointGroup, rec *mastercfg.Endpo
 
 // linkContracts links a group with exactly these external contract groups; the
 // caller stores the group.
-func linkContracts(c *change, g *contivmodel.EndpointGroup, contracts []string) error {
+func linkContracts(c *Change, g *contivmodel.EndpointGroup, contracts []string) error {
 	g.LinkSets.ExtContractsGrps = nil
 	for _, name := range contracts {
 		contract, err := master.Get[contivmodel.ExtContractsGroup](c, g.TenantName+":"+name,

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -9,7 +9,7 @@ import (
 // External contract groups name contracts of the fabric. No state follows from
 // them here; a tenant finds its own by their keys (belowTenant).
 
-func createContracts(c *change, e *contivmodel.ExtContractsGroup) error {
+func createContracts(c *Change, e *contivmodel.ExtContractsGroup) error {
 	if e.ContractsType != "provided" && e.ContractsType != "consumed" {
 		return fault.New(fault.Invalid, "Contracts group need to be either 'provided' or 'consumed'").WithField("contractsType").
 			WithExplanation("contractsType %.80q: want provided or consumed", e.ContractsType)
@@ -20,11 +20,11 @@ func createContracts(c *change, e *contivmodel.ExtContractsGroup) error {
 	return c.put(e)
 }
 
-func updateContracts(_ *change, _, _ *contivmodel.ExtContractsGroup) error {
+func updateContracts(_ *Change, _, _ *contivmodel.ExtContractsGroup) error {
 	return fault.New(fault.Immutable, "external contracts update not supported")
 }
 
-func removeContracts(c *change, e *contivmodel.ExtContractsGroup) error {
+func removeContracts(c *Change, e *contivmodel.ExtContractsGroup) error {
 	if links := e.LinkSets.EndpointGroups; len(links) > 0 {
 		return fault.New(fault.InUse, "External contracts group is in-use").WithDetails(names(links)...)
 	}

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createGroup(c *change, g *contivmodel.EndpointGroup) error {
+func createGroup(c *Change, g *contivmodel.EndpointGroup) error {
 	tenant, err := tenantOf(c, g.TenantName)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func networkOf(r ledger.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Netw
 
 // attachPolicies makes policies apply to a group and links it with them; the
 // caller stores the group.
-func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
+func attachPolicies(c *Change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
 	for _, name := range policies {
 		policy, err := master.Get[contivmodel.Policy](c, g.TenantName+":"+name, missingPolicy(g.TenantName, name))
 		if err != nil {
@@ -71,7 +71,7 @@ func attachPolicies(c *change, g *contivmodel.EndpointGroup, groupID int, polici
 }
 
 // detachPolicies is the inverse of attachPolicies.
-func detachPolicies(c *change, g *contivmodel.EndpointGroup, policies []string) error {
+func detachPolicies(c *Change, g *contivmodel.EndpointGroup, policies []string) error {
 	for _, name := range policies {
 		key := g.TenantName + ":" + name
 		if err := master.Detach(c.Tx, g.ModelKey(), key); err != nil && !fault.Is(err, fault.NotFound) {
@@ -82,7 +82,7 @@ func detachPolicies(c *change, g *contivmodel.EndpointGroup, policies []string) 
 	return nil
 }
 
-func updateGroup(c *change, stored, wanted *contivmodel.EndpointGroup) error {
+func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 	if wanted.NetworkName != stored.NetworkName {
 		return fault.New(fault.Immutable, "Cannot change network association after epg is created.").WithField("networkName")
 	}
@@ -127,7 +127,7 @@ func unique(names []string) []string {
 	return once
 }
 
-func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
+func removeGroup(c *Change, g *contivmodel.EndpointGroup) error {
 	if profile := g.Links.AppProfile.Key; profile != "" {
 		return fault.New(fault.InUse, "Cannot delete %s, associated to appProfile %s", g.GroupName, profile).WithDetails("appProfile " + profile)
 	}
@@ -152,20 +152,20 @@ func removeGroup(c *change, g *contivmodel.EndpointGroup) error {
 }
 
 // groupCame links and expands the rules that name a group which is new.
-func groupCame(c *change, g *contivmodel.EndpointGroup) error {
+func groupCame(c *Change, g *contivmodel.EndpointGroup) error {
 	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.LinkTo(g)
 	})
 }
 
 // groupWent does the inverse.
-func groupWent(c *change, g *contivmodel.EndpointGroup) error {
+func groupWent(c *Change, g *contivmodel.EndpointGroup) error {
 	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.Link{}
 	})
 }
 
-func inspectGroup(r *view, g *contivmodel.EndpointGroup) (any, error) {
+func inspectGroup(r *View, g *contivmodel.EndpointGroup) (any, error) {
 	oper, err := groupOper(r, g.ModelKey())
 	return inspection(contivmodel.EndpointGroupInspect{Config: *g}, oper.late(r)), err
 }
@@ -182,7 +182,7 @@ func (g groupView) late(r ledger.Reader) jsonstream.Object {
 
 // groupOper is the run-time view of a group, given by its model key.
 func groupOper(r ledger.Reader, key string) (none groupView, err error) {
-	g, err := master.Get[contivmodel.EndpointGroup](r, key, notFound("endpointGroup"))
+	g, err := master.Get[contivmodel.EndpointGroup](r, key, NotFound("endpointGroup"))
 	if err != nil {
 		return none, err
 	}

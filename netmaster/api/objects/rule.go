@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createRule(c *change, r *contivmodel.Rule) error {
+func createRule(c *Change, r *contivmodel.Rule) error {
 	if err := master.CheckRule(r); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) err
 		return fault.New(fault.Invalid, "failed to configure %s, %d endpoint groups linked to policy %s ",
 			address, len(groups), policy.PolicyName).WithField("toIpAddress")
 	}
-	group, err := master.Get[contivmodel.EndpointGroup](r, groups[0], notFound("endpointGroup"))
+	group, err := master.Get[contivmodel.EndpointGroup](r, groups[0], NotFound("endpointGroup"))
 	if err != nil {
 		return err
 	}
@@ -81,11 +81,11 @@ func peerOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGro
 	return master.GetShared[contivmodel.EndpointGroup](reader, r.TenantName+":"+name, nil)
 }
 
-func updateRule(_ *change, r, _ *contivmodel.Rule) error {
+func updateRule(_ *Change, r, _ *contivmodel.Rule) error {
 	return immutable(r, "can not update a rule after its created")
 }
 
-func removeRule(c *change, r *contivmodel.Rule) error {
+func removeRule(c *Change, r *contivmodel.Rule) error {
 	policy, err := policyOf(c, r)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/netmaster/master"
@@ -7,8 +7,8 @@ import (
 
 // notDockers refuses to delete a network, or a group of it, that docker has: in
 // swarm mode those are deleted by way of docker.
-func notDockers(c *change, tenant, network, group string) error {
-	if c.config.ClusterMode != "swarm-mode" {
+func notDockers(c *Change, tenant, network, group string) error {
+	if c.Config.ClusterMode != "swarm-mode" {
 		return nil
 	}
 	id, err := master.DockerNetwork(c, tenant, network, group)

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createPolicy(c *change, p *contivmodel.Policy) error {
+func createPolicy(c *Change, p *contivmodel.Policy) error {
 	tenant, err := tenantOf(c, p.TenantName)
 	if err != nil {
 		return err
@@ -20,9 +20,9 @@ func createPolicy(c *change, p *contivmodel.Policy) error {
 }
 
 // updatePolicy accepts everything and changes nothing: a policy is only a name.
-func updatePolicy(_ *change, _, _ *contivmodel.Policy) error { return nil }
+func updatePolicy(_ *Change, _, _ *contivmodel.Policy) error { return nil }
 
-func removePolicy(c *change, p *contivmodel.Policy) error {
+func removePolicy(c *Change, p *contivmodel.Policy) error {
 	if links := p.LinkSets.EndpointGroups; len(links) > 0 {
 		return fault.New(fault.InUse, "Policy is being used").WithDetails(names(links)...)
 	}
@@ -40,7 +40,7 @@ func removePolicy(c *change, p *contivmodel.Policy) error {
 	return nil
 }
 
-func inspectPolicy(r *view, p *contivmodel.Policy) (any, error) {
+func inspectPolicy(r *View, p *contivmodel.Policy) (any, error) {
 	var members []string // keys of endpoints
 	for key := range p.LinkSets.EndpointGroups {
 		tenant, group, _ := strings.Cut(key, ":")

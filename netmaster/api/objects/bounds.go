@@ -1,15 +1,12 @@
-package api
+package objects
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -21,9 +18,9 @@ import (
 const (
 	// others are how many objects of each of the other types there may be in a tenant: they take less.
 	others = 256
-	// appliedPerRule is how many times as many rules as a tenant may have may be applied, each rule counted once for
+	// AppliedPerRule is how many times as many rules as a tenant may have may be applied, each rule counted once for
 	// each group that its policy is attached to.
-	appliedPerRule = 10
+	AppliedPerRule = 10
 )
 
 // quotas are how many objects of a type there may be in a tenant without another word.
@@ -45,8 +42,8 @@ var quotas = map[string]struct {
 	"volumeProfile":     {most: others},
 }
 
-// quota is how many objects of a type there may be in a tenant; limited is false if there may be any number.
-func quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
+// Quota is how many objects of a type there may be in a tenant; limited is false if there may be any number.
+func Quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
 	q, limited := quotas[kind]
 	if q.of != nil && q.of(t) > 0 {
 		return q.of(t), true
@@ -54,25 +51,21 @@ func quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
 	return q.most, limited
 }
 
-// administersTenant tells whether the caller may not change what is outside of tenants.
-func (q *asking) administersTenant(c *change) (bool, error) {
-	if q == nil {
+// ofTenants tells whether the change is by somebody who may change nothing outside of tenants.
+func (c *Change) ofTenants() (bool, error) {
+	if c.By == nil {
 		return false, nil
 	}
-	set, err := access.Rights(c, q.who, q.now())
-	if errors.Is(err, access.ErrNobody) {
-		return false, nil // which the request was judged by
-	}
-	return !set.May(rights.Change, rights.Cluster, ""), err
+	return c.By.OfTenants(c)
 }
 
-// bounded refuses an object that its caller may not make, or change to what it wants to be.
-func (c *change) bounded(wanted contivmodel.Object, isNew bool) error {
+// Bounded refuses an object that its caller may not make, or change to what it wants to be.
+func (c *Change) Bounded(wanted contivmodel.Object, isNew bool) error {
 	kind := contivmodel.KindOf(wanted)
-	if !ofTenant(kind) {
+	if !kind.OfTenant() {
 		return nil
 	}
-	bounded, err := c.by.administersTenant(c)
+	bounded, err := c.ofTenants()
 	if err != nil || !bounded {
 		return err
 	}
@@ -91,11 +84,11 @@ func (c *change) bounded(wanted contivmodel.Object, isNew bool) error {
 	switch o := wanted.(type) {
 	case *contivmodel.Network:
 		if isNew { // else it cannot be changed
-			return c.by.mayMakeNetwork(o, tenant)
+			return c.mayMakeNetwork(o, tenant)
 		}
 	case *contivmodel.ServiceLB:
 		if len(o.ExternalIPs) > 0 || len(o.NodePorts) > 0 {
-			return c.by.deny("%s may not give service %s addresses or ports of hosts, which all tenants share: an operator may", c.by.who, o.ModelKey())
+			return c.By.Deny("%s may not give service %s addresses or ports of hosts, which all tenants share: an operator may", c.By, o.ModelKey())
 		}
 	}
 	return nil
@@ -109,25 +102,25 @@ func tenantName(kind contivmodel.Kind, o contivmodel.Object) string {
 }
 
 // mayMakeNetwork refuses a network that takes from others.
-func (q *asking) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) error {
+func (c *Change) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) error {
 	given, field, what := t.Vxlans, "vxlans", "VNI"
 	if n.Encap == "vlan" {
 		given, field, what = t.Vlans, "vlans", "VLAN"
 	}
 	switch {
 	case n.NwType == "infra":
-		return q.deny("%s may not make network %s of type infra, which has a port on every host: an operator may", q.who, n.ModelKey())
+		return c.By.Deny("%s may not make network %s of type infra, which has a port on every host: an operator may", c.By, n.ModelKey())
 	case n.Encap == "vlan" && n.PktTag == 0:
-		return q.deny("%s may not make network %s of encapsulation vlan without a pktTag that tenant %s was given: its %s are %q", q.who, n.ModelKey(), t.TenantName, field, given)
+		return c.By.Deny("%s may not make network %s of encapsulation vlan without a pktTag that tenant %s was given: its %s are %q", c.By, n.ModelKey(), t.TenantName, field, given)
 	case n.PktTag != 0 && !resources.InTagList(given, n.PktTag):
-		return q.deny("%s may not take %s %d: the %s that tenant %s was given are %q", q.who, what, n.PktTag, field, t.TenantName, given)
+		return c.By.Deny("%s may not take %s %d: the %s that tenant %s was given are %q", c.By, what, n.PktTag, field, t.TenantName, given)
 	}
 	return nil
 }
 
 // roomFor refuses one object more of a kind than its tenant may have.
-func (c *change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
-	most, limited := quota(kind.Type, t)
+func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
+	most, limited := Quota(kind.Type, t)
 	if !limited {
 		return nil
 	}
@@ -143,12 +136,12 @@ func (c *change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 	if field := quotas[kind.Type].field; field != "" {
 		remedy = "an operator can change its " + field
 	}
-	return c.exhausted("tenant %s may have %d objects of type %s, and has them: %s", t.TenantName, most, kind.Type, remedy)
+	return c.By.Exceed("tenant %s may have %d objects of type %s, and has them: %s", t.TenantName, most, kind.Type, remedy)
 }
 
 // roomForRules refuses rules on groups, which are there now, if there are more than the tenant may have.
-func (c *change) roomForRules(tenant string) error {
-	bounded, err := c.by.administersTenant(c)
+func (c *Change) roomForRules(tenant string) error {
+	bounded, err := c.ofTenants()
 	if err != nil || !bounded {
 		return err
 	}
@@ -156,8 +149,8 @@ func (c *change) roomForRules(tenant string) error {
 	if err != nil {
 		return err
 	}
-	most, _ := quota("rule", t)
-	most *= appliedPerRule
+	most, _ := Quota("rule", t)
+	most *= AppliedPerRule
 	rules, applied := map[string]int{}, 0 // by policy
 	under := mastercfg.ModelKey("rule", "")
 	c.Range(under+tenant+":", func(key string, _ []byte) bool {
@@ -171,15 +164,5 @@ func (c *change) roomForRules(tenant string) error {
 	if applied <= most {
 		return nil
 	}
-	return c.exhausted("tenant %s may have %d rules applied to groups, each counted for each group of its policy, and would have more: an operator can change its maxRules", tenant, most)
-}
-
-// exhausted refuses what is beyond a bound; in a permissive cluster it notes that.
-func (c *change) exhausted(format string, args ...any) error {
-	refusal := fault.New(fault.Exhausted, format, args...)
-	if c.by.mode == mastercfg.SecurityPermissive {
-		c.by.note(refusal)
-		return nil
-	}
-	return refusal
+	return c.By.Exceed("tenant %s may have %d rules applied to groups, each counted for each group of its policy, and would have more: an operator can change its maxRules", tenant, most)
 }

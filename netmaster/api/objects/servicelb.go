@@ -1,12 +1,9 @@
-package api
+package objects
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -14,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
+func createServiceLB(c *Change, s *contivmodel.ServiceLB) error {
 	tenant, network, err := placeOf(c, s)
 	if err != nil {
 		return err
@@ -27,7 +24,7 @@ func createServiceLB(c *change, s *contivmodel.ServiceLB) error {
 }
 
 // placeOf checks what a service says, in the documented order, and finds where it belongs.
-func placeOf(c *change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivmodel.Network, error) {
+func placeOf(c *Change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivmodel.Network, error) {
 	if err := master.CheckSelectors(s.Selectors); err != nil {
 		return nil, nil, err
 	}
@@ -47,39 +44,19 @@ func placeOf(c *change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivm
 
 // updateServiceLB replaces everything but the key. The virtual address stays
 // unless the network, or the address asked for, becomes another.
-func updateServiceLB(c *change, stored, wanted *contivmodel.ServiceLB) error {
+func updateServiceLB(c *Change, stored, wanted *contivmodel.ServiceLB) error {
 	*stored = *wanted
 	return createServiceLB(c, stored)
 }
 
-func removeServiceLB(c *change, s *contivmodel.ServiceLB) error {
+func removeServiceLB(c *Change, s *contivmodel.ServiceLB) error {
 	master.RemoveService(c.Tx, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	master.Drop(c.Tx, s)
 	return nil
 }
 
-// serviceSegment is where services are found.
-const serviceSegment = "serviceLBs"
-
-// inspectService answers with a service, and with what all nodes have counted of it.
-func (a *API) inspectService(r *http.Request) (reply, error) {
-	var shown contivmodel.ServiceLBInspect
-	err := a.ledger.View(func(reader ledger.Reader) error {
-		s, err := master.Get[contivmodel.ServiceLB](reader, mux.Vars(r)["key"], notFound("serviceLB"))
-		if err != nil {
-			return err
-		}
-		shown, err = inspectedService(reader, s)
-		return err
-	})
-	if err != nil {
-		return reply{}, err
-	}
-	err = a.serviceCounters(r.Context(), mastercfg.ServiceID(shown.Config.TenantName, shown.Config.ServiceName), &shown.Oper)
-	return reply{body: shown}, err
-}
-
-func inspectedService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmodel.ServiceLBInspect, err error) {
+// InspectService is a service and its providers, without what nodes have counted of them.
+func InspectService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmodel.ServiceLBInspect, err error) {
 	rec, err := master.GetService(v, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	if err != nil {
 		return shown, err
@@ -93,7 +70,7 @@ func inspectedService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmo
 		oper.ServiceVip6 = rec.IPv6Address
 	}
 	for _, ep := range master.Selected(&rec, all) {
-		provider := endpointOper(&ep)
+		provider := EndpointOper(&ep)
 		provider.ServiceName = s.ServiceName
 		oper.Providers = append(oper.Providers, provider)
 	}

@@ -1,4 +1,4 @@
-package api
+package objects
 
 import (
 	"github.com/contiv/netplugin/contivmodel"
@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-func createNetprofile(c *change, p *contivmodel.Netprofile) error {
+func createNetprofile(c *Change, p *contivmodel.Netprofile) error {
 	tenant, err := tenantOf(c, p.TenantName)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func checkBurst(p *contivmodel.Netprofile) error {
 }
 
 // updateNetprofile changes the limits, here and in the groups and the pods of Kubernetes that have the profile.
-func updateNetprofile(c *change, stored, wanted *contivmodel.Netprofile) error {
+func updateNetprofile(c *Change, stored, wanted *contivmodel.Netprofile) error {
 	if err := checkBurst(wanted); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func updateNetprofile(c *change, stored, wanted *contivmodel.Netprofile) error {
 	return c.put(stored)
 }
 
-func removeNetprofile(c *change, p *contivmodel.Netprofile) error {
+func removeNetprofile(c *Change, p *contivmodel.Netprofile) error {
 	users := names(p.LinkSets.EndpointGroups)
 	for _, key := range master.PodsWith(c, p) {
 		if pod, err := ledger.Read[mastercfg.K8sPod](c, key); err == nil {

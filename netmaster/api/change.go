@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// change is a plan of who asks in the request's context.
+func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
+	c := a.ownChange(tx)
+	if q := askingOf(ctx); q != nil {
+		c.By = q
+	}
+	return c
+}
+
+// ownChange is a plan of netmaster itself.
+func (a *API) ownChange(tx *ledger.Tx) *objects.Change {
+	return &objects.Change{Tx: tx, Config: a.objects}
+}
+
+// view is what an inspection is made from.
+func (a *API) view(ctx context.Context, r ledger.Reader) *objects.View {
+	return &objects.View{
+		Reader: r, ClusterMode: a.config.ClusterMode,
+		OfCluster: askingOf(ctx).may(r, need{verb: rights.Read, area: rights.Cluster}),
+		Speaker:   func(host string) (contivmodel.BgpOper, error) { return a.bgpOper(ctx, host) },
+	}
+}
