@@ -318,7 +318,7 @@ func stepOf[T any](l *books, b *book[T], p *place[T], blocked func(pipeline.Key)
 
 // differenceAt is a difference at one place.
 type differenceAt[T any] struct {
-	books *books
+	books  *books
 	book   *book[T]
 	place  *place[T]
 	wanted bool // something is to be there: want

@@ -52,7 +52,7 @@ type programmer struct {
 
 	compiler compiler
 	objects  map[pipeline.Key]pipeline.Object
-	books   *books
+	books    *books
 	auditor  *auditor
 	fixed    fixedPorts
 	can      abilities
@@ -98,7 +98,7 @@ func newProgrammer(d *Driver) *programmer {
 		zoneLimits: d.zoneLimits,
 		report:     d.noteProgress,
 		objects:    map[pipeline.Key]pipeline.Object{},
-		books:     newBooks(d.chunk),
+		books:      newBooks(d.chunk),
 		auditor:    newAuditor(d.config.AuditInterval, d.log),
 		refused:    refusals{},
 		invalid:    map[pipeline.Key]error{},

@@ -107,7 +107,7 @@ func (h *harness) programmer() *programmer {
 			h.state = s
 		},
 		objects: map[pipeline.Key]pipeline.Object{},
-		books:  newBooks(h.chunk), auditor: newAuditor(h.audit, entry),
+		books:   newBooks(h.chunk), auditor: newAuditor(h.audit, entry),
 		refused: refusals{}, invalid: map[pipeline.Key]error{},
 	}
 }
