@@ -74,6 +74,48 @@ func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
 	}
 }
 
+// Whom it helps is asked without EDNS at once, for a while; whom it does not help is asked with it again.
+func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
+	var mu sync.Mutex
+	asked, helps := "", true
+	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		edns := m.IsEdns0() != nil
+		mu.Lock()
+		defer mu.Unlock()
+		asked += map[bool]string{true: " edns", false: " plain"}[edns]
+		if edns || !helps {
+			tell(w, m, dns.RcodeFormatError)
+			return
+		}
+		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
+	})))
+	f.patience = time.Minute
+	now := time.Now()
+	f.ednsless.now = func() time.Time { return now }
+	ask := func(name, want string) {
+		t.Helper()
+		mu.Lock()
+		asked = ""
+		mu.Unlock()
+		_, _ = f.ask(t.Context(), "blue", someone, of(name))
+		mu.Lock()
+		defer mu.Unlock()
+		if asked != want {
+			t.Errorf("%s was asked%s, want%s", name, asked, want)
+		}
+	}
+	helps = false
+	ask("a.example.org.", " edns plain")
+	helps = true
+	ask("b.example.org.", " edns plain")
+	ask("c.example.org.", " plain")
+	now = now.Add(askedPlainly - time.Second)
+	ask("d.example.org.", " plain")
+	now = now.Add(time.Second)
+	ask("e.example.org.", " edns plain")
+	ask("f.example.org.", " plain")
+}
+
 // EDNS may be unknown over TCP alone, where somebody else answers.
 func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
@@ -103,7 +145,7 @@ func TestWhoDoesNotKnowEDNSIsNotAskedAgainAfterTheTimeIsUp(t *testing.T) {
 		end()
 		tell(w, m, dns.RcodeFormatError)
 	})
-	if _, err := exchange(ctx, of("example.org."), server); err == nil || asked.Load() != 1 {
+	if _, err := NewForwarder(Fixed(server)).exchange(ctx, of("example.org."), server); err == nil || asked.Load() != 1 {
 		t.Errorf("%v after %d questions", err, asked.Load())
 	}
 }

@@ -28,6 +28,7 @@ type Forwarder struct {
 	upstream Upstream
 	cache    *cache
 	patience time.Duration // how long a question is asked
+	ednsless *ednsless
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
@@ -53,7 +54,7 @@ type answer struct {
 
 // NewForwarder makes one that asks these in turn, until one answers.
 func NewForwarder(upstream Upstream) *Forwarder {
-	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime,
+	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}}
 }
 
@@ -133,7 +134,7 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 		// Each has its share of the time that is left.
 		deadline, _ := ctx.Deadline()
 		share, done := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(servers)-i))
-		reply, err := exchange(share, q, server)
+		reply, err := f.exchange(share, q, server)
 		done()
 		if err == nil {
 			a.answer = answer{rcode: reply.Rcode, answer: about(q, reply.Answer), authority: authority(reply.Ns)}
@@ -150,16 +151,18 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 
 // exchange asks a name server, over TCP if the answer does not fit in a datagram. One that does
 // not understand the question is asked once more, without EDNS, which it may not know; what
-// follows is asked without it as well.
-func exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
-	m := new(dns.Msg).SetQuestion(q.Name, q.Qtype)
-	m.SetEdns0(MaxUDP, false)
+// follows is asked without it as well, and so are, if that helps, the next questions.
+func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
+	m := f.ednsless.question(q, server)
 	for _, network := range []string{"udp", "tcp"} {
 		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes}
 		reply, _, err := client.ExchangeContext(ctx, m, server.String())
 		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 			reply, _, err = client.ExchangeContext(ctx, m, server.String())
+			if err == nil && !notUnderstood(reply) && concerns(reply, q) {
+				f.ednsless.add(server)
+			}
 		}
 		switch {
 		case err != nil:
