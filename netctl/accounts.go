@@ -278,6 +278,14 @@ func listed(text string) (all []string) {
 	return all
 }
 
+// used is when a token was last used, to the hour.
+func used(hour time.Time) string {
+	if hour.IsZero() {
+		return "-"
+	}
+	return hour.UTC().Format("2006-01-02 15h")
+}
+
 func listAPITokens(s *session) error {
 	all, err := s.client.APITokens(s.ctx)
 	if err != nil {
@@ -289,7 +297,7 @@ func listAPITokens(s *session) error {
 	slices.SortFunc(all, func(a, b client.APIToken) int { return strings.Compare(a.Name, b.Name) })
 	var rows [][]string
 	for _, t := range all {
-		rows = append(rows, printables(t.Name, t.Role, strings.ReplaceAll(strings.Join(t.Tenants, ","), everywhere, "all"), moment(t.Expires), t.Creator))
+		rows = append(rows, printables(t.Name, t.Role, strings.ReplaceAll(strings.Join(t.Tenants, ","), everywhere, "all"), moment(t.Expires), used(t.LastUse), t.Creator))
 	}
-	return s.printTable([]string{"Name", "Role", "Tenants", "Expires", "Creator"}, rows)
+	return s.printTable([]string{"Name", "Role", "Tenants", "Expires", "Last use", "Creator"}, rows)
 }

@@ -58,6 +58,7 @@ type APIToken struct {
 	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
+	LastUse time.Time `json:"lastUse,omitzero"` // the beginning of the hour; zero: it was not used
 }
 
 // NewAPIToken is what a token is to be good for.

@@ -60,6 +60,32 @@ func DeleteToken(tx *ledger.Tx, name string) error {
 	token, err := TokenNamed(tx, name)
 	if err == nil {
 		tx.Delete(mastercfg.APITokenKey(token.ID))
+		tx.Delete(mastercfg.TokenUseKey(token.ID))
 	}
 	return err
+}
+
+// HourOf is the hour of a use of a token, as it is stored.
+func HourOf(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
+
+// NoteUse stores the hour in which an API token was used. A token that was deleted meanwhile leaves nothing, and a clock
+// that went back changes nothing.
+func NoteUse(tx *ledger.Tx, id string, hour time.Time) error {
+	if _, there := tx.Get(mastercfg.APITokenKey(id)); !there {
+		return nil
+	}
+	last, err := LastUse(tx, id)
+	if err != nil || !hour.After(last) {
+		return err
+	}
+	return ledger.Write(tx, mastercfg.TokenUseKey(id), mastercfg.TokenUse{ID: id, Hour: hour})
+}
+
+// LastUse is the hour in which an API token was used last; zero: it was not.
+func LastUse(r ledger.Reader, id string) (time.Time, error) {
+	use, err := ledger.Read[mastercfg.TokenUse](r, mastercfg.TokenUseKey(id))
+	if fault.Is(err, fault.NotFound) {
+		return time.Time{}, nil
+	}
+	return use.Hour, err
 }

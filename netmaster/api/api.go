@@ -111,6 +111,7 @@ type API struct {
 
 	directory outside // of users, LDAP
 	openID    provider
+	uses      *tokenUses // of API tokens
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -147,7 +148,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
 		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside()},
+		directory: newOutside(), openID: provider{outside: newOutside()}, uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()

@@ -22,6 +22,7 @@ type tokenForm struct {
 	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
+	LastUse time.Time `json:"lastUse,omitzero"` // the beginning of the hour; none: it was not used
 	Token   string    `json:"token,omitempty"`
 }
 
@@ -33,8 +34,11 @@ func (a *API) listTokens(*http.Request) (reply, error) {
 	return reply{from: func(r ledger.Reader) (reply, error) {
 		forms := []tokenForm{}
 		err := ledger.ReadEach(r, mastercfg.APITokenPrefix, func(_ string, t mastercfg.APIToken) error {
-			forms = append(forms, formOfToken(t))
-			return nil
+			form := formOfToken(t)
+			var err error
+			form.LastUse, err = access.LastUse(r, t.ID)
+			forms = append(forms, form)
+			return err
 		})
 		return reply{body: forms}, err
 	}}, nil

@@ -86,6 +86,9 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 			}
 			q.flaw = d
 		}
+		if q.who.Kind == identity.Token {
+			a.uses.note(q.who.Session, a.config.Now())
+		}
 		return nil
 	})
 	if q == nil || err != nil {

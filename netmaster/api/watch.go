@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -55,9 +56,14 @@ type event struct {
 	Object   any    `json:"object,omitempty"`
 }
 
-// Run serves watches until ctx ends, and ends them.
+// Run serves watches until ctx ends, and ends them. Meanwhile it stores what is known of the use of API tokens.
 func (a *API) Run(ctx context.Context) error {
 	defer close(a.ended)
+	ctx, cancel := context.WithCancel(ctx)
+	var storing sync.WaitGroup
+	storing.Go(func() { a.storeUses(ctx) })
+	defer storing.Wait()
+	defer cancel()
 	return a.feed.Run(ctx)
 }
 

@@ -12,6 +12,7 @@ const (
 	UserPrefix     = AccessRoot + "users/"
 	SessionPrefix  = AccessRoot + "sessions/"
 	APITokenPrefix = AccessRoot + "tokens/"
+	TokenUsePrefix = AccessRoot + "tokenUses/"
 	BindingsPrefix = AccessRoot + "bindings/"
 
 	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
@@ -37,6 +38,9 @@ func SessionKey(id string) string { return below(SessionPrefix, id) }
 
 // APITokenKey is where an API token is; the same holds.
 func APITokenKey(id string) string { return below(APITokenPrefix, id) }
+
+// TokenUseKey is where the last use of an API token is.
+func TokenUseKey(id string) string { return below(TokenUsePrefix, id) }
 
 // BindingsKey is where it is written what a principal may: a local user, or a name that
 // another directory knows, which may hold slashes.
@@ -121,6 +125,12 @@ type APIToken struct {
 	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
+}
+
+// TokenUse is when an API token was last shown.
+type TokenUse struct {
+	ID   string    `json:"id"`
+	Hour time.Time `json:"hour"` // its beginning
 }
 
 // Bindings are the roles of a principal. The record stays when the last one is gone: its
