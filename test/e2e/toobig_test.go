@@ -16,14 +16,49 @@ import (
 // the way, and hears what that router and the machine have to say of its packets.
 func TestLongTheOutsideIsReachedByTheSmallLinkOfARouter(t *testing.T) {
 	testkit.TakesLong(t)
-	tell(t, 1, []chapter{{"TCP finds the size of packets, and errors of both versions of IP find the pod", beyondASmallLink}})
+	tell(t, 2, []chapter{
+		{"TCP finds the size of packets, and errors of both versions of IP find the pod", beyondASmallLink},
+		{"they find the provider of a service, on whatever node, too", servicesForASmallLink},
+	})
 }
 
 func beyondASmallLink(s story) {
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
 	pod, host := s.pod(0, "pod", "blue", "both", ""), s.bed.Nodes[0]
-	const small = "1300" // bytes; the far end announces that it takes more, so that senders find out
+	s.smallLink(host)
+	for _, command := range []string{"iperf3 -s", host.Tool("probe") + " serve -name world -tcp " + tcpPort + " -udp " + echoPort} {
+		server, err := host.Start("world", append([]string{"ip", "netns", "exec", "world"}, strings.Fields(command)...)...)
+		s.must(err)
+		s.afterwards(func(context.Context) error { return server.Kill() })
+	}
+	for _, to := range []string{world4, world6} {
+		s.soon(shortly, func() error {
+			got, err := ask(s.ctx, pod, netip.MustParseAddr(to), 2*time.Second)
+			if err == nil && (got["ping"] != "pong" || got["tcp"] != "world" || got["udp"] != "world") {
+				err = fmt.Errorf("%s: %v", to, got)
+			}
+			return err
+		})
+		_, err := pod.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
+		s.must(err)
+		if out, err := pod.Run(s.ctx, "timeout", "30", "iperf3", "-c", to, "-n", "4M"); err != nil {
+			s.Errorf("TCP to %s: %v %s", to, err, out)
+		}
+		s.says(pod, "mtu "+small, "ip", "route", "get", to)
+		s.isTold(pod, to, small, "1400")
+		s.says(pod, "From (198.18.6.2|2001:db8:6::2).*exceeded", "ping", "-n", "-c1", "-W1", "-t3", to)
+		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/udp/"+to+"/9; echo >&3; sleep 0.1; echo >&3")
+		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/tcp/"+to+"/9")
+	}
+}
+
+// small is the MTU of the link, in bytes; the far end announces that it takes more, so that senders find out.
+const small = "1300"
+
+// smallLink makes the world behind a router outside of a host.
+func (s story) smallLink(host *testbed.Node) {
+	s.Helper()
 	s.afterwards(func(ctx context.Context) error {
 		_, err := host.Run(ctx, "sh", "-c", "ip netns delete world; ip netns delete router")
 		return err
@@ -51,31 +86,43 @@ ip address add 198.18.6.1/24 dev router
 ip address add 2001:db8:6::1/64 dev router nodad
 ip link set router up
 ip route add 203.0.113.0/24 via 198.18.6.2
-ip route add 2001:db8:52::/64 via 2001:db8:6::2`)
+ip route add 2001:db8:52::/64 via 2001:db8:6::2
+ip -n router route add `+outsideVIP+` via 198.18.6.1
+ip -n router route add `+outsideVIP6+` via 2001:db8:6::1`)
 	s.must(err)
-	for _, command := range []string{"iperf3 -s", host.Tool("probe") + " serve -name world -tcp " + tcpPort + " -udp " + echoPort} {
-		server, err := host.Start("world", append([]string{"ip", "netns", "exec", "world"}, strings.Fields(command)...)...)
+}
+
+// servicesForASmallLink has the world read more than fits, of two services that share addresses of the host's and the host's own.
+func servicesForASmallLink(s story) {
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
+	host := s.bed.Nodes[0]
+	s.smallLink(host)
+	for node, service := range []struct{ name, vip, vip6, port, nodePort string }{
+		{"local", "10.1.1.200", "fd00:1::c8", "5201", "30521"},
+		{"distant", "10.1.1.201", "fd00:1::c9", "5202", "30522"},
+	} {
+		provider := s.sandbox(node, service.name, "blue", "both", "")
+		provider.Labels = map[string]string{"app": service.name}
+		s.must(provider.Attach(s.ctx))
+		server, err := provider.Start("iperf3", "-s")
 		s.must(err)
 		s.afterwards(func(context.Context) error { return server.Kill() })
-	}
-	for _, to := range []string{world4, world6} {
-		s.soon(shortly, func() error {
-			got, err := ask(s.ctx, pod, netip.MustParseAddr(to), 2*time.Second)
-			if err == nil && (got["ping"] != "pong" || got["tcp"] != "world" || got["udp"] != "world") {
-				err = fmt.Errorf("%s: %v", to, got)
-			}
-			return err
-		})
-		_, err = pod.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
-		s.must(err)
-		if out, err := pod.Run(s.ctx, "timeout", "30", "iperf3", "-c", to, "-n", "4M"); err != nil {
-			s.Errorf("TCP to %s: %v %s", to, err, out)
+		s.netctlForNow(fmt.Sprintf("service create -t blue -s both -l app=%s -ip %s -ip6 %s -x %s -x %s -p %s:5201:TCP -n %s:%[6]s:TCP %[1]s", service.name,
+			service.vip, service.vip6, outsideVIP, outsideVIP6, service.port, service.nodePort), "service rm -t blue "+service.name)
+		for _, at := range []struct{ address, port string }{
+			{outsideVIP, service.port}, {outsideVIP6, service.port}, {"198.18.6.1", service.nodePort}, {"2001:db8:6::1", service.nodePort},
+		} {
+			_, err := provider.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
+			s.must(err)
+			s.soon(shortly, func() error {
+				out, err := host.Run(s.ctx, "ip", "netns", "exec", "world", "timeout", "10", "iperf3", "-c", at.address, "-p", at.port, "-R", "-n", "4M")
+				if err != nil {
+					err = fmt.Errorf("the world reads of the %s provider at %s, port %s: %w %s", service.name, at.address, at.port, err, out)
+				}
+				return err
+			})
 		}
-		s.says(pod, "mtu "+small, "ip", "route", "get", to)
-		s.isTold(pod, to, small, "1400")
-		s.says(pod, "From (198.18.6.2|2001:db8:6::2).*exceeded", "ping", "-n", "-c1", "-W1", "-t3", to)
-		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/udp/"+to+"/9; echo >&3; sleep 0.1; echo >&3")
-		s.says(pod, "onnection refused", "bash", "-c", "exec 3<>/dev/tcp/"+to+"/9")
 	}
 }
 
