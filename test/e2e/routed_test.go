@@ -196,6 +196,7 @@ ip -n world route add default via 2001:db8:52::1`)
 	s.reachByIPv6([]*testbed.Pod{a, b})
 	s.isService("routed", "10.1.7.200", b, a, b, c)
 	s.servicesAreAnnounced(inWorld, a, b)
+	s.smallLinkOfTheRouter(inWorld, b)
 
 	// Who leaves by the host does not get at the routers, which would take it for the node.
 	s.network("blue", "tunnels", "10.1.9.0/24")
@@ -269,6 +270,38 @@ ip -n world route add default via 2001:db8:52::1`)
 		s.Logf("%s after the switch answered, a pod reaches %s", took, world)
 	}
 	s.established()
+}
+
+// smallLinkOfTheRouter has the world read more than fits in the link to it, of a service that a pod provides: what the router
+// says of the packets is about the service.
+func (s story) smallLinkOfTheRouter(inWorld func(...string) []string, provider *testbed.Pod) {
+	s.Helper()
+	s.netctlForNow("service create -t blue -s routed -l app=bulk -ip 10.1.7.202 -ip6 fd00:7::ca -p 5201:5201:TCP bulk", "service rm -t blue bulk")
+	s.container("start", provider, map[string]string{"app": "bulk"})
+	server, err := provider.Start("iperf3", "iperf3", "-s")
+	s.must(err)
+	defer func() { s.must(server.Kill()) }()
+	link := func(mtu string) {
+		s.Helper()
+		_, err := s.bed.Outside.Run(s.ctx, "ip", "link", "set", "world", "mtu", mtu)
+		s.must(err)
+	}
+	link(small)
+	defer link("1500")
+	for _, vip := range []string{"10.1.7.202", "fd00:7::ca"} {
+		_, err := provider.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
+		s.must(err)
+		s.soon(shortly, func() error {
+			out, err := s.bed.Outside.Run(s.ctx, inWorld("timeout", "10", "iperf3", "-c", vip, "-R", "-n", "4M")...)
+			if err != nil {
+				err = fmt.Errorf("the world reads of %s at %s: %w %s", provider.Name, vip, err, out)
+			}
+			return err
+		})
+		s.says(provider, "mtu "+small, "sh", "-c", "ip route get "+world4+"; ip route get "+world6)
+	}
+	_, err = provider.Run(s.ctx, "sh", "-ec", "ip route flush cache; ip -6 route flush cache")
+	s.must(err)
 }
 
 // sessions waits until the router has one with each node.

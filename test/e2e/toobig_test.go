@@ -105,7 +105,7 @@ func servicesForASmallLink(s story) {
 		provider := s.sandbox(node, service.name, "blue", "both", "")
 		provider.Labels = map[string]string{"app": service.name}
 		s.must(provider.Attach(s.ctx))
-		server, err := provider.Start("iperf3", "-s")
+		server, err := provider.Start("iperf3", "iperf3", "-s")
 		s.must(err)
 		s.afterwards(func(context.Context) error { return server.Kill() })
 		s.netctlForNow(fmt.Sprintf("service create -t blue -s both -l app=%s -ip %s -ip6 %s -x %s -x %s -p %s:5201:TCP -n %s:%[6]s:TCP %[1]s", service.name,
