@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -70,11 +71,11 @@ func TestAFollowerAnswersNonsenseAsTheLeaderDoes(t *testing.T) {
 		{"POST", "/api/v1/networks/default:n/", `{"subnet":"10.1.1.1/33"}`, problem},
 		{"DELETE", "/api/v1/networks/default:none/", "", ""},
 	} {
-		want, err := first.told(c.method, c.path, c.body, "Accept", c.accept)
+		want, err := first.told(c.method, c.path, c.body, "Accept", c.accept, contivmodel.RequestIDHeader, "the-same")
 		if err != nil {
 			t.Fatalf("%s %s: %v", c.method, c.path, err)
 		}
-		got, err := others[0].told(c.method, c.path, c.body, "Accept", c.accept)
+		got, err := others[0].told(c.method, c.path, c.body, "Accept", c.accept, contivmodel.RequestIDHeader, "the-same")
 		if err != nil {
 			t.Fatalf("%s %s through the follower: %v", c.method, c.path, err)
 		}
