@@ -12,7 +12,7 @@ const DefaultGroup = "default-group"
 // InFabric tells whether an ACI fabric does the forwarding: it enforces
 // policies itself, and tells groups apart by their VLANs.
 func InFabric(r ledger.Reader) (bool, error) {
-	config, err := ledger.Read[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
+	config, err := ledger.ReadShared[mastercfg.GlobConfig](r, mastercfg.GlobalConfigKey)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}

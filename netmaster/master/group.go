@@ -57,8 +57,8 @@ func ApplyNetProfile(rec *mastercfg.EndpointGroupState, profile *contivmodel.Net
 
 // GetGroup reads a group's record by its state id, G:T.
 func GetGroup(r ledger.Reader, id string) (mastercfg.EndpointGroupState, error) {
-	g, err := ledger.Read[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
-	return g, byName("group", id, err)
+	g, err := ledger.ReadShared[mastercfg.EndpointGroupState](r, mastercfg.EndpointGroupPrefix+id)
+	return *g, byName("group", id, err)
 }
 
 // PutGroup stores a group's record.

@@ -84,8 +84,8 @@ func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 
 // GetNetwork reads a network's record.
 func GetNetwork(r ledger.Reader, id string) (mastercfg.CfgNetworkState, error) {
-	n, err := ledger.Read[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
-	return n, byName("network", id, err)
+	n, err := ledger.ReadShared[mastercfg.CfgNetworkState](r, mastercfg.NetworkPrefix+id)
+	return *n, byName("network", id, err)
 }
 
 func putNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {

@@ -230,7 +230,7 @@ func (l *Ledger) assemble(list []*submission) (a assembly) {
 
 func (l *Ledger) newGroup() *group {
 	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps, g.admit, g.waits = l.maxOps, l.admit, l.decided
+	g.maxOps, g.admit, g.waits, g.decoded = l.maxOps, l.admit, l.decided, &l.decoded
 	return g
 }
 

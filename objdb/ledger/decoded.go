@@ -30,7 +30,7 @@ func (m ofPlan) known(key string, from []byte) (any, bool) {
 
 func (m ofPlan) keep(key string, from []byte, value any) { m[key] = parsed{from, value} }
 
-// ofViews are those of all views of a ledger.
+// ofViews are those of all views of a ledger, and of the plans that are committed in groups.
 type ofViews struct {
 	mu  sync.RWMutex
 	all ofPlan

@@ -20,6 +20,7 @@ type group struct {
 	maxOps  int
 	admit   func() error // refuses plans that add keys; nil: none
 	waits   *decided     // large plan that is being stored; nil: none
+	decoded decodings    // of ReadShared; nil: each plan has its own
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read

@@ -136,8 +136,8 @@ func Read[T any](r Reader, key string) (T, error) {
 }
 
 // ReadShared is Read for a value that is needed many times: while it is the same, it is
-// decoded once for all reads of a plan, or of all views of a ledger. What is returned must
-// not be changed.
+// decoded once for all views and small plans of a ledger, or for all reads of a large plan or a preview. What is
+// returned must not be changed, nor what it refers to.
 func ReadShared[T any](r Reader, key string) (*T, error) {
 	in, ok := r.(remembering)
 	if !ok {

@@ -18,8 +18,9 @@ type Tx struct {
 	spans map[span]struct{}   // ranges looked at
 	wrote map[string]int      // keys written and the place of the last write to each
 	undo  []undo
-	once  ofPlan // of ReadShared
-	fail  error  // misuse, which fails the plan
+	fail  error // misuse, which fails the plan
+
+	decoded decodings // of ReadShared
 }
 
 // pendingRevision stands for that of a commit that is being assembled.
@@ -37,7 +38,11 @@ type undo struct {
 }
 
 func newTx(ctx context.Context, g *group) *Tx {
-	return &Tx{ctx: ctx, group: g, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}, once: ofPlan{}}
+	tx := &Tx{ctx: ctx, group: g, reads: map[string]struct{}{}, spans: map[span]struct{}{}, wrote: map[string]int{}, decoded: g.decoded}
+	if tx.decoded == nil {
+		tx.decoded = ofPlan{}
+	}
+	return tx
 }
 
 // Context ends when nobody waits for the plan any more. A plan that takes long
@@ -170,7 +175,7 @@ func (tx *Tx) rollback(from int) {
 	tx.undo = tx.undo[:from]
 }
 
-func (tx *Tx) decodings() decodings { return tx.once }
+func (tx *Tx) decodings() decodings { return tx.decoded }
 
 func (tx *Tx) reportCorrupt(key string, err error) {
 	r, _ := tx.group.tree.Get(record{key: key})
