@@ -221,7 +221,7 @@ func either(before, err error) error {
 		return err
 	}
 	last := fault.As(err)
-	return fault.New(last.Kind, "%w; %w", before, err).WithField(last.Field).WithDetails(last.Details...)
+	return fault.New(last.Kind, "%w; %w", before, err).WithField(last.Field).WithDetails(last.Details...).WithRequest(fault.RequestOf(err))
 }
 
 // decode reads an answer.

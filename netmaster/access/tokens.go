@@ -68,24 +68,26 @@ func DeleteToken(tx *ledger.Tx, name string) error {
 // HourOf is the hour of a use of a token, as it is stored.
 func HourOf(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
 
-// NoteUse stores the hour in which an API token was used. A token that was deleted meanwhile leaves nothing, and a clock
-// that went back changes nothing.
-func NoteUse(tx *ledger.Tx, id string, hour time.Time) error {
-	if _, there := tx.Get(mastercfg.APITokenKey(id)); !there {
-		return nil
+// NoteUses stores the hours in which API tokens were used, by their ids. A token that was deleted meanwhile leaves nothing, and a
+// clock that went back changes nothing.
+func NoteUses(tx *ledger.Tx, hours map[string]time.Time) error {
+	for id, hour := range hours {
+		if _, there := tx.Get(mastercfg.APITokenKey(id)); !there || !hour.After(LastUse(tx, id)) {
+			continue
+		}
+		if err := ledger.Write(tx, mastercfg.TokenUseKey(id), mastercfg.TokenUse{ID: id, Hour: hour}); err != nil {
+			return err
+		}
 	}
-	last, err := LastUse(tx, id)
-	if err != nil || !hour.After(last) {
-		return err
-	}
-	return ledger.Write(tx, mastercfg.TokenUseKey(id), mastercfg.TokenUse{ID: id, Hour: hour})
+	return nil
 }
 
-// LastUse is the hour in which an API token was used last; zero: it was not.
-func LastUse(r ledger.Reader, id string) (time.Time, error) {
+// LastUse is the hour in which an API token was used last; zero: it was not, or its record cannot be read, which the next
+// use replaces.
+func LastUse(r ledger.Reader, id string) time.Time {
 	use, err := ledger.Read[mastercfg.TokenUse](r, mastercfg.TokenUseKey(id))
-	if fault.Is(err, fault.NotFound) {
-		return time.Time{}, nil
+	if err != nil {
+		return time.Time{}
 	}
-	return use.Hour, err
+	return use.Hour
 }

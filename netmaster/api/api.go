@@ -112,6 +112,7 @@ type API struct {
 	directory outside // of users, LDAP
 	openID    provider
 	uses      *tokenUses // of API tokens
+	failed    trouble    // the last request that netmaster is to blame for
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -160,12 +161,12 @@ func (a *API) Cooldown() *master.Cooldown { return a.cooldown }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	Identify(w, r)
 	if a.config.Log.Logger.IsLevelEnabled(logrus.DebugLevel) {
 		a.config.Log.WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr}).Debug("request")
 	}
 	asked, err := a.asks(r)
 	if err != nil {
+		a.noteFailure(r, err)
 		WriteError(w, r, err)
 		return
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -40,7 +41,7 @@ type asking struct {
 	mode   mastercfg.SecurityMode
 	flaw   error  // what he shows proves nothing
 	source string // address
-	id     string // of the request
+	id     string // of the request, in the audit log
 	need   need   // of its route
 	// routed is whether a route has its path.
 	routed bool
@@ -78,16 +79,13 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 		if err != nil || mode == mastercfg.SecurityOpen {
 			return err
 		}
-		q = &asking{mode: mode, source: sourceOf(r), id: requestID(r), now: a.config.Now}
+		q = &asking{mode: mode, source: sourceOf(r), id: rand.Text(), now: a.config.Now}
 		if q.who, err = shownBy(r, reader); err != nil {
 			d, isDenial := denied(err)
 			if !isDenial {
 				return err
 			}
 			q.flaw = d
-		}
-		if q.who.Kind == identity.Token {
-			a.uses.note(q.who.Session, a.config.Now())
 		}
 		return nil
 	})

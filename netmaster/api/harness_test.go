@@ -48,7 +48,10 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	}
 	a := New(ledger, db, mirror.NewFeed(db, mastercfg.ModelRoot), config)
 	run(t, a)
-	server := httptest.NewServer(a)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Identify(w, r) // as the daemon's server does
+		a.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	client := &http.Transport{MaxIdleConnsPerHost: clients}
 	t.Cleanup(client.CloseIdleConnections)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -89,7 +90,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	explanation, _, _ := strings.Cut(fault.Explain(err), "\n")
-	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: requestID(r)}
+	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: w.Header().Get(contivmodel.RequestIDHeader)}
 	if e := fault.As(err); e != nil {
 		p.Field = e.Field
 		p.Details = append(p.Details, e.Details...)

@@ -190,11 +190,16 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// noteFailure has the log tell of an error that is no fault of who asked.
+func (a *API) noteFailure(r *http.Request, err error) {
+	if fault.Is(err, fault.Internal) && a.failed.isNews(err, a.config.Now()) {
+		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
+	}
+}
+
 // refuse answers with an error; the account routes as the original's proxy did.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if fault.Is(err, fault.Internal) {
-		s.api.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
-	}
+	s.api.noteFailure(r, err)
 	_, isDenial := denied(err)
 	if s.closed && !isDenial && !WantsProblem(r) {
 		retryAfter(w, err)
@@ -215,7 +220,11 @@ func (s served) admit(r *http.Request) error {
 	if err := s.api.inTurn(r.Context(), q); err != nil {
 		return err
 	}
-	return s.api.ledger.View(q.still)
+	err := s.api.ledger.View(q.still)
+	if err == nil {
+		s.api.noteUse(q)
+	}
+	return err
 }
 
 // need is what a request to the route needs.

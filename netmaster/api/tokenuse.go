@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -15,71 +16,79 @@ type tokenUses struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	hour    time.Time
-	shown   map[string]bool // by id: in this hour
-	waiting []string        // ids that the store has not got
+	noted   map[string]time.Time // by id: the hour
+	waiting map[string]time.Time // of these, what the store has not got
 }
 
+// retryUses is how long nothing is stored after it was refused.
+const retryUses = time.Minute
+
 func newTokenUses() *tokenUses {
-	return &tokenUses{wake: make(chan struct{}, 1), shown: map[string]bool{}}
+	return &tokenUses{wake: make(chan struct{}, 1), noted: map[string]time.Time{}, waiting: map[string]time.Time{}}
 }
 
 // note takes a token that was shown.
 func (u *tokenUses) note(id string, now time.Time) {
+	hour := access.HourOf(now)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if hour := access.HourOf(now); !hour.Equal(u.hour) {
-		u.hour, u.waiting = hour, nil
-		clear(u.shown)
-	}
-	if u.shown[id] {
+	if !hour.After(u.noted[id]) {
 		return
 	}
-	u.shown[id] = true
-	u.waiting = append(u.waiting, id)
+	u.noted[id], u.waiting[id] = hour, hour
 	select {
 	case u.wake <- struct{}{}:
 	default: // it is awake
 	}
 }
 
-// take returns what waits, with its hour.
-func (u *tokenUses) take() (ids []string, hour time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	ids, u.waiting = u.waiting, nil
-	return ids, u.hour
+// noteUse notes that an API token was shown, if that is what shows who asks, and it may.
+func (a *API) noteUse(q *asking) {
+	if q.who.Kind == identity.Token {
+		a.uses.note(q.who.Session, a.config.Now())
+	}
 }
 
-// forget lets the next use of tokens be noted, as the store has not got this one.
-func (u *tokenUses) forget(ids []string) {
+// take returns what waits.
+func (u *tokenUses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, id := range ids {
-		delete(u.shown, id)
+	taken := u.waiting
+	u.waiting = map[string]time.Time{}
+	return taken
+}
+
+// putBack has wait what was not stored, but for what is newer by now.
+func (u *tokenUses) putBack(taken map[string]time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for id, hour := range taken {
+		if hour.After(u.waiting[id]) {
+			u.waiting[id] = hour
+		}
 	}
 }
 
 // storeUses stores the uses of tokens until ctx ends.
 func (a *API) storeUses(ctx context.Context) {
+	var again <-chan time.Time // after a refusal
 	for {
+		wake := a.uses.wake
+		if again != nil {
+			wake = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.uses.wake:
+		case <-wake:
+		case <-again:
 		}
-		ids, hour := a.uses.take()
-		_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
-			for _, id := range ids {
-				if err := access.NoteUse(tx, id, hour); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			a.uses.forget(ids)
-			a.config.Log.WithError(err).WithField("tokens", len(ids)).Debug("the last use of API tokens is not stored")
+		again = nil
+		uses := a.uses.take()
+		if _, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error { return access.NoteUses(tx, uses) }); err != nil {
+			a.uses.putBack(uses)
+			again = time.After(retryUses)
+			a.config.Log.WithError(err).WithField("tokens", len(uses)).Debug("the last use of API tokens is not stored")
 		}
 	}
 }

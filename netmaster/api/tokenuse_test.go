@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"encoding/json"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
@@ -20,47 +20,80 @@ func TestTheLastUseOfATokenIsKept(t *testing.T) {
 	noon := time.Date(2030, 5, 1, 12, 20, 0, 0, time.UTC)
 	var later atomic.Int64
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.Now = func() time.Time { return noon.Add(time.Duration(later.Load())) } })
-	var made tokenForm
-	if err := json.Unmarshal([]byte(b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["blue"]}`, 201, "")), &made); err != nil {
-		t.Fatal(err)
+	texts := map[string]string{}
+	for _, name := range []string{"ci", "first", "second"} {
+		var made tokenForm
+		if err := json.Unmarshal([]byte(b.want("proven:root", "POST", tokens, `{"name":"`+name+`","role":"viewer","tenants":["blue"]}`, 201, "")), &made); err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = made.Token
 	}
+	b.want(texts["ci"]+"x", "GET", "networks", "", 401, "")
 	if all := b.want("proven:root", "GET", tokens, "", 200, `"name":"ci"`); strings.Contains(all, "lastUse") {
-		t.Errorf("before its first use: %s", all)
+		t.Errorf("before the first use: %s", all)
 	}
-	// uses is the revision of what is stored of uses; 0: nothing is.
-	uses := func() (revision int64) {
+	ids := map[string]string{}
+	b.plan(func(tx *ledger.Tx) error {
+		for name := range texts {
+			token, err := access.TokenNamed(tx, name)
+			if err != nil {
+				return err
+			}
+			ids[name] = token.ID
+		}
+		return nil
+	})
+	// stored is the hour that is stored of a token, and the revision of that.
+	stored := func(name string) (hour int, revision int64) {
+		t.Helper()
 		if err := b.ledger.View(func(r ledger.Reader) error {
-			r.Range(mastercfg.TokenUsePrefix, func(key string, _ []byte) bool {
-				revision = r.Revision(key)
-				return true
-			})
+			hour, revision = access.LastUse(r, ids[name]).Hour(), r.Revision(mastercfg.TokenUseKey(ids[name]))
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		return revision
+		return hour, revision
 	}
-	used := func(hour int) {
+	show := func(name string) {
 		t.Helper()
-		b.want(made.Token, "GET", "networks", "", 200, "web")
-		testkit.Eventually(t, time.Minute, "the last use of the token", func() bool {
-			return strings.Contains(b.want("proven:root", "GET", tokens, "", 200, `"name":"ci"`), fmt.Sprintf(`"lastUse":"2030-05-01T%d:00:00Z"`, hour))
+		b.want(texts[name], "GET", "networks", "", 200, "web")
+	}
+	used := func(name string, hour int) {
+		t.Helper()
+		show(name)
+		testkit.Eventually(t, time.Minute, "the last use of token "+name, func() bool {
+			is, rev := stored(name)
+			return is == hour && rev > 0
 		})
 	}
-	used(12)
-	first := uses()
+	used("ci", 12)
+	_, before := stored("ci")
 	later.Store(int64(39 * time.Minute))
-	used(12)
-	if now := uses(); now != first {
-		t.Errorf("the second use in an hour is written at %d, the first was at %d", now, first)
+	show("ci")
+	used("first", 12) // what came before it is stored by then
+	if _, rev := stored("ci"); rev != before {
+		t.Errorf("the second use in an hour is written at %d, the first was at %d", rev, before)
 	}
 	later.Store(int64(40 * time.Minute))
-	used(13)
-	later.Store(0) // the clock goes back
-	b.want(made.Token, "GET", "networks", "", 200, "web")
-	b.want(made.Token+"x", "GET", "networks", "", 401, "")
+	used("ci", 13)
+	b.want("proven:root", "GET", tokens, "", 200, `"lastUse":"2030-05-01T13:00:00Z"`)
+
+	later.Store(0)
+	show("ci")
+	used("second", 12)
+	if hour, _ := stored("ci"); hour != 13 {
+		t.Errorf("when the clock goes back the last use becomes %d o'clock", hour)
+	}
+
+	b.plan(func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.TokenUseKey(ids["ci"]), []byte("damaged"))
+		return nil
+	})
+	b.want("proven:root", "GET", tokens, "", 200, `"name":"ci"`)
+	later.Store(int64(2 * time.Hour))
+	used("ci", 14)
 	b.want("proven:root", "DELETE", tokens+"ci/", "", 204, "")
-	if rev := uses(); rev != 0 {
+	if _, rev := stored("ci"); rev != 0 {
 		t.Errorf("the use of a token that is gone is kept, of revision %d", rev)
 	}
 }

@@ -58,12 +58,12 @@ type event struct {
 
 // Run serves watches until ctx ends, and ends them. Meanwhile it stores what is known of the use of API tokens.
 func (a *API) Run(ctx context.Context) error {
-	defer close(a.ended)
 	ctx, cancel := context.WithCancel(ctx)
 	var storing sync.WaitGroup
 	storing.Go(func() { a.storeUses(ctx) })
 	defer storing.Wait()
 	defer cancel()
+	defer close(a.ended) // watches need not wait for the store
 	return a.feed.Run(ctx)
 }
 
@@ -179,6 +179,7 @@ func (w *watch) allowed(r ledger.Reader) error {
 	if err != nil || w.asking.still(r) != nil || !now.equal(w.scope) {
 		return errOver
 	}
+	w.api.noteUse(w.asking)
 	return nil
 }
 

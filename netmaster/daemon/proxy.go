@@ -72,7 +72,6 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 // ServeHTTP forwards a request. While no leader answers and nothing can have
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	api.Identify(w, r)
 	if err := api.Confidential(r); err != nil {
 		api.WriteError(w, r, err)
 		return
@@ -87,7 +86,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Transport:  &attempts{p, body, r.Header.Get(forwardedHeader) != ""},
 		BufferPool: &p.buffers,
 		ModifyResponse: func(resp *http.Response) error {
-			resp.Header.Del(contivmodel.RequestIDHeader) // the answer has it already
+			w.Header().Del(contivmodel.RequestIDHeader) // else there were two
+			resp.Header.Set(contivmodel.RequestIDHeader, r.Header.Get(contivmodel.RequestIDHeader))
 			return nil
 		},
 		ErrorLog: p.log,
@@ -97,6 +97,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				own.ServeHTTP(w, r)
 				return
 			}
+			api.Identify(w, r) // informational answers of the leader take headers away
 			p.giveUp(w, r, err)
 		},
 	}
@@ -108,6 +109,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
 	r.SetXForwarded() // of the client alone: what it says of others anybody can say
 	r.Out.Header.Set(forwardedHeader, p.self)
+	r.Out.Header.Set(contivmodel.RequestIDHeader, r.In.Header.Get(contivmodel.RequestIDHeader)) // also where the client calls it the connection's
 	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
 	if api.IsPlain(r.In) {
 		r.Out.Header.Set(plainHeader, "true")

@@ -37,8 +37,9 @@ func forwarded(leader, method, body, accept string) *httptest.ResponseRecorder {
 	defer p.transport.CloseIdleConnections()
 	r := httptest.NewRequest(method, "/api/v1/tenants/x/", strings.NewReader(body))
 	r.Header.Set("Accept", accept)
+	r.Header.Set("Connection", contivmodel.RequestIDHeader)
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r)
+	numbered(p).ServeHTTP(w, r)
 	return w
 }
 
@@ -123,6 +124,7 @@ func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	var asked []string
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Header.Get(contivmodel.RequestIDHeader))
+		w.WriteHeader(http.StatusContinue) // which takes headers away
 		api.Identify(w, r)
 	}))
 	t.Cleanup(leader.Close)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/api"
 )
 
 // Limits of the HTTP server.
@@ -32,7 +34,7 @@ type server struct {
 func newServer(handler http.Handler, clients verifier, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           conn.guard(paced(admit(newBodies().limit(identify(handler, clients))), paceTime)),
+		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients))), paceTime))),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,
@@ -42,6 +44,14 @@ func newServer(handler http.Handler, clients verifier, entry *logrus.Entry) *ser
 		IdleTimeout:       idleTime,
 		ErrorLog:          log.New(debugWriter{entry}, "", 0),
 	}}
+}
+
+// numbered gives each request an id, and its answer the same.
+func numbered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.Identify(w, r)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // connectionLimit leaves half of the files a process may open to everything else.

@@ -2,6 +2,7 @@ package nameserver
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -77,17 +78,20 @@ func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
 // Whom it helps is asked without EDNS at once, for a while; whom it does not help is asked with it again.
 func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 	var mu sync.Mutex
-	asked, helps := "", true
+	asked, helps := "", dns.RcodeSuccess
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 		edns := m.IsEdns0() != nil
 		mu.Lock()
 		defer mu.Unlock()
 		asked += map[bool]string{true: " edns", false: " plain"}[edns]
-		if edns || !helps {
+		switch {
+		case edns:
 			tell(w, m, dns.RcodeFormatError)
-			return
+		case helps != dns.RcodeSuccess:
+			tell(w, m, helps)
+		default:
+			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
 		}
-		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
 	})))
 	f.patience = time.Minute
 	now := time.Now()
@@ -104,9 +108,10 @@ func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 			t.Errorf("%s was asked%s, want%s", name, asked, want)
 		}
 	}
-	helps = false
-	ask("a.example.org.", " edns plain")
-	helps = true
+	for _, helps = range []int{dns.RcodeFormatError, dns.RcodeServerFailure} {
+		ask(fmt.Sprintf("a%d.example.org.", helps), " edns plain")
+	}
+	helps = dns.RcodeSuccess
 	ask("b.example.org.", " edns plain")
 	ask("c.example.org.", " plain")
 	now = now.Add(askedPlainly - time.Second)
@@ -118,21 +123,30 @@ func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 
 // EDNS may be unknown over TCP alone, where somebody else answers.
 func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
+	var withoutIt atomic.Int32 // questions over UDP
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 		switch _, tcp := w.RemoteAddr().(*net.TCPAddr); {
 		case !tcp:
+			if m.IsEdns0() == nil {
+				withoutIt.Add(1)
+			}
 			reply := new(dns.Msg).SetReply(m)
 			reply.Truncated = true
 			_ = w.WriteMsg(reply)
 		case m.IsEdns0() != nil:
 			tell(w, m, dns.RcodeFormatError)
 		default:
-			tell(w, m, dns.RcodeSuccess, "example.org. 60 IN A 192.0.2.1")
+			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
 		}
 	})))
 	f.patience = time.Minute
-	if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
-		t.Error(got)
+	for _, name := range []string{"example.org.", "again.example.org."} {
+		if got := told(f.ask(t.Context(), "blue", someone, of(name))); got != "NOERROR "+name+" 60 IN A 192.0.2.1" {
+			t.Error(got)
+		}
+	}
+	if n := withoutIt.Load(); n > 0 {
+		t.Errorf("%d questions over UDP have no EDNS, which is known there", n)
 	}
 }
 

@@ -160,7 +160,7 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 			reply, _, err = client.ExchangeContext(ctx, m, server.String())
-			if err == nil && !notUnderstood(reply) && concerns(reply, q) {
+			if network == "udp" && err == nil && (reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError) && concerns(reply, q) {
 				f.ednsless.add(server)
 			}
 		}

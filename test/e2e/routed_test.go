@@ -278,6 +278,7 @@ func (s story) smallLinkOfTheRouter(inWorld func(...string) []string, provider *
 	s.Helper()
 	s.netctlForNow("service create -t blue -s routed -l app=bulk -ip 10.1.7.202 -ip6 fd00:7::ca -p 5201:5201:TCP bulk", "service rm -t blue bulk")
 	s.container("start", provider, map[string]string{"app": "bulk"})
+	defer s.container("die", provider, nil)
 	server, err := provider.Start("iperf3", "iperf3", "-s")
 	s.must(err)
 	defer func() { s.must(server.Kill()) }()
