@@ -38,13 +38,13 @@ import (
 // Entry is one line.
 type Entry struct {
 	Time      time.Time `json:"time"`
-	Request   string    `json:"requestId"`           // no other has it
+	Request   string    `json:"requestId"`            // no other has it
 	Told      string    `json:"xRequestId,omitempty"` // what the answer has in X-Request-Id; its client may have chosen it
-	Principal string    `json:"principal"` // "user/ann", "nobody"
-	How       string    `json:"how"`       // what showed it: token, certificate, socket, loopback, nothing
-	Source    string    `json:"source"`    // address
-	Verb      string    `json:"verb"`      // of HTTP
-	Key       string    `json:"key"`       // path of what it is about
+	Principal string    `json:"principal"`            // "user/ann", "nobody"
+	How       string    `json:"how"`                  // what showed it: token, certificate, socket, loopback, nothing
+	Source    string    `json:"source"`               // address
+	Verb      string    `json:"verb"`                 // of HTTP
+	Key       string    `json:"key"`                  // path of what it is about
 	About     string    `json:"about,omitempty"`
 	Tenant    string    `json:"tenant,omitempty"`
 	Decision  Decision  `json:"decision"`

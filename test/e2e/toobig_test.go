@@ -122,6 +122,7 @@ func servicesForASmallLink(s story) {
 				}
 				return err
 			})
+			s.says(provider, "mtu "+small, "sh", "-c", "ip route show cache; ip -6 route show cache; ip route get "+world4+"; ip route get "+world6)
 		}
 	}
 }
