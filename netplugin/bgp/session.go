@@ -103,6 +103,9 @@ func (n *session) fits(s Settings) bool {
 // end closes all sessions and waits for the server's end; silently: without telling
 // neighbours that can wait for us. What the server says from here on is not heard.
 func (s *Speaker) end(now *session, silently bool) {
+	if !silently {
+		s.withdraw(now)
+	}
 	s.mu.Lock()
 	s.current = nil
 	clear(s.status)

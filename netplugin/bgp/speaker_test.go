@@ -71,6 +71,25 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 	}
 }
 
+// A connection that ends while the neighbour is saying something is reset, and then the neighbour may not read why it ended: it would
+// wait for us for as long as a restart may take.
+func TestANeighbourThatIsSayingSomethingHearsThatOurRoutesAreGone(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "ip", "link", "set", "lo", "up")
+	a := newLink(t, 0)
+	us := a.near
+	s, _, _ := start(t, bgp.Config{})
+	a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}})
+	ours := prefix("10.1.1.5/32")
+	s.Announce([]netip.Prefix{ours}, nil)
+	s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}})
+	a.hears(ours, us)
+	a.do(order{Count: 15000})
+	eventually(t, "the neighbour speaks", func() bool { return len(s.Routes()) > 0 })
+	s.Configure(nil)
+	a.hears(ours)
+}
+
 // Each kernel drops what the other signs, or does not. Who has no session is told why, where operators look; the
 // other neighbour does not notice.
 func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
