@@ -84,18 +84,17 @@ func newSite(netmaster string, etcd objdb.Config) (*site, error) {
 		rest.Close()
 		return nil, err
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	network, address := "tcp", strings.TrimPrefix(netmaster, "http://")
 	if socket, local := strings.CutPrefix(netmaster, "unix://"); local {
-		netmaster = "http://localhost"
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		}
+		network, address, netmaster = "unix", socket, "http://localhost"
 	}
-	return &site{rest, db, netmaster, &http.Client{Timeout: siteTime, Transport: transport}}, nil
+	byLoad := &transport{dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, address) }}
+	return &site{rest, db, netmaster, &http.Client{Transport: byLoad}}, nil
 }
 
 func (s *site) close() {
 	s.Close()
+	s.http.CloseIdleConnections()
 	s.db.Close()
 }
 
