@@ -2,17 +2,18 @@ package bgp
 
 import (
 	"context"
-	"maps"
+	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
 )
 
-// A server that ends sends each neighbour a NOTIFICATION and closes the connection. What the neighbour has said meanwhile, and nobody
+// Who leaves a neighbour sends it a NOTIFICATION and closes the connection. What the neighbour has said meanwhile, and nobody
 // has read, makes that a reset, and then the neighbour may not read the NOTIFICATION any more: to it, we restart, and
 // it keeps our routes for the restart time. So they are withdrawn before, and the end waits until
-// neighbours are silent.
+// the neighbours that are left are silent.
 const (
 	// farewellTime is how long it waits at most. Who speaks on has had that time to read what was withdrawn.
 	farewellTime = time.Second
@@ -23,18 +24,20 @@ const (
 // exchanged are counts of messages of a session: UPDATE messages that were sent, and all that were received.
 type exchanged struct{ sent, received uint64 }
 
-// withdraw tells all neighbours that we announce nothing any more.
-func (s *Speaker) withdraw(now *session) {
-	s.mu.Lock()
-	ours := slices.Collect(maps.Keys(s.announced))
-	s.mu.Unlock()
-	first := now.exchanged()
-	if len(ours) == 0 || len(first) == 0 {
-		return
+// leave withdraws our routes from neighbours with which the session ends next. Until they are removed and stay is called, they are told none.
+func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
+	first := n.exchanged(neighbours)
+	if len(first) == 0 {
+		return nil
 	}
-	if err := now.announce(nil, ours); err != nil {
-		s.log.WithError(err).Debug("routes are not withdrawn before the neighbours are left")
-		return
+	if err := n.server.SetPolicies(ctx, exports(neighbours)); err != nil {
+		return fmt.Errorf("withdraw routes: %w", err)
+	}
+	for address := range first {
+		out := &api.ResetPeerRequest{Address: address.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
+		if err := n.server.ResetPeer(ctx, out); err != nil {
+			return fmt.Errorf("withdraw routes from %s: %w", address, err)
+		}
 	}
 	tick := time.NewTicker(quietTime)
 	defer tick.Stop()
@@ -43,25 +46,37 @@ func (s *Speaker) withdraw(now *session) {
 		select {
 		case <-tick.C:
 		case <-late:
-			return
+			return nil
+		case <-ctx.Done():
+			return nil
 		}
-		is, done := now.exchanged(), true
+		is, done := n.exchanged(neighbours), true
 		for neighbour, e := range is {
 			done = done && e.sent > first[neighbour].sent && e.received == before[neighbour].received
 		}
 		if done {
-			return
+			return nil
 		}
 		before = is
 	}
 }
 
-// exchanged counts what each neighbour has been sent and has sent, if there is a session with it.
-func (n *session) exchanged() map[string]exchanged {
-	all := map[string]exchanged{}
+// stay ends what leave began: all neighbours are told our routes.
+func (n *session) stay(ctx context.Context) error {
+	if err := n.server.SetPolicies(ctx, exports(nil)); err != nil {
+		return fmt.Errorf("announce routes to all BGP neighbours: %w", err)
+	}
+	return nil
+}
+
+// exchanged counts what neighbours have been sent and have sent, if there is a session with them.
+func (n *session) exchanged(of []netip.Addr) map[netip.Addr]exchanged {
+	all := map[netip.Addr]exchanged{}
 	_ = n.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(p *api.Peer) { // fails only if it has not started
-		if state := p.GetState(); state.GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED {
-			all[state.GetNeighborAddress()] = exchanged{state.GetMessages().GetSent().GetUpdate(), state.GetMessages().GetReceived().GetTotal()}
+		state := p.GetState()
+		address, err := netip.ParseAddr(state.GetNeighborAddress())
+		if err == nil && slices.Contains(of, address) && state.GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED {
+			all[address] = exchanged{state.GetMessages().GetSent().GetUpdate(), state.GetMessages().GetReceived().GetTotal()}
 		}
 	})
 	return all

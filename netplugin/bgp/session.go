@@ -2,9 +2,12 @@ package bgp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/osrg/gobgp/v4/api"
@@ -64,7 +67,7 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 		ListenPort: int32(s.cfg.Port), ListenAddresses: listen, UseMultiplePaths: true,
 	}})
 	if err == nil {
-		err = now.server.SetPolicies(ctx, ownRoutesOnly())
+		err = now.server.SetPolicies(ctx, exports(nil))
 	}
 	if err == nil {
 		err = now.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: &api.PolicyAssignment{
@@ -84,15 +87,33 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 	return now, nil
 }
 
-// ownRoutes names the policy that lets nothing out but what is ours.
-const ownRoutes = "own-routes"
+// Names of the policy that lets nothing out but what is ours, and of the set of neighbours that are told nothing more.
+const (
+	ownRoutes = "own-routes"
+	leaving   = "leaving"
+)
 
-func ownRoutesOnly() *api.SetPoliciesRequest {
-	return &api.SetPoliciesRequest{Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{{
+// exports are the policies that say who is told what: what is ours, to all but neighbours that are being left.
+func exports(left []netip.Addr) *api.SetPoliciesRequest {
+	own := &api.Statement{
 		Name:       ownRoutes,
 		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
 		Actions:    &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_ACCEPT},
-	}}}}}
+	}
+	if len(left) == 0 {
+		return &api.SetPoliciesRequest{Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{own}}}}
+	}
+	set := &api.DefinedSet{DefinedType: api.DefinedType_DEFINED_TYPE_NEIGHBOR, Name: leaving}
+	for _, address := range left {
+		set.List = append(set.List, netip.PrefixFrom(address, address.BitLen()).String())
+	}
+	none := &api.Statement{
+		Name:       leaving,
+		Conditions: &api.Conditions{NeighborSet: &api.MatchSet{Type: api.MatchSet_TYPE_ANY, Name: leaving}},
+		Actions:    &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_REJECT},
+	}
+	return &api.SetPoliciesRequest{DefinedSets: []*api.DefinedSet{set},
+		Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{none, own}}}}
 }
 
 // fits tells whether the session can go on under settings.
@@ -104,7 +125,9 @@ func (n *session) fits(s Settings) bool {
 // neighbours that can wait for us. What the server says from here on is not heard.
 func (s *Speaker) end(now *session, silently bool) {
 	if !silently {
-		s.withdraw(now)
+		if err := now.leave(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
+			s.log.WithError(err).Warn("the session with BGP neighbours ends all the same")
+		}
 	}
 	s.mu.Lock()
 	s.current = nil
@@ -155,12 +178,18 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 	return nil
 }
 
-func (n *session) removeNeighbour(ctx context.Context, address netip.Addr) error {
-	if err := n.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: address.String()}); err != nil {
-		return fmt.Errorf("end of BGP neighbour %s: %w", address, err)
+// removeNeighbours ends the sessions with neighbours.
+func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr) error {
+	err := n.leave(ctx, addresses)
+	for i := 0; err == nil && i < len(addresses); i++ {
+		if err = n.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: addresses[i].String()}); err == nil {
+			delete(n.neighbours, addresses[i])
+		}
 	}
-	delete(n.neighbours, address)
-	return nil
+	if err != nil {
+		err = fmt.Errorf("end of BGP neighbours %s: %w", addresses, err)
+	}
+	return errors.Join(err, n.stay(ctx))
 }
 
 // announce changes what all neighbours are told.

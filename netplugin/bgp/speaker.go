@@ -265,16 +265,21 @@ func (s *Speaker) tell(now *session) error {
 // settleNeighbours ends and begins what is to be spoken with whom. A neighbour with
 // other settings is a new one.
 func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
+	var gone []netip.Addr
 	for address, have := range now.neighbours {
-		if slices.Contains(wanted, have) {
-			continue
+		if !slices.Contains(wanted, have) {
+			gone = append(gone, address)
 		}
-		if err := now.removeNeighbour(ctx, address); err != nil {
+	}
+	if len(gone) > 0 {
+		if err := now.removeNeighbours(ctx, gone); err != nil {
 			return err
 		}
-		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool { return neighbour == address })
+		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool { return slices.Contains(gone, neighbour) })
 		s.mu.Lock()
-		delete(s.status, address)
+		for _, address := range gone {
+			delete(s.status, address)
+		}
 		s.mu.Unlock()
 	}
 	for _, n := range wanted {

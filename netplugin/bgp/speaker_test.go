@@ -76,18 +76,50 @@ func TestRoutesGoBothWaysWithTwoNeighboursAndNotFromOneToTheOther(t *testing.T) 
 func TestANeighbourThatIsSayingSomethingHearsThatOurRoutesAreGone(t *testing.T) {
 	testkit.NeedsMachine(t)
 	run(t, "ip", "link", "set", "lo", "up")
-	a := newLink(t, 0)
-	us := a.near
-	s, _, _ := start(t, bgp.Config{})
-	a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}})
-	ours := prefix("10.1.1.5/32")
-	s.Announce([]netip.Prefix{ours}, nil)
-	s.Configure(&bgp.Settings{AS: ourAS, Router: us, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS}}})
-	a.hears(ours, us)
-	a.do(order{Count: 15000})
-	eventually(t, "the neighbour speaks", func() bool { return len(s.Routes()) > 0 })
-	s.Configure(nil)
-	a.hears(ours)
+	for _, one := range []bool{false, true} {
+		t.Run(fmt.Sprintf("one of two is left %v", one), func(t *testing.T) {
+			a, b := newLink(t, 0), newLink(t, 1)
+			us := a.near
+			fakenode.InNamespace(t, b.netns, "ip", "route", "add", us.String(), "via", b.near.String())
+			run(t, "ip", "route", "replace", b.own.String(), "dev", "to1", "src", us.String())
+			s, _, _ := start(t, bgp.Config{})
+			theirs := []bgp.Neighbour{{Address: us, AS: ourAS}}
+			a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: theirs})
+			b.speak(bgp.Settings{AS: theirAS, Router: b.own, Neighbours: theirs})
+			ours := prefix("10.1.1.5/32")
+			s.Announce([]netip.Prefix{ours}, nil)
+			with := func(routers ...*router) *bgp.Settings {
+				settings := &bgp.Settings{AS: ourAS, Router: us}
+				for _, r := range routers {
+					settings.Neighbours = append(settings.Neighbours, bgp.Neighbour{Address: r.own, AS: theirAS})
+				}
+				return settings
+			}
+			s.Configure(with(a, b))
+			a.hears(ours, us)
+			b.hears(ours, us)
+			heard := b.count()
+			a.do(order{Count: 15000})
+			eventually(t, "the neighbour speaks", func() bool { return len(s.Routes()) > 0 })
+			if !one {
+				s.Configure(nil)
+				a.hears(ours)
+				b.hears(ours)
+				return
+			}
+			s.Configure(with(b))
+			a.hears(ours)
+			if heard != b.count() {
+				t.Error("the other neighbour heard of it")
+			}
+			late := prefix("10.1.1.6/32")
+			s.Announce([]netip.Prefix{late}, nil)
+			b.hears(late, us)
+			s.Configure(with(a, b))
+			a.hears(late, us)
+			a.hears(ours, us)
+		})
+	}
 }
 
 // Each kernel drops what the other signs, or does not. Who has no session is told why, where operators look; the
