@@ -30,13 +30,14 @@ var userFamily = family{name: "user", usage: "Local users, who log in with a pas
 	{name: "ls", usage: "List the users", run: listUsers, flags: listingFlags},
 	{name: "update", usage: "Change names of a user, or whether it may log in", args: "<user>", run: updateUser,
 		flags: func() []cli.Flag {
-			return append(nameFlags(), &cli.BoolFlag{Name: "disable", Usage: "the user cannot log in, and its sessions end now"},
+			return append(nameFlags(), &cli.BoolFlag{Name: "disable", Usage: "the user cannot log in, and its sessions and certificates do not count"},
 				&cli.BoolFlag{Name: "enable", Usage: "the user can log in again"})
 		}},
-	{name: "password", usage: "Give a user a new password; its sessions end", args: "<user>", run: changePassword,
+	{name: "password", usage: "Give a user a new password; its sessions and certificates end", args: "<user>", run: changePassword,
 		flags: func() []cli.Flag { return []cli.Flag{passwordStdinFlag()} },
 		more:  "Users may do that for themselves. The password is asked for, twice, or read from standard input."},
-	{name: "rm", usage: "Remove a user with its roles; its sessions end", args: "<user>", run: func(s *session) error {
+	userCertTool,
+	{name: "rm", usage: "Remove a user with its roles; its sessions and certificates end", args: "<user>", run: func(s *session) error {
 		return s.done("Removed user "+s.cmd.Args().First(), s.client.RemoveUser(s.ctx, s.cmd.Args().First()))
 	}},
 }}

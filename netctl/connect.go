@@ -66,8 +66,11 @@ func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
 	stored, damaged := credentials.Load(credentials.File())
 	cfg.Authorities = stored.Authorities(cfg.URLs...)
-	if given := cmd.String("token"); given != "" {
+	switch given := cmd.String("token"); {
+	case given != "":
 		stored, damaged = credentials.Store{Token: given}, nil
+	case cfg.CertFile != "": // who shows a certificate is not who has logged in
+		stored, damaged = credentials.Store{}, nil
 	}
 	var err error
 	if cfg.Tokens, err = tokens(cfg.URLs, stored, damaged, errOut); err != nil {

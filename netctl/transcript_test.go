@@ -15,7 +15,7 @@ import (
 // just been installed: a real netmaster on a real store. A session consists of
 //
 //	# remarks, and empty lines
-//	$ netctl ...         a command; rootSocket is the netmaster's own, https://SERVER its address
+//	$ netctl ...         a command; rootSocket is the netmaster's own, https://SERVER its address, FOLDER one to write in
 //	< TEXT               a line that the next command reads
 //	& PATH BODY          what an agent posts
 //	  text               what the command wrote to stdout
@@ -67,7 +67,7 @@ func (c conversation) replay(text string) string {
 		switch {
 		case isCommand:
 			out.WriteString(line)
-			here := strings.NewReplacer(rootSocket, "unix://"+c.socket, "https://SERVER", "https"+strings.TrimPrefix(c.url, "http"))
+			here := strings.NewReplacer(rootSocket, "unix://"+c.socket, "https://SERVER", "https"+strings.TrimPrefix(c.url, "http"), "FOLDER", c.folder())
 			typed := words(here.Replace(command))
 			if typed[0] == "__complete" { // names are what is looked at here, not how long they take
 				typed = append([]string{"--" + requestTimeout, "1m"}, typed...)
@@ -122,7 +122,11 @@ var masks = []struct {
 	{regexp.MustCompile(`\((unknown|devel)\)|"(GitCommit|BuildTime|Version)": "[^"]*"`), "BUILD"},
 }
 
+// folder is one in which commands may write.
+func (c conversation) folder() string { return filepath.Dir(c.socket) }
+
 func (c conversation) masked(text string) string {
+	text = strings.ReplaceAll(text, c.folder(), "FOLDER")
 	for _, m := range masks {
 		text = m.pattern.ReplaceAllString(text, m.by)
 	}

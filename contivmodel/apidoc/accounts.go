@@ -95,6 +95,9 @@ type (
 		TTL     string   `json:"ttl"`
 		Tenants []string `json:"tenants"`
 	}
+	certificateRequest struct {
+		CSR []byte `json:"csr"`
+	}
 	shownAPIToken struct {
 		client.APIToken
 		Token string `json:"token"`
@@ -148,7 +151,10 @@ var plainRoutes = []plainRoute{
 	{"POST", proxied + "/local_users", "createUser", "create a local user", anAdmin, client.User{}, client.User{}, 201},
 	{"GET", proxied + "/local_users/{user}", "getUser", "get a local user", himself, nil, client.User{}, 0},
 	{"PATCH", proxied + "/local_users/{user}", "changeUser", "change what is given of a local user", himself, client.User{}, client.User{}, 0},
-	{"DELETE", proxied + "/local_users/{user}", "deleteUser", "delete a local user; its sessions end", anAdmin, nil, nil, 204},
+	{"DELETE", proxied + "/local_users/{user}", "deleteUser", "delete a local user; its sessions and certificates end", anAdmin, nil, nil, 204},
+	{"POST", proxied + "/local_users/{user}/certificates", "createUserCertificate", "make a certificate of 7 days for a local user's key; " +
+		"with a certificate alone users get no other one", himself, certificateRequest{}, client.UserCertificate{}, 201},
+	{"DELETE", proxied + "/local_users/{user}/certificates", "endUserCertificates", "end all certificates of a local user", himself, nil, nil, 204},
 
 	{"GET", proxied + "/authorizations", "listAuthorizations", "list the roles that the caller may take away", known, nil, []authorized{}, 0},
 	{"POST", proxied + "/authorizations", "authorize", "give a role: viewer, tenant-admin (or ops), operator, admin, metrics", granter, authorization{}, authorized{}, 201},

@@ -99,6 +99,27 @@ func (c *Client) RemoveUser(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, userPath(name), nil, nil)
 }
 
+// UserCertificate is a client certificate of a local user.
+type UserCertificate struct {
+	Username    string    `json:"username"`
+	Certificate string    `json:"certificate"` // PEM
+	Authorities string    `json:"authorities"` // PEM: what certificates of servers are signed by
+	Expires     time.Time `json:"expires"`
+}
+
+// CertifyUser has a certificate made for a local user, by a certificate request in DER for the user's key.
+func (c *Client) CertifyUser(ctx context.Context, name string, csr []byte) (made UserCertificate, err error) {
+	request := struct {
+		CSR []byte `json:"csr"`
+	}{csr}
+	return made, c.account(ctx, http.MethodPost, userPath(name)+"certificates/", request, &made)
+}
+
+// EndUserCertificates makes all certificates of a local user useless.
+func (c *Client) EndUserCertificates(ctx context.Context, name string) error {
+	return c.account(ctx, http.MethodDelete, userPath(name)+"certificates/", nil, nil)
+}
+
 func userPath(name string) string { return accountsPath + "local_users/" + url.PathEscape(name) + "/" }
 
 // boundForm is a binding on the wire of the original's proxy.

@@ -16,6 +16,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 // File is the path of the credentials: $NETCTL_CONFIG, or config.json in the
@@ -112,20 +114,8 @@ func (s Store) Save(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, ".config") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(file.Name()))
-	}
-	return err
+	return durable.Write(path, append(text, '\n'))
 }

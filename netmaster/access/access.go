@@ -132,6 +132,11 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 			return nil, err
 		}
 	}
+	if who.KeyHash != "" {
+		if err := holdsCertificate(r, *user, who); err != nil {
+			return nil, err
+		}
+	}
 	return grants(r, nil, mastercfg.BindingsKey(who.Name, true))
 }
 
@@ -214,9 +219,13 @@ func Since(r ledger.Reader, who identity.Identity) int64 {
 	return r.Revision(mastercfg.BindingsKey(who.Name, true))
 }
 
-// Expires is when an identity that shows a token has to show another one; the zero time:
+// Expires is when an identity that shows a token, or the certificate of a user, has to show another one; the zero time:
 // never.
 func Expires(r ledger.Reader, who identity.Identity) time.Time {
+	if who.Kind == identity.User && who.KeyHash != "" {
+		c, _ := ledger.Read[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(who.Name, who.KeyHash)) // else the zero time
+		return c.Expires
+	}
 	if s, err := ledger.Read[mastercfg.Session](r, mastercfg.SessionKey(who.Session)); err == nil {
 		return s.Expires
 	}

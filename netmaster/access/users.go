@@ -45,7 +45,7 @@ func CreateUser(tx *ledger.Tx, user mastercfg.LocalUser, now time.Time) error {
 type UserChange struct {
 	FirstName, LastName *string
 	Disabled            *bool
-	Password            *string // a hash; sessions end
+	Password            *string // a hash; sessions and certificates end
 }
 
 // ChangeUser changes a user and returns him as he is then.
@@ -73,7 +73,7 @@ func set[T any](field, to *T) {
 	}
 }
 
-// DeleteUser takes a user away, with his sessions and roles.
+// DeleteUser takes a user away, with his sessions, certificates and roles.
 func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	if _, err := UserAt(tx, name); err != nil {
 		return err
@@ -81,6 +81,9 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	return KeepingAdmin(tx, by, func() error {
 		tx.Delete(mastercfg.UserKey(name))
 		tx.Delete(mastercfg.BindingsKey(name, true))
+		if err := DropCertificates(tx, name); err != nil {
+			return err
+		}
 		return eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) })
 	})
 }

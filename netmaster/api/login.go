@@ -51,6 +51,7 @@ func (a *API) accountRoutes() []route {
 
 		{user, rights.Access, methods{http.MethodGet: a.listUsers, http.MethodPost: a.createUser}},
 		{user + "/{user}", rights.Known, methods{http.MethodGet: a.getUser, http.MethodPatch: a.changeUser, http.MethodDelete: a.deleteUser}},
+		{user + "/{user}/certificates", rights.Known, methods{http.MethodPost: a.createUserCert, http.MethodDelete: a.dropUserCerts}},
 		{binding, rights.Known, methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}},
 		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
 		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},

@@ -90,21 +90,22 @@ var matrix = map[string]map[string]row{
 	"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {
 		"/debug/epcleanup/tenant/blue/ep/none": rowOwn, "/debug/epcleanup/tenant/red/ep/none": rowForeign},
 
-	AuthPath + "/login":               {AuthPath + "/login": rowPublic},
-	openIDPath:                        {openIDPath: rowPublic},
-	openIDLoginPath:                   {openIDLoginPath: rowPublic},
-	providerPath:                      {providerPath: rowAccess},
-	AuthPath + "/version":             {AuthPath + "/version": rowPublic},
-	AuthPath + "/health":              {AuthPath + "/health": rowPublic},
-	AuthPath + "/logout":              {AuthPath + "/logout": rowKnown},
-	WhoAmIPath:                        {WhoAmIPath: rowKnown},
-	AuthPath + "/local_users":         {AuthPath + "/local_users": rowAccess},
-	AuthPath + "/local_users/{user}":  {AuthPath + "/local_users/none": rowAccess},
-	AuthPath + "/authorizations":      {AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
-	AuthPath + "/authorizations/{id}": {AuthPath + "/authorizations/none": rowAccess},
-	directoryPath:                     {directoryPath: rowAccess},
-	AuthPath + "/tokens":              {AuthPath + "/tokens": rowAccess},
-	AuthPath + "/tokens/{name}":       {AuthPath + "/tokens/none": rowAccess},
+	AuthPath + "/login":              {AuthPath + "/login": rowPublic},
+	openIDPath:                       {openIDPath: rowPublic},
+	openIDLoginPath:                  {openIDLoginPath: rowPublic},
+	providerPath:                     {providerPath: rowAccess},
+	AuthPath + "/version":            {AuthPath + "/version": rowPublic},
+	AuthPath + "/health":             {AuthPath + "/health": rowPublic},
+	AuthPath + "/logout":             {AuthPath + "/logout": rowKnown},
+	WhoAmIPath:                       {WhoAmIPath: rowKnown},
+	AuthPath + "/local_users":        {AuthPath + "/local_users": rowAccess},
+	AuthPath + "/local_users/{user}": {AuthPath + "/local_users/none": rowAccess},
+	AuthPath + "/local_users/{user}/certificates": {AuthPath + "/local_users/none/certificates": rowAccess},
+	AuthPath + "/authorizations":                  {AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
+	AuthPath + "/authorizations/{id}":             {AuthPath + "/authorizations/none": rowAccess},
+	directoryPath:                                 {directoryPath: rowAccess},
+	AuthPath + "/tokens":                          {AuthPath + "/tokens": rowAccess},
+	AuthPath + "/tokens/{name}":                   {AuthPath + "/tokens/none": rowAccess},
 }
 
 // kindPaths are the paths of a kind, for the three routes of kinds.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,7 +22,6 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api"
-	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -175,11 +175,21 @@ func (c *tenancy) client(user string) *http.Client {
 	if err != nil {
 		c.Fatal(err)
 	}
-	cert, err := c.all[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.User, Name: user}, Use: x509.ExtKeyUsageClientAuth, Key: key.Public()}, time.Now())
+	request, err := pki.Request(key)
 	if err != nil {
 		c.Fatal(err)
 	}
-	client := asking(c.T, []*x509.Certificate{c.all[pki.API].Certificate}, tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
+	text, err := json.Marshal(map[string][]byte{"csr": request})
+	if err != nil {
+		c.Fatal(err)
+	}
+	var made struct{ Certificate string }
+	answer := c.must(c.rooted(), "POST", api.AuthPath+"/local_users/"+user+"/certificates/", string(text), 201)
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		c.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(made.Certificate))
+	client := asking(c.T, []*x509.Certificate{c.all[pki.API].Certificate}, tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key})
 	client.Timeout = 0
 	return client
 }
@@ -207,11 +217,13 @@ func (c *tenancy) ask(client *http.Client, base, method, path, body string) (int
 	return resp.StatusCode, resp.Header, string(answer), err
 }
 
-func (c *tenancy) must(client *http.Client, method, path, body string, code int) {
+func (c *tenancy) must(client *http.Client, method, path, body string, code int) string {
 	c.Helper()
-	if got, _, answer, err := c.ask(client, "http://localhost", method, path, body); err != nil || got != code {
+	got, _, answer, err := c.ask(client, "http://localhost", method, path, body)
+	if err != nil || got != code {
 		c.Fatalf("%s %s: %d %s %v", method, path, got, answer, err)
 	}
+	return answer
 }
 
 // revision is that of the store now.

@@ -37,6 +37,7 @@ type Identity struct {
 
 	// KeyHash is the hash of the public key of the certificate that was shown, as
 	// pki.KeyHash makes it. Empty: no certificate was shown.
+	// Empty as well: it is that of a user by an authority of the operator's own, of which the cluster has no record.
 	KeyHash string
 	// Session is the id of the session or of the API token that was shown.
 	Session string

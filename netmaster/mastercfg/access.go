@@ -15,6 +15,8 @@ const (
 	TokenUsePrefix = AccessRoot + "tokenUses/"
 	BindingsPrefix = AccessRoot + "bindings/"
 
+	UserCertificatePrefix = AccessRoot + "certificates/"
+
 	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
 	OpenIDKey    = AccessRoot + "oidc" // how those are asked about whom a provider of OpenID Connect knows
 	// GroupsKey is written when the record of a group goes, so that its revision tells since when.
@@ -41,6 +43,9 @@ func APITokenKey(id string) string { return below(APITokenPrefix, id) }
 
 // TokenUseKey is where the last use of an API token is.
 func TokenUseKey(id string) string { return below(TokenUsePrefix, id) }
+
+// UserCertificateKey is where it is written that the certificate with a key is a local user's; below an empty hash are all of his.
+func UserCertificateKey(name, hash string) string { return UserCertificatePrefix + name + "/" + hash }
 
 // BindingsKey is where it is written what a principal may: a local user, or a name that
 // another directory knows, which may hold slashes.
@@ -111,6 +116,15 @@ type Session struct {
 	Groups  []string  `json:"groups,omitempty"`  // of a user of another directory, at the login
 	Foreign bool      `json:"foreign,omitempty"` // the user is one of another directory
 	Digest  string    `json:"digest"`            // of the token's secret
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// UserCertificate is a certificate that was made for a local user.
+type UserCertificate struct {
+	User    string    `json:"user"`
+	Key     string    `json:"key"`  // its hash, as pki.KeyHash makes it
+	Life    string    `json:"life"` // of the user, when it was made
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }

@@ -140,10 +140,15 @@ func (r *JoinRequest) Check() error {
 func (r *RenewRequest) Check() error { return checkJoiner(r.Host, r.CSR) }
 
 func checkJoiner(host string, csr []byte) error {
-	switch {
-	case !identity.ValidName(host):
+	if !identity.ValidName(host) {
 		return fault.New(fault.Invalid, "host %.60q: want letters, digits, and the signs . - _ @, at most 253", host).WithField("host")
-	case len(csr) == 0 || len(csr) > maxCSR:
+	}
+	return CheckCSR(csr)
+}
+
+// CheckCSR refuses a certificate request by its length alone.
+func CheckCSR(csr []byte) error {
+	if len(csr) == 0 || len(csr) > maxCSR {
 		return fault.New(fault.Invalid, "csr: %d bytes, want 1 to %d", len(csr), maxCSR).WithField(KeyField)
 	}
 	return nil

@@ -1,0 +1,85 @@
+package netctl
+
+import (
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/utils/durable"
+)
+
+var userCertTool = tool{
+	name: "cert", usage: "Get a client certificate of seven days for a user, with a new key", args: "[USER]", run: certifyUser,
+	flags: func() []cli.Flag {
+		return []cli.Flag{
+			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.crt"},
+			&cli.BoolFlag{Name: "revoke", Usage: "end all certificates of the user instead, which are refused from now on"},
+		}
+	},
+	more: "Without an argument it is for yourself, and you must have logged in: with a certificate alone there is no other one. Admins may have one made for any local user. " +
+		"The key does not leave this machine. Use the files with --cert, --key and --cacert. " +
+		"Certificates end with a new password, too.",
+}
+
+func certifyUser(s *session) error {
+	name := s.cmd.Args().First()
+	if name == "" {
+		who, err := s.client.WhoAmI(s.ctx)
+		if err != nil {
+			return err
+		}
+		own, isUser := strings.CutPrefix(who.Identity, "user/")
+		if !isUser {
+			return usageError{"you are " + who.Identity + ": name the user that the certificate is for", s.cmd}
+		}
+		name = own
+	}
+	if s.cmd.Bool("revoke") {
+		return s.done("Revoked the certificates of user "+name, s.client.EndUserCertificates(s.ctx, name))
+	}
+	dir := s.cmd.String("dir")
+	if err := durable.MakeDir(dir); err != nil {
+		return err
+	}
+	key, request, err := newKey()
+	if err != nil {
+		return err
+	}
+	made, err := s.client.CertifyUser(s.ctx, name, request)
+	if err != nil {
+		return err
+	}
+	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.crt")
+	err = cmp.Or(
+		durable.Write(keyFile, key),
+		durable.Write(certFile, []byte(made.Certificate)),
+		durable.Write(caFile, []byte(made.Authorities)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.errOut, "Certificate of user %s, until %s. Use it with:\n", name, moment(made.Expires))
+	_, err = fmt.Fprintf(s.out, "--cert %s --key %s --cacert %s\n", certFile, keyFile, caFile)
+	return err
+}
+
+// newKey makes a key, in PEM, and asks for a certificate for it, in DER.
+func newKey() (text, request []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	request, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), request, err
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"crypto/x509"
+	"net/http"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// userCertForm is a certificate for a user, and what its servers are known by.
+type userCertForm struct {
+	Username    string    `json:"username"`
+	Certificate string    `json:"certificate"` // PEM
+	Authorities string    `json:"authorities"` // PEM
+	Expires     time.Time `json:"expires"`
+}
+
+// createUserCert makes a certificate for the key of a local user. Users have one made for themselves when they have logged
+// in: with a certificate alone nobody gets another one, or a key that was stolen would be good for ever.
+func (a *API) createUserCert(r *http.Request) (reply, error) {
+	who := askingOf(r.Context()).who
+	name, err := a.about(r, rights.Change, who.Session != "")
+	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Name == name {
+		err = denial{error: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), code: http.StatusForbidden}
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	var sent struct{ CSR []byte } // DER
+	if err := readInto(r, &sent); err != nil {
+		return reply{}, err
+	}
+	if err := mastercfg.CheckCSR(sent.CSR); err != nil {
+		return reply{}, err
+	}
+	wanted, err := a.asked(sent.CSR)
+	if err != nil {
+		return reply{}, err
+	}
+	signed, err := wanted.by[pki.Client].Sign(pki.Leaf{
+		Who: identity.Identity{Kind: identity.User, Name: name}, Use: x509.ExtKeyUsageClientAuth, Key: wanted.key, Life: wanted.life}, wanted.now)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: wanted.hash, Created: wanted.now, Expires: signed.NotAfter})
+	})
+	return reply{code: http.StatusCreated, revision: rev, body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
+		Authorities: string(pki.EncodeCertificates(wanted.by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
+}
+
+// dropUserCerts ends all certificates of a user.
+func (a *API) dropUserCerts(r *http.Request) (reply, error) {
+	name, err := a.about(r, rights.Change, true)
+	if err != nil {
+		return reply{}, err
+	}
+	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if _, err := access.UserAt(tx, name); err != nil {
+			return err
+		}
+		return access.DropCertificates(tx, name)
+	})
+	return reply{code: http.StatusNoContent, revision: rev}, err
+}
