@@ -52,7 +52,9 @@ func TestUsersHaveCertificates(t *testing.T) {
 	c.user("bob")
 	ca := "--cacert " + filepath.Join(c.dir, "pki", "api-ca.crt") + " "
 	ann, bob, root := c.person("https://"+c.addr), c.person("https://"+c.addr), c.person("unix://"+filepath.Join(c.dir, "netmaster.sock"))
-	login := func(p *person, name string) { p.want(0, "Logged in", name+"\n"+goodPassword+"\n", ca+"login --password-stdin") }
+	login := func(p *person, name string) {
+		p.want(0, "Logged in", name+"\n"+goodPassword+"\n", ca+"login --password-stdin")
+	}
 	login(ann, "ann")
 	login(bob, "bob")
 	certify := ca + "user cert --dir " + ann.home
