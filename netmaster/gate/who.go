@@ -23,6 +23,7 @@ type caller struct {
 	from   net.Addr
 	cut    func() // ends the connection
 	budget *budget
+	resets resets
 }
 
 // keyholder is who a certificate is of: of two keys of one name, at most one is the node's.

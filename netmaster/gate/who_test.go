@@ -208,7 +208,11 @@ func talkNonsense(t *testing.T, streams int) {
 		_, _ = io.WriteString(conn, http2.ClientPreface)
 		framer := http2.NewFramer(conn, conn)
 		_ = framer.WriteSettings()
-		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_, _ = io.Copy(io.Discard, conn) // ends with the connection
+		}()
 		var head strings.Builder
 		encoder := hpack.NewEncoder(&head)
 		for i := range streams {
@@ -223,6 +227,13 @@ func talkNonsense(t *testing.T, streams int) {
 			}
 			if reset && framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
 				break
+			}
+		}
+		if reset {
+			select {
+			case <-closed:
+			case <-time.After(pingAfter): // then it ends because nobody answers pings
+				t.Error("the connection on which all streams are reset goes on")
 			}
 		}
 	}
