@@ -108,6 +108,7 @@ var limitSections = []struct {
 	{"Nodes that reach the state through netmasters", "Of one node at one netmaster, unless something else is said. What exceeds a rate waits for two seconds at most, and is refused then.", []limit{
 		{"netmaster/gate.nodeConnections", number, "connections; the oldest is closed for one more"},
 		{"netmaster/gate.nodeStreams", number, "calls and streams at once on a connection"},
+		{"netmaster/gate.mostResets", number, "streams of a connection that the node resets within ten seconds; one more ends the connection"},
 		{"netmaster/gate.nodeWatches", number, "watches"},
 		{"netmaster/gate.nodeLeases", number, "leases, at all netmasters together"},
 		{"netmaster/gate.minTTL", number, "seconds that a lease has at least"},
