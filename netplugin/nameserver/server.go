@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -198,6 +199,12 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 		return reply
 	}
 	s.counts.forwarded.Add(1)
+	name := reply.Question[0].Name
+	for _, r := range got.answer { // which are this question's own; what was kept may have been asked for in other case
+		if strings.EqualFold(r.Header().Name, name) {
+			r.Header().Name = name
+		}
+	}
 	reply.Rcode, reply.Answer, reply.Ns = got.rcode, got.answer, got.authority
 	return reply
 }
