@@ -109,6 +109,7 @@ var limitSections = []struct {
 		{"netmaster/gate.nodeConnections", number, "connections; the oldest is closed for one more"},
 		{"netmaster/gate.nodeStreams", number, "calls and streams at once on a connection"},
 		{"netmaster/gate.mostResets", number, "streams of a connection that the node resets within ten seconds; one more ends the connection"},
+		{"netmaster/gate.mostBegun", number, "calls and streams that the node begins on a connection within ten seconds; one more ends the connection"},
 		{"netmaster/gate.nodeWatches", number, "watches"},
 		{"netmaster/gate.nodeLeases", number, "leases, at all netmasters together"},
 		{"netmaster/gate.minTTL", number, "seconds that a lease has at least"},

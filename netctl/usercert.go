@@ -14,17 +14,19 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 var userCertTool = tool{
 	name: "cert", usage: "Get a client certificate of seven days for a user, with a new key", args: "[USER]", run: certifyUser,
 	flags: func() []cli.Flag {
 		return []cli.Flag{
-			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.crt"},
+			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.pem"},
+			&cli.BoolFlag{Name: "list", Usage: "show the certificates of the user that count instead, and who had them made"},
 			&cli.BoolFlag{Name: "revoke", Usage: "end all certificates of the user instead, which are refused from now on"},
 		}
 	},
-	more: "Without an argument it is for yourself, and you must have logged in: with a certificate alone there is no other one. Admins may have one made for any local user. " +
+	more: "Without an argument it is for yourself, and you must have logged in: with a certificate alone there is no other one, but for admins, who may have one made for any local user. " +
 		"The key does not leave this machine. Use the files with --cert, --key and --cacert. " +
 		"Certificates end with a new password, too.",
 }
@@ -45,9 +47,15 @@ func certifyUser(s *session) error {
 	if s.cmd.Bool("revoke") {
 		return s.done("Revoked the certificates of user "+name, s.client.EndUserCertificates(s.ctx, name))
 	}
+	if s.cmd.Bool("list") {
+		return listCertificates(s, name)
+	}
 	dir := s.cmd.String("dir")
 	if err := durable.MakeDir(dir); err != nil {
 		return err
+	}
+	if name != filepath.Base(name) {
+		return fault.New(fault.Invalid, "user %.64q: that cannot be the name of a file", name)
 	}
 	key, request, err := newKey()
 	if err != nil {
@@ -57,7 +65,7 @@ func certifyUser(s *session) error {
 	if err != nil {
 		return err
 	}
-	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.crt")
+	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.pem")
 	err = cmp.Or(
 		durable.Write(keyFile, key),
 		durable.Write(certFile, []byte(made.Certificate)),
@@ -68,6 +76,18 @@ func certifyUser(s *session) error {
 	fmt.Fprintf(s.errOut, "Certificate of user %s, until %s. Use it with:\n", name, moment(made.Expires))
 	_, err = fmt.Fprintf(s.out, "--cert %s --key %s --cacert %s\n", certFile, keyFile, caFile)
 	return err
+}
+
+func listCertificates(s *session, name string) error {
+	all, err := s.client.UserCertificates(s.ctx, name)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, c := range all {
+		rows = append(rows, printables(c.Key, moment(c.Created), moment(c.Expires), c.Creator))
+	}
+	return s.printTable([]string{"Key", "Created", "Expires", "Creator"}, rows)
 }
 
 // newKey makes a key, in PEM, and asks for a certificate for it, in DER.

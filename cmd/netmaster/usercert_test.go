@@ -42,7 +42,7 @@ func (p *person) want(code int, part, input, command string) (said string) {
 // shows are the flags with which the person shows a certificate of his folder.
 func (p *person) shows() string {
 	in := func(name string) string { return filepath.Join(p.home, name) }
-	return "--cert " + in("ann.crt") + " --key " + in("ann.key") + " --cacert " + in("ca.crt") + " "
+	return "--cert " + in("ann.crt") + " --key " + in("ann.key") + " --cacert " + in("ca.pem") + " "
 }
 
 // Netctl, netmaster and its store are real ones.

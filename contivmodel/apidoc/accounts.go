@@ -152,8 +152,9 @@ var plainRoutes = []plainRoute{
 	{"GET", proxied + "/local_users/{user}", "getUser", "get a local user", himself, nil, client.User{}, 0},
 	{"PATCH", proxied + "/local_users/{user}", "changeUser", "change what is given of a local user", himself, client.User{}, client.User{}, 0},
 	{"DELETE", proxied + "/local_users/{user}", "deleteUser", "delete a local user; its sessions and certificates end", anAdmin, nil, nil, 204},
+	{"GET", proxied + "/local_users/{user}/certificates", "listUserCertificates", "list the certificates of a local user that count", himself, nil, []client.MadeUserCertificate{}, 0},
 	{"POST", proxied + "/local_users/{user}/certificates", "createUserCertificate", "make a certificate of 7 days for a local user's key; " +
-		"with a certificate alone users get no other one", himself, certificateRequest{}, client.UserCertificate{}, 201},
+		"with a certificate alone users get no other one, unless they are admins", himself, certificateRequest{}, client.UserCertificate{}, 201},
 	{"DELETE", proxied + "/local_users/{user}/certificates", "endUserCertificates", "end all certificates of a local user", himself, nil, nil, 204},
 
 	{"GET", proxied + "/authorizations", "listAuthorizations", "list the roles that the caller may take away", known, nil, []authorized{}, 0},

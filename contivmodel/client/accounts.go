@@ -115,6 +115,19 @@ func (c *Client) CertifyUser(ctx context.Context, name string, csr []byte) (made
 	return made, c.account(ctx, http.MethodPost, userPath(name)+"certificates/", request, &made)
 }
 
+// MadeUserCertificate tells of a certificate of a local user.
+type MadeUserCertificate struct {
+	Key     string    `json:"key"` // hash of its public key
+	Creator string    `json:"creator"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// UserCertificates lists those that count.
+func (c *Client) UserCertificates(ctx context.Context, name string) (all []MadeUserCertificate, err error) {
+	return all, c.account(ctx, http.MethodGet, userPath(name)+"certificates/", nil, &all)
+}
+
 // EndUserCertificates makes all certificates of a local user useless.
 func (c *Client) EndUserCertificates(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, userPath(name)+"certificates/", nil, nil)

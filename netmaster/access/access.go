@@ -132,8 +132,8 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 			return nil, err
 		}
 	}
-	if who.KeyHash != "" {
-		if err := holdsCertificate(r, *user, who); err != nil {
+	if who.Issued {
+		if err := holdsCertificate(r, *user, who, now); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +222,7 @@ func Since(r ledger.Reader, who identity.Identity) int64 {
 // Expires is when an identity that shows a token, or the certificate of a user, has to show another one; the zero time:
 // never.
 func Expires(r ledger.Reader, who identity.Identity) time.Time {
-	if who.Kind == identity.User && who.KeyHash != "" {
+	if who.Issued {
 		c, _ := ledger.Read[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(who.Name, who.KeyHash)) // else the zero time
 		return c.Expires
 	}

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"time"
+
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -21,7 +23,7 @@ func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 	left, oldest := 0, mastercfg.UserCertificate{}
 	err = ledger.ReadEach(tx, mastercfg.UserCertificateKey(c.User, ""), func(key string, other mastercfg.UserCertificate) error {
 		switch {
-		case !c.Created.Before(other.Expires) || other.Life != c.Life:
+		case !counts(other, user, c.Created) || other.Key == c.Key:
 			tx.Delete(key)
 			return nil
 		case left == 0 || other.Created.Before(oldest.Created):
@@ -39,6 +41,25 @@ func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 	return ledger.Write(tx, mastercfg.UserCertificateKey(c.User, c.Key), c)
 }
 
+// counts tells whether a certificate is one of a user as he is.
+func counts(c mastercfg.UserCertificate, user mastercfg.LocalUser, now time.Time) bool {
+	return c.Life == user.Life && now.Before(c.Expires)
+}
+
+// Certificates are those of a user that count.
+func Certificates(r ledger.Reader, name string, now time.Time) (all []mastercfg.UserCertificate, err error) {
+	user, err := UserAt(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return all, ledger.ReadEach(r, mastercfg.UserCertificateKey(name, ""), func(_ string, c mastercfg.UserCertificate) error {
+		if counts(c, user, now) {
+			all = append(all, c)
+		}
+		return nil
+	})
+}
+
 // DropCertificates ends all certificates of a user.
 func DropCertificates(tx *ledger.Tx, name string) error {
 	return ledger.ReadEach(tx, mastercfg.UserCertificateKey(name, ""), func(key string, _ mastercfg.UserCertificate) error {
@@ -47,11 +68,10 @@ func DropCertificates(tx *ledger.Tx, name string) error {
 	})
 }
 
-// holdsCertificate fails unless the certificate that a user shows is one that counts. Time is not looked at: who shows
-// it has been asked for a certificate that is good now.
-func holdsCertificate(r ledger.Reader, user mastercfg.LocalUser, who identity.Identity) error {
+// holdsCertificate fails unless the certificate that a user shows is one that counts.
+func holdsCertificate(r ledger.Reader, user mastercfg.LocalUser, who identity.Identity, now time.Time) error {
 	c, err := ledger.ReadShared[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(user.Name, who.KeyHash))
-	if fault.Is(err, fault.NotFound) || err == nil && c.Life != user.Life {
+	if fault.Is(err, fault.NotFound) || err == nil && !counts(*c, user, now) {
 		return nobody("this certificate of user %s does not count any more: netctl user cert makes another one", user.Name)
 	}
 	return err

@@ -51,7 +51,7 @@ func (a *API) accountRoutes() []route {
 
 		{user, rights.Access, methods{http.MethodGet: a.listUsers, http.MethodPost: a.createUser}},
 		{user + "/{user}", rights.Known, methods{http.MethodGet: a.getUser, http.MethodPatch: a.changeUser, http.MethodDelete: a.deleteUser}},
-		{user + "/{user}/certificates", rights.Known, methods{http.MethodPost: a.createUserCert, http.MethodDelete: a.dropUserCerts}},
+		{user + "/{user}/certificates", rights.Known, methods{http.MethodGet: a.listUserCerts, http.MethodPost: a.createUserCert, http.MethodDelete: a.dropUserCerts}},
 		{binding, rights.Known, methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}},
 		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
 		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},
@@ -200,6 +200,9 @@ type caller struct {
 
 func (a *API) whoAmI(r *http.Request) (reply, error) {
 	q := askingOf(r.Context())
+	if q.flaw != nil {
+		return reply{}, q.flaw
+	}
 	return reply{from: func(reader ledger.Reader) (reply, error) {
 		set, err := access.Rights(reader, q.who, q.now())
 		if err != nil {

@@ -42,14 +42,17 @@ func secured(t testing.TB, mode mastercfg.SecurityMode, change ...func(*Config))
 	return b
 }
 
-// proven is who shows a certificate; all nodes have one key.
+// proven is who shows a certificate; all nodes have one key, and users one that this cluster has certified.
 func (b *bench) proven(text string) identity.Identity {
 	who, err := identity.Parse(text)
 	if err != nil {
 		b.Error(err)
 	}
-	if who.Kind == identity.Node {
+	switch who.Kind {
+	case identity.Node:
 		who.KeyHash = "k1"
+	case identity.User:
+		who.KeyHash, who.Issued = "k of "+who.Name, true
 	}
 	return who
 }

@@ -23,11 +23,12 @@ type userCertForm struct {
 }
 
 // createUserCert makes a certificate for the key of a local user. Users have one made for themselves when they have logged
-// in: with a certificate alone nobody gets another one, or a key that was stolen would be good for ever.
+// in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
+// themselves a password as well, have one made for anybody.
 func (a *API) createUserCert(r *http.Request) (reply, error) {
 	who := askingOf(r.Context()).who
 	name, err := a.about(r, rights.Change, who.Session != "")
-	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Name == name {
+	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
 		err = denial{error: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), code: http.StatusForbidden}
 	}
 	if err != nil {
@@ -50,10 +51,34 @@ func (a *API) createUserCert(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: wanted.hash, Created: wanted.now, Expires: signed.NotAfter})
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: wanted.hash, Creator: who.String(), Created: wanted.now, Expires: signed.NotAfter})
 	})
 	return reply{code: http.StatusCreated, revision: rev, body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
 		Authorities: string(pki.EncodeCertificates(wanted.by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
+}
+
+// madeUserCert is a certificate of a user, on the wire.
+type madeUserCert struct {
+	Key     string    `json:"key"`     // the hash of its public key, as openssl pkey -pubin -outform DER | sha256sum tells it
+	Creator string    `json:"creator"` // who had it made
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// listUserCerts are the certificates of a user that count.
+func (a *API) listUserCerts(r *http.Request) (reply, error) {
+	name, err := a.about(r, rights.Read, true)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{from: func(reader ledger.Reader) (reply, error) {
+		forms := []madeUserCert{}
+		all, err := access.Certificates(reader, name, a.config.Now())
+		for _, c := range all {
+			forms = append(forms, madeUserCert{Key: c.Key, Creator: c.Creator, Created: c.Created, Expires: c.Expires})
+		}
+		return reply{body: forms}, err
+	}}, nil
 }
 
 // dropUserCerts ends all certificates of a user.

@@ -41,7 +41,9 @@ func (b *bench) watchAs(query, token string) *watching {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if token != "" {
+	if proven, is := strings.CutPrefix(token, "proven:"); is {
+		req.Header.Set(provenHeader, proven)
+	} else if token != "" {
 		req.Header.Set(tokenHeader, token)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)

@@ -82,11 +82,25 @@ func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 }
 
 // passOn writes an identity for the leader.
-func passOn(who identity.Identity) string { return strings.TrimSpace(who.String() + " " + who.KeyHash) }
+func passOn(who identity.Identity) string {
+	parts := []string{who.String()}
+	if who.KeyHash != "" {
+		parts = append(parts, who.KeyHash)
+	}
+	if who.Issued {
+		parts = append(parts, issuedMark)
+	}
+	return strings.Join(parts, " ")
+}
+
+// issuedMark says of an identity that it is passed on with Issued.
+const issuedMark = "issued"
 
 func readPassedOn(text string) (identity.Identity, error) {
-	name, hash, _ := strings.Cut(text, " ")
+	name, rest, _ := strings.Cut(text, " ")
 	who, err := identity.Parse(name)
-	who.KeyHash = hash
+	var mark string
+	who.KeyHash, mark, _ = strings.Cut(rest, " ")
+	who.Issued = mark == issuedMark
 	return who, err
 }

@@ -53,6 +53,10 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case said.code/100 == 2:
 		m.remember(shown)
+	case said.code == http.StatusUnauthorized || said.code == http.StatusForbidden:
+		m.forget(shown)
+		said.writeTo(w)
+		return
 	case said.code < 500 || mode != mastercfg.SecurityPermissive && !m.remembers(shown):
 		said.writeTo(w)
 		return
@@ -66,7 +70,8 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // shownBy is what a request shows of who it comes from, without the secrets in it.
 func shownBy(r *http.Request) [sha256.Size]byte {
-	parts := append([]string{identity.From(r.Context()).String()}, r.Header.Values("X-Auth-Token")...)
+	who := identity.From(r.Context())
+	parts := append([]string{who.String(), who.KeyHash}, r.Header.Values("X-Auth-Token")...)
 	return sha256.Sum256([]byte(strings.Join(append(parts, r.Header.Values("Authorization")...), "\n")))
 }
 
@@ -77,6 +82,12 @@ func (m *measured) remember(shown [sha256.Size]byte) {
 		clear(m.admitted)
 	}
 	m.admitted[shown] = m.now()
+}
+
+func (m *measured) forget(shown [sha256.Size]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.admitted, shown)
 }
 
 func (m *measured) remembers(shown [sha256.Size]byte) bool {

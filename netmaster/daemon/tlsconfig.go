@@ -20,13 +20,16 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 		return identity.Identity{}, fault.New(fault.Unauthenticated, "certificate: this netmaster knows no authority")
 	case all == nil:
 		return c.own.Verify("", chain, now)
-	case c.own.Trusts():
+	}
+	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
+	who, err := trust.Verify(chain, now)
+	if err != nil && c.own.Trusts() {
 		if who, err := c.own.Verify(all.Cluster(), chain, now); err == nil {
 			return who, nil
 		}
 	}
-	trust := pki.Trust{Cluster: all.Cluster(), Authorities: all[pki.Client].Bundle(), Use: x509.ExtKeyUsageClientAuth}
-	return trust.Verify(chain, now)
+	who.Issued = err == nil && who.Kind == identity.User
+	return who, err
 }
 
 // server is how clients are served. Their certificates are asked for, and looked at when

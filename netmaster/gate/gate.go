@@ -83,7 +83,8 @@ func New(cfg Config) *Gate {
 	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), strangers: shares.New(shares.Limits{Rate: rate.Inf})}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
-	g.server = grpc.NewServer(append(resetsOf(g),
+	g.server = grpc.NewServer(
+		grpc.StatsHandler(counting{g}), grpc.InTapHandle(counting{g}.begin),
 		grpc.Creds(credentialsOf{g}),
 		grpc.MaxConcurrentStreams(cfg.Limits.Streams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeader),
 		grpc.ConnectionTimeout(greetTime),
@@ -91,7 +92,7 @@ func New(cfg Config) *Gate {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.ReadBufferSize(0), grpc.WriteBufferSize(bufferSize), // what TLS has read is in a buffer already
 		grpc.UnknownServiceHandler(g.unknown),
-	)...)
+	)
 	pb.RegisterKVServer(g.server, &kvServer{g: g})
 	pb.RegisterWatchServer(g.server, &watchServer{g: g})
 	pb.RegisterLeaseServer(g.server, &leaseServer{g: g})

@@ -6,61 +6,74 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/tap"
 )
 
 // A client that opens streams and resets them at once has as many open as it likes, one after the other, and each of them is begun
-// and thrown away here (CVE-2023-44487). So resets are counted, and a connection with too many of them ends.
+// and thrown away here (CVE-2023-44487), before a limit of requests is asked. So both are counted, and a connection with too many ends.
 const (
-	mostResets = 100
-	resetTime  = 10 * time.Second // in which they are counted
+	mostResets = 100              // within countTime
+	mostBegun  = 1000             // calls within countTime: a node is given 700, by nodeRate and nodeBurst
+	countTime  = 10 * time.Second // in which they are counted
 )
 
-// resets counts the streams of a connection that its client has reset.
-type resets struct {
-	mu    sync.Mutex
-	since time.Time
-	n     int
+// streamCounts are those of a connection.
+type streamCounts struct {
+	mu            sync.Mutex
+	since         time.Time
+	begun, resets int
 }
 
-// another counts one more, and tells whether that is too many.
-func (r *resets) another(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.since) > resetTime {
-		r.since, r.n = now, 0
+// add counts, and tells whether there are too many.
+func (c *streamCounts) add(begun, resets int, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.since) > countTime {
+		c.since, c.begun, c.resets = now, 0, 0
 	}
-	r.n++
-	return r.n > mostResets
+	c.begun += begun
+	c.resets += resets
+	return c.begun > mostBegun || c.resets > mostResets
 }
 
-// ended notes the end of a call. A client whose own time for it is over has not reset it.
-func (g *Gate) ended(ctx context.Context) {
-	if !errors.Is(ctx.Err(), context.Canceled) {
+// counting hears of the streams of all connections.
+type counting struct{ g *Gate }
+
+// TagConn implements stats.Handler.
+func (counting) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (counting) HandleConn(context.Context, stats.ConnStats) {}
+
+// TagRPC implements stats.Handler.
+func (counting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler. A call that was reset ends when the one who made it is not there any more.
+func (s counting) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, end := event.(*stats.End); end && errors.Is(ctx.Err(), context.Canceled) {
+		s.count(ctx, 0, 1)
+	}
+}
+
+// begin hears of each stream before anything is done about it, also of those for which there is no call.
+func (s counting) begin(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	s.count(ctx, 1, 0)
+	return ctx, nil
+}
+
+func (s counting) count(ctx context.Context, begun, resets int) {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
 		return
 	}
-	p, _ := peer.FromContext(ctx)
 	c, ok := p.AuthInfo.(*caller)
-	if !ok || !c.resets.another(time.Now()) {
+	if !ok || !c.streams.add(begun, resets, time.Now()) {
 		return
 	}
 	if c.budget.warn(time.Now()) {
-		g.log.WithField("node", c.host).Warnf("it has reset more than %d streams of its connection within %s: the connection ends", mostResets, resetTime)
+		s.g.log.WithField("node", c.host).Warnf("it has begun more than %d calls, or reset more than %d, on one connection within %s: the connection ends", mostBegun, mostResets, countTime)
 	}
 	c.cut()
-}
-
-// resetsOf are the options of a server that counts resets.
-func resetsOf(g *Gate) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			defer g.ended(ctx)
-			return handler(ctx, req)
-		}),
-		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			defer g.ended(stream.Context())
-			return handler(srv, stream)
-		}),
-	}
 }

@@ -19,11 +19,11 @@ import (
 // caller is the node at the other end of a connection.
 type caller struct {
 	keyholder
-	ends   time.Time // the certificate
-	from   net.Addr
-	cut    func() // ends the connection
-	budget *budget
-	resets resets
+	ends    time.Time // the certificate
+	from    net.Addr
+	cut     func() // ends the connection
+	budget  *budget
+	streams streamCounts
 }
 
 // keyholder is who a certificate is of: of two keys of one name, at most one is the node's.

@@ -182,7 +182,7 @@ func watchers(t testing.TB) (n int) {
 }
 
 // Nonsense on connections of one node disturbs no other.
-func TestNonsenseDisturbsNobodyElse(t *testing.T) { talkNonsense(t, 1000) }
+func TestNonsenseDisturbsNobodyElse(t *testing.T) { talkNonsense(t, 1100) }
 
 func TestLongMuchNonsenseDisturbsNobodyElse(t *testing.T) {
 	testkit.TakesLong(t)
@@ -203,7 +203,11 @@ func talkNonsense(t *testing.T, streams int) {
 	_, _ = io.WriteString(noise, strings.Repeat("nonsense", 1000))
 
 	// Streams that are reset as soon as they are open, and many that are not.
-	for _, reset := range []bool{true, false} {
+	for _, open := range []struct {
+		path  string
+		reset bool
+	}{{"/etcdserverpb.Watch/Watch", true}, {"/etcdserverpb.KV/Range", true}, {"/nothing", true}, {"/of.others/Call", true}, {"/etcdserverpb.Watch/Watch", false}} {
+		reset := open.reset
 		conn := bad.dial(t, g)
 		_, _ = io.WriteString(conn, http2.ClientPreface)
 		framer := http2.NewFramer(conn, conn)
@@ -217,7 +221,7 @@ func talkNonsense(t *testing.T, streams int) {
 		encoder := hpack.NewEncoder(&head)
 		for i := range streams {
 			head.Reset()
-			for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/etcdserverpb.Watch/Watch"},
+			for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: open.path},
 				{Name: ":authority", Value: "x"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}} {
 				_ = encoder.WriteField(f)
 			}
@@ -233,7 +237,7 @@ func talkNonsense(t *testing.T, streams int) {
 			select {
 			case <-closed:
 			case <-time.After(pingAfter): // then it ends because nobody answers pings
-				t.Error("the connection on which all streams are reset goes on")
+				t.Errorf("the connection on which all streams to %s are reset goes on", open.path)
 			}
 		}
 	}

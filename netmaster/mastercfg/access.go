@@ -125,6 +125,7 @@ type UserCertificate struct {
 	User    string    `json:"user"`
 	Key     string    `json:"key"`  // its hash, as pki.KeyHash makes it
 	Life    string    `json:"life"` // of the user, when it was made
+	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }

@@ -163,12 +163,11 @@ func (c *Certs) Verify(cluster string, chain []*x509.Certificate, now time.Time)
 		return identity.Identity{}, err
 	}
 	if name, mapped := h.users.of(chain[0]); mapped {
-		return identity.Identity{Kind: identity.User, Name: name}, nil
+		return identity.Identity{Kind: identity.User, Name: name, KeyHash: pki.KeyHash(chain[0])}, nil
 	}
 	who, err := trust.Verify(chain, now)
 	if err == nil && who.Kind != identity.User {
 		err = fault.New(fault.Unauthenticated, "certificate: %s has not joined: certificates of nodes and netmasters are those of the cluster's own authorities", who)
 	}
-	who.KeyHash = ""
 	return who, err
 }

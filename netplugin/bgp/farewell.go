@@ -34,8 +34,7 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 		return fmt.Errorf("withdraw routes: %w", err)
 	}
 	for address := range first {
-		out := &api.ResetPeerRequest{Address: address.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT}
-		if err := n.server.ResetPeer(ctx, out); err != nil {
+		if err := n.tellAgain(ctx, address); err != nil {
 			return fmt.Errorf("withdraw routes from %s: %w", address, err)
 		}
 	}
@@ -61,12 +60,25 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 	}
 }
 
-// stay ends what leave began: all neighbours are told our routes.
-func (n *session) stay(ctx context.Context) error {
+// stay ends what leave began: all neighbours are told our routes, also those that were to be left and are still there.
+func (n *session) stay(ctx context.Context, left []netip.Addr) error {
 	if err := n.server.SetPolicies(ctx, exports(nil)); err != nil {
 		return fmt.Errorf("announce routes to all BGP neighbours: %w", err)
 	}
+	for _, address := range left {
+		if _, there := n.neighbours[address]; !there {
+			continue
+		}
+		if err := n.tellAgain(ctx, address); err != nil {
+			return fmt.Errorf("announce routes to %s: %w", address, err)
+		}
+	}
 	return nil
+}
+
+// tellAgain tells a neighbour what it is to be told now, and withdraws the rest.
+func (n *session) tellAgain(ctx context.Context, neighbour netip.Addr) error {
+	return n.server.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbour.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT})
 }
 
 // exchanged counts what neighbours have been sent and have sent, if there is a session with them.

@@ -124,7 +124,7 @@ func (n *session) fits(s Settings) bool {
 // end closes all sessions and waits for the server's end; silently: without telling
 // neighbours that can wait for us. What the server says from here on is not heard.
 func (s *Speaker) end(now *session, silently bool) {
-	if !silently {
+	if !silently && s.announces() {
 		if err := now.leave(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
 			s.log.WithError(err).Warn("the session with BGP neighbours ends all the same")
 		}
@@ -178,18 +178,24 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 	return nil
 }
 
-// removeNeighbours ends the sessions with neighbours.
-func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr) error {
-	err := n.leave(ctx, addresses)
-	for i := 0; err == nil && i < len(addresses); i++ {
-		if err = n.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: addresses[i].String()}); err == nil {
-			delete(n.neighbours, addresses[i])
+// removeNeighbours ends the sessions with neighbours, and tells which of them are gone, also where it fails.
+func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, announced bool) (gone []netip.Addr, err error) {
+	if announced {
+		err = n.leave(ctx, addresses)
+	}
+	for _, address := range addresses {
+		if err != nil {
+			break
+		}
+		if err = n.server.DeletePeer(ctx, &api.DeletePeerRequest{Address: address.String()}); err == nil {
+			delete(n.neighbours, address)
+			gone = append(gone, address)
 		}
 	}
 	if err != nil {
 		err = fmt.Errorf("end of BGP neighbours %s: %w", addresses, err)
 	}
-	return errors.Join(err, n.stay(ctx))
+	return gone, errors.Join(err, n.stay(ctx, addresses))
 }
 
 // announce changes what all neighbours are told.

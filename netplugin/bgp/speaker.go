@@ -237,6 +237,13 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 	return now, next, s.settleNeighbours(ctx, now, open)
 }
 
+// announces tells whether there is a route that neighbours are told.
+func (s *Speaker) announces() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.announced) > 0
+}
+
 // tell brings up to date what is announced.
 func (s *Speaker) tell(now *session) error {
 	s.mu.Lock()
@@ -265,22 +272,23 @@ func (s *Speaker) tell(now *session) error {
 // settleNeighbours ends and begins what is to be spoken with whom. A neighbour with
 // other settings is a new one.
 func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
-	var gone []netip.Addr
+	var leave []netip.Addr
 	for address, have := range now.neighbours {
 		if !slices.Contains(wanted, have) {
-			gone = append(gone, address)
+			leave = append(leave, address)
 		}
 	}
-	if len(gone) > 0 {
-		if err := now.removeNeighbours(ctx, gone); err != nil {
-			return err
-		}
+	if len(leave) > 0 {
+		gone, err := now.removeNeighbours(ctx, leave, s.announces())
 		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool { return slices.Contains(gone, neighbour) })
 		s.mu.Lock()
 		for _, address := range gone {
 			delete(s.status, address)
 		}
 		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	for _, n := range wanted {
 		if _, there := now.neighbours[n.Address]; there {

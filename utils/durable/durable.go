@@ -13,7 +13,7 @@ import (
 // tempPrefix marks files whose writer did not get to the rename.
 const tempPrefix = ".tmp-"
 
-// MakeDir creates a directory that only root can look into.
+// MakeDir creates a directory that only its owner can look into.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make directory %s: %w", dir, err)

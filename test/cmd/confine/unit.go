@@ -28,7 +28,7 @@ var known = []string{
 // or the system calls for anyway.
 var left = []string{
 	"EnvironmentFile", "ExecReload", "ExecStart", "Group", "KeyringMode", "KillMode", "LockPersonality", "PrivateUsers", "ProcSubset", "ProtectClock", "ProtectHostname",
-	"ProtectKernelLogs", "RemoveIPC", "Restart", "RestartSec", "RestrictRealtime", "RestrictSUIDSGID", "RuntimeDirectoryPreserve",
+	"ProtectKernelLogs", "RemoveIPC", "Restart", "RestartPreventExitStatus", "RestartSec", "RestrictRealtime", "RestrictSUIDSGID", "RuntimeDirectoryPreserve",
 	"SystemCallArchitectures", "SystemCallErrorNumber", "Type",
 }
 
