@@ -1,7 +1,6 @@
 package netctl
 
 import (
-	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -66,12 +65,13 @@ func certifyUser(s *session) error {
 		return err
 	}
 	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.pem")
-	err = cmp.Or(
-		durable.Write(keyFile, key),
-		durable.Write(certFile, []byte(made.Certificate)),
-		durable.Write(caFile, []byte(made.Authorities)))
-	if err != nil {
-		return err
+	for _, file := range []struct {
+		path string
+		text []byte
+	}{{keyFile, key}, {certFile, []byte(made.Certificate)}, {caFile, []byte(made.Authorities)}} {
+		if err := durable.Write(file.path, file.text); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(s.errOut, "Certificate of user %s, until %s. Use it with:\n", name, moment(made.Expires))
 	_, err = fmt.Fprintf(s.out, "--cert %s --key %s --cacert %s\n", certFile, keyFile, caFile)
