@@ -29,7 +29,7 @@ var known = []string{
 var left = []string{
 	"EnvironmentFile", "ExecReload", "ExecStart", "Group", "KeyringMode", "KillMode", "LockPersonality", "PrivateUsers", "ProcSubset", "ProtectClock", "ProtectHostname",
 	"ProtectKernelLogs", "RemoveIPC", "Restart", "RestartPreventExitStatus", "RestartSec", "RestrictRealtime", "RestrictSUIDSGID", "RuntimeDirectoryPreserve",
-	"SystemCallArchitectures", "SystemCallErrorNumber", "Type",
+	"SystemCallArchitectures", "SystemCallErrorNumber", "TimeoutStopSec", "Type",
 }
 
 // places are the directories of a service.
