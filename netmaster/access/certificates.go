@@ -52,12 +52,13 @@ func Certificates(r ledger.Reader, name string, now time.Time) (all []mastercfg.
 	if err != nil {
 		return nil, err
 	}
-	return all, ledger.ReadEach(r, mastercfg.UserCertificateKey(name, ""), func(_ string, c mastercfg.UserCertificate) error {
+	err = ledger.ReadEach(r, mastercfg.UserCertificateKey(name, ""), func(_ string, c mastercfg.UserCertificate) error {
 		if counts(c, user, now) {
 			all = append(all, c)
 		}
 		return nil
 	})
+	return all, err
 }
 
 // DropCertificates ends all certificates of a user.
