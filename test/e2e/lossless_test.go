@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -85,20 +84,17 @@ var disturbances = []disturbance{
 	{"a policy of others changes", story.othersPolicy},
 }
 
-// losslessLimit bounds a world with its disturbances, switchBack how long after the
-// return of a switch packets may be lost.
+// disturbanceLimit bounds each disturbance with what is sent meanwhile, switchBack how long
+// after the return of a switch packets may be lost.
 const (
-	losslessLimit = 8 * time.Minute
-	switchBack    = 3 * time.Second
+	disturbanceLimit = 4 * time.Minute
+	switchBack       = 3 * time.Second
 )
 
 // disturbed plays all disturbances, and those that only these flows have, and then
 // restarts the switches.
 func (s story) disturbed(flows []flow, own ...disturbance) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), losslessLimit)
-	defer cancel()
-	s.ctx = ctx
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "lost of sent")
@@ -108,7 +104,9 @@ func (s story) disturbed(flows []flow, own ...disturbance) {
 	fmt.Fprintln(w)
 	for _, d := range append(disturbances, own...) {
 		started := time.Now()
+		s, done := s.within(disturbanceLimit)
 		reports := s.whileFlowing(flows, func() { d.do(s) })
+		done()
 		s.Logf("%s: took %s", d.what, time.Since(started))
 		fmt.Fprint(w, d.what)
 		for i, r := range reports {
@@ -120,6 +118,8 @@ func (s story) disturbed(flows []flow, own ...disturbance) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprint(w, "switches are killed and start: back after")
+	s, done := s.within(disturbanceLimit)
+	defer done()
 	for _, took := range s.restartSwitches(flows) {
 		fmt.Fprintf(w, "\t%d ms", took.Milliseconds())
 	}

@@ -98,6 +98,12 @@ func (s story) soon(limit time.Duration, question func() error) time.Duration {
 	return time.Since(started)
 }
 
+// within gives the story a limit of its own, until the function that it returns is called.
+func (s story) within(limit time.Duration) (story, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(s.Context(), limit)
+	return story{s.T, ctx, s.bed}, cancel
+}
+
 // must fails the story with the error, if there is one.
 func (s story) must(err error) {
 	s.Helper()
