@@ -85,6 +85,8 @@ func TestAnIPv6AddressIsHeldUntilItsEndpointComes(t *testing.T) {
 	if ep := b.endpoint("blue", "web", "front", "other"); ep.IPv6Address != "2001:db8::3" {
 		t.Errorf("another endpoint got %s", ep.IPv6Address)
 	}
+	b.refused("POST", "serviceLBs/blue:s", `{"tenantName":"blue","serviceName":"s","networkName":"web","ipv6Address":"2001:db8::2","ports":["80:80:TCP"],"selectors":["a=b"]}`,
+		"requested address 2001:db8::2 is not available in network web.blue", 409, "conflict")
 	ep, failure := create(b, "c1", mastercfg.ConfigEP{IPv6Address: "2001:db8::2"})
 	if failure != "" || ep.IPv6Address != "2001:db8::2" || len(held()) != 0 {
 		t.Errorf("%s: got %s, held %v", failure, ep.IPv6Address, held())
@@ -322,6 +324,28 @@ func TestAddressesHeldOfAGroupStayWithWhoGotThem(t *testing.T) {
 		"ip address 10.7.0.1 is not available", 409, "conflict")
 	if ep, failure := create(b, "c1", mastercfg.ConfigEP{IPAddress: "10.7.0.1"}); failure != "" || ep.IPAddress != "10.7.0.1" {
 		t.Errorf("who names it gets %s, %s", ep.IPAddress, failure)
+	}
+}
+
+// A runtime gives back what it was given under the name that it was given it by,
+// whether or not there still is such a group.
+func TestAnAddressIsGivenBackWhenItsGroupIsGone(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", web)
+	b.ok("POST", "endpointGroups/blue:pooled", `{"tenantName":"blue","groupName":"pooled","networkName":"web","ipPool":"10.7.0.1-10.7.0.2"}`)
+	plug[mastercfg.AllocAddressResponse](b, mastercfg.AllocAddressPath, mastercfg.AllocAddressRequest{NetworkID: "web:pooled.blue"})
+	b.ok("DELETE", "endpointGroups/blue:pooled", "")
+	for _, id := range []string{"web:pooled.red", "web:pooled", "other:pooled.blue"} {
+		if _, failure := tryPlug[mastercfg.ReleaseAddressResponse](b, mastercfg.ReleaseAddressPath, mastercfg.ReleaseAddressRequest{NetworkID: id, IPv4Address: "10.7.0.1"}); failure == "" {
+			t.Errorf("an address was given back to %s", id)
+		}
+	}
+	if got := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); got.AllocatedIPAddresses != "10.7.0.1, 10.7.0.254" {
+		t.Errorf("it is held no more: %s", got.AllocatedIPAddresses)
+	}
+	plug[mastercfg.ReleaseAddressResponse](b, mastercfg.ReleaseAddressPath, mastercfg.ReleaseAddressRequest{NetworkID: "web:pooled.blue", IPv4Address: "10.7.0.1"})
+	if got := inspected[contivmodel.NetworkOper](b, "networks/blue:web"); got.AllocatedIPAddresses != "10.7.0.254" {
+		t.Errorf("it is held still: %s", got.AllocatedIPAddresses)
 	}
 }
 

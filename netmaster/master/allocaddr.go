@@ -68,7 +68,7 @@ func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 
 // reserveIPv6 likewise; "" is any.
 func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
-	if addr, err := netip.ParseAddr(preferred); err == nil && serviceAt(s.tx, s.net.ID, addr) != "" {
+	if addr, err := netip.ParseAddr(preferred); err == nil && (s.held(addr) || serviceAt(s.tx, s.net.ID, addr) != "") {
 		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
 	}
 	return s.takeIPv6(preferred)
@@ -76,16 +76,23 @@ func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
 
 // ReleaseAddress gives an address back that was handed out without an endpoint.
 // One that an endpoint has stays: runtimes release after they delete the
-// endpoint, when another may already have got the address.
+// endpoint, when another may already have got the address. The group whose range
+// it was of may be gone.
 func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
-	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
-	if err != nil {
-		return err
-	}
 	text, _, _ := strings.Cut(req.IPv4Address, "/")
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return fault.New(fault.Invalid, "address %q is not an IP address", req.IPv4Address)
+	}
+	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
+	if fault.Is(err, fault.NotFound) {
+		if key := heldOfGoneGroup(tx, req.NetworkID, addr); key != "" {
+			tx.Delete(key)
+			return nil
+		}
+	}
+	if err != nil {
+		return err
 	}
 	if addr.Is4() && (!s.v4.Contains(addr) || s.reservedFor(addr) != "") {
 		return nil // not of this network, or not of this range
@@ -135,6 +142,28 @@ func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, e
 		return nil, fault.New(fault.NotFound, "key not found: group %s", id)
 	}
 	return found, nil
+}
+
+// heldOfGoneGroup is the key of an address that is held in the network of a range's
+// id, "N:G.T", whose group is gone; "" if there is none, or more than one by where
+// the tenant's name may begin.
+func heldOfGoneGroup(r ledger.Reader, id string, addr netip.Addr) (found string) {
+	id, _, _ = strings.Cut(id, "|")
+	network, rest, ofGroup := strings.Cut(id, ":")
+	for ofGroup {
+		if _, rest, ofGroup = strings.Cut(rest, "."); !ofGroup {
+			break
+		}
+		key := mastercfg.HeldKey(mastercfg.NetworkID(rest, network), addr.String())
+		if _, held := r.Get(key); !held {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = key
+	}
+	return found
 }
 
 func networkByPool(r ledger.Reader, pool netip.Prefix, tenant string) (string, error) {
