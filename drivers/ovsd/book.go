@@ -228,12 +228,6 @@ func (b *book[T]) settled(owner pipeline.Key) bool {
 	return !slices.ContainsFunc(b.owned[owner], func(p *place[T]) bool { return p.pending })
 }
 
-// settledAt tells whether the switch has at a place what it should.
-func (b *book[T]) settledAt(place string) bool {
-	p := b.places[place]
-	return p == nil || !p.pending
-}
-
 // takeDirty empties the list of places to look at; they stay pending.
 func (b *book[T]) takeDirty() []*place[T] {
 	list := slices.DeleteFunc(b.dirty, func(p *place[T]) bool {

@@ -77,9 +77,6 @@ func (l *books) set(owner pipeline.Key, p packed) []conflict {
 
 // settled tells whether all that an object wants is in the switch.
 func (l *books) settled(owner pipeline.Key) bool {
-	if owner.Kind == kindUnwanted {
-		return l.flows.settledAt(owner.ID) && l.groups.settledAt(owner.ID) && l.meters.settledAt(owner.ID)
-	}
 	return l.flows.settled(owner) && l.groups.settled(owner) && l.meters.settled(owner)
 }
 
@@ -115,7 +112,7 @@ func (l *books) release() {
 
 // step is a difference to write.
 type step struct {
-	owner   pipeline.Key // whom a refusal concerns; zero: nobody claims the place
+	owner   pipeline.Key // whom a refusal concerns, see answerable
 	message openflow.Message
 	judges  bool // as in problem
 	difference
@@ -138,7 +135,7 @@ type batch struct {
 func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) batch {
 	var b batch
 	var oldGroups []step
-	flows := l.nextFlows(urgent) // first: what is left of the plan may name groups and meters
+	flows := l.nextFlows(urgent, blocked) // first: what is left of the plan may name groups and meters
 	b.meters, b.oldMeters = split(l, l.meters, blocked, meterMessage)
 	l.keepBuckets()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
@@ -147,7 +144,7 @@ func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) bat
 			continue
 		}
 		s, ok := stepOf(l, l.flows, p, blocked, flowMessage)
-		s.judges = judges(s.owner, p)
+		s.judges = judges(p)
 		switch {
 		case ok:
 			b.bundle = append(b.bundle, s)
@@ -179,8 +176,8 @@ func split[T any](l *books, b *book[T], blocked func(pipeline.Key) bool, message
 	return wanted, old
 }
 
-// nextFlows returns the flows to look at next, in order.
-func (l *books) nextFlows(urgent []pipeline.Key) []*place[string] {
+// nextFlows returns the flows to look at next, in order. Those that are blocked are in no hurry.
+func (l *books) nextFlows(urgent []pipeline.Key, blocked func(pipeline.Key) bool) []*place[string] {
 	if len(l.plan) == 0 {
 		list := l.order(l.flows.takeDirty())
 		if len(list) <= l.chunk {
@@ -192,7 +189,7 @@ func (l *books) nextFlows(urgent []pipeline.Key) []*place[string] {
 		list := l.flows.takeDirty()
 		for _, key := range urgent {
 			for _, p := range l.flows.owned[key] {
-				if p.pending {
+				if p.pending && !blocked(p.answerable()) {
 					list = append(list, p)
 				}
 			}
@@ -304,7 +301,7 @@ func stepOf[T any](l *books, b *book[T], p *place[T], blocked func(pipeline.Key)
 		return step{}, false
 	}
 	d := &differenceAt[T]{books: l, book: b, place: p, wanted: wanted, want: want.thing}
-	owner := ownerOf(want.owner, p.name)
+	owner := p.answerable()
 	if blocked(owner) {
 		d.hold()
 		return step{owner: owner}, false
@@ -337,16 +334,4 @@ func (d *differenceAt[T]) done() {
 
 func (d *differenceAt[T]) hold() {
 	d.books.held = append(d.books.held, func() { d.book.touch(d.place) })
-}
-
-// kindUnwanted is the kind of the owner of a place that nobody claims.
-const kindUnwanted pipeline.Kind = "unwanted"
-
-// ownerOf is the owner of a place, or somebody who has only this place if it
-// has none, so that refused deletions do not hold up each other.
-func ownerOf(owner pipeline.Key, place string) pipeline.Key {
-	if owner == (pipeline.Key{}) {
-		return pipeline.Key{Kind: kindUnwanted, ID: place}
-	}
-	return owner
 }

@@ -1,6 +1,8 @@
 package ovsd
 
 import (
+	"slices"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -43,8 +45,9 @@ func isEpoch(p *place[string]) bool {
 // judges tells whether connections may be judged wrongly as long as a step at a place is refused: a rule is missing, or
 // a class is another one. An endpoint that the switch has nothing of is like one that nobody knows yet; meters and
 // groups judge nothing.
-func judges(owner pipeline.Key, p *place[string]) bool {
-	return owner.Kind == pipeline.KindTierRule || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
+func judges(p *place[string]) bool {
+	ofTier := func(c claim[string]) bool { return c.owner.Kind == pipeline.KindTierRule }
+	return slices.ContainsFunc(p.claims, ofTier) || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
 }
 
 // judge tells whether any of those that are refused does.

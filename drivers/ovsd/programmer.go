@@ -198,10 +198,10 @@ func (p *programmer) take() {
 	p.settleRefused()
 }
 
-// settleRefused forgets what was refused and is settled by now: by another try, by another object in its place, or
-// because the difference is gone.
+// settleRefused forgets what was refused and does not matter any more: by another try, by other objects in its place,
+// or because the difference is gone.
 func (p *programmer) settleRefused() {
-	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return p.books.settled(owner) })
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !p.books.waits(owner) })
 	p.settleEpoch()
 }
 
@@ -317,28 +317,37 @@ func (p *programmer) answer(more bool) {
 func (p *programmer) decided(keys []pipeline.Key) bool {
 	return !slices.ContainsFunc(keys, func(key pipeline.Key) bool {
 		_, wanted := p.objects[key]
-		return !wanted || !p.books.settled(key) && p.refused[key] == nil
+		return !wanted || !p.books.settled(key) && p.refusalOf(key) == nil
 	})
 }
 
 // problemOf says why an object is not in the switch.
 func (p *programmer) problemOf(key pipeline.Key) error {
 	err := cmp.Or(p.invalid[key], p.books.overflows.out[key])
-	if r := p.refused[key]; err == nil && r != nil {
+	if r := p.refusalOf(key); err == nil && r != nil {
 		err = r.err
 	}
 	switch {
 	case err == nil:
 		return nil
 	case key.Kind == kindUnwanted:
-		return fault.New(fault.KindOf(err), "a flow that nobody wants cannot be removed: %w", err)
+		return fault.New(fault.KindOf(err), "what nobody wants cannot be removed: %w", err)
+	case key.Kind == kindShared:
+		return fault.New(fault.KindOf(err), "%s: %w", p.books.sharers(key.ID), err)
 	}
 	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
 }
 
 // problem logs why an object is not in the switch.
 func (p *programmer) problem(owner pipeline.Key, err error) {
-	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": owner.ID}).Error("object is not in the switch")
+	object := owner.ID
+	switch owner.Kind {
+	case kindUnwanted:
+		object = p.books.describe(owner.ID)
+	case kindShared:
+		object = p.books.sharers(owner.ID)
+	}
+	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("object is not in the switch")
 }
 
 func (p *programmer) progress() progress {

@@ -26,7 +26,7 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	p.books.flows.found(p.books.flows.place(packed.Key), packed.Effect)
 	p.books.groups.found(p.books.groups.place(numbered(5)), openflow.Group{ID: 5})
 	for _, place := range []string{packed.Key, numbered(5)} {
-		p.refused.note(refused{ownerOf(pipeline.Key{}, place): {err: fault.New(fault.Internal, "no")}}, time.Now())
+		p.refused.note(refused{{Kind: kindUnwanted, ID: place}: {err: fault.New(fault.Internal, "no")}}, time.Now())
 	}
 	p.take()
 	if len(p.refused) != 2 {
@@ -56,13 +56,13 @@ func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := judges(pipeline.Key{Kind: pipeline.KindEndpoint, ID: "a"}, &place[string]{name: packed.Key, there: c.there}); got != c.want {
+		if got := judges(&place[string]{name: packed.Key, there: c.there}); got != c.want {
 			t.Errorf("%s: judges %v", c.name, got)
 		}
 	}
 	p := (&harness{t: t, inbox: newInbox(), chunk: defaultChunk, ports: noPorts{}, compiler: ruleCompiler{}}).programmer()
 	p.books.groups.found(p.books.groups.place(numbered(5)), openflow.Group{ID: 5})
-	p.refused.note(refused{ownerOf(pipeline.Key{}, numbered(5)): {err: fault.New(fault.Internal, "no")}}, time.Now())
+	p.refused.note(refused{{Kind: kindUnwanted, ID: numbered(5)}: {err: fault.New(fault.Internal, "no")}}, time.Now())
 	p.take()
 	if p.books.epoch.withheld {
 		t.Error("a group that cannot be removed takes the epoch away")
