@@ -12,8 +12,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxTries bounds how often a group is run again because others wrote.
-const maxTries = 5
+// maxTries bounds how often a group is run again because others wrote. After patientTries of them
+// the state is read again, whatever the watch has brought.
+const (
+	maxTries     = 5
+	patientTries = 2
+)
 
 var errConflict = errors.New("the store has changed")
 
@@ -57,8 +61,12 @@ func (l *Ledger) inCommitter(f func() error) error {
 
 // goOn stores some more of a large plan, then serves those who wait.
 func (l *Ledger) goOn() {
-	if l.decided != nil {
+	l.later = nil
+	switch {
+	case l.decided != nil:
 		l.store()
+	case l.stale:
+		l.refresh()
 	}
 	list := append(l.held, claimed(l.small.take())...)
 	l.held = nil
@@ -69,13 +77,13 @@ func (l *Ledger) goOn() {
 // it is tried until it does or the term ends.
 func (l *Ledger) store() {
 	d := l.decided
-	l.later = nil
 	s, err := l.storeSome(context.WithoutCancel(l.term.Context()), d)
 	switch {
 	case fault.Is(err, fault.Conflict):
 		l.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
 		l.stale, l.decided = true, nil
 		d.end(err)
+		l.due.Send() // readers see what is not stored, and never will be
 		return
 	case err != nil:
 		l.log.WithError(err).Warn("storing a large plan, trying again")
@@ -98,9 +106,21 @@ func (l *Ledger) store() {
 	}
 	if d.left() == 0 {
 		l.decided = nil
+	}
+	if l.decided != nil || l.stale {
+		l.due.Send()
+	}
+}
+
+// refresh reads a state again that readers see and that is not the store's. That is tried until it
+// succeeds, by this or by the next plan.
+func (l *Ledger) refresh() {
+	if err := l.reload(l.term.Context()); err != nil {
+		l.log.WithError(err).Warn("reading the state again, trying once more")
+		l.later = time.After(l.pace.Next())
 		return
 	}
-	l.due.Send()
+	l.pace.Reset()
 }
 
 // drain refuses what waits and all that will come.
@@ -147,7 +167,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 			continue
 		}
 		if err != nil {
-			l.stale = !refused(err)
+			l.stale = l.doubts(err) || try > patientTries
 			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
 				try++
@@ -170,6 +190,15 @@ func (l *Ledger) commitSome(list []*submission) int {
 		}
 		return len(a.members) + len(a.held) + len(a.large)
 	}
+}
+
+// doubts tells whether the state has to be read again before the next plan, after an error of a
+// transaction. The watch brings what others wrote in between.
+func (l *Ledger) doubts(err error) bool {
+	if errors.Is(err, errConflict) {
+		return !l.overtaken()
+	}
+	return !refused(err)
 }
 
 // refused tells whether an error says that the store did not take a

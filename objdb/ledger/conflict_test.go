@@ -44,6 +44,40 @@ func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
 	}
 }
 
+// What others write comes by watch. A write costs one more run of the plans that it concerns, at
+// most, and no listing of the store.
+func TestAConflictDoesNotListTheStore(t *testing.T) {
+	l, db, seen := newLedger(t)
+	plans := 0
+	conflicts := func(writes int64, write func()) {
+		t.Helper()
+		plans++
+		loaded, before := l.loaded, seen.conflicts.Load()
+		disturbed := false
+		mustUpdate(t, l, func(tx *Tx) error {
+			n := 0
+			tx.Range(state+"many/", func(string, []byte) bool { n++; return true })
+			tx.Put(state+"count", fmt.Appendf(nil, "plan %d counts %d", plans, n))
+			if !disturbed {
+				disturbed = true
+				write()
+			}
+			return nil
+		})
+		if l.inCommitter(func() error { loaded = l.loaded - loaded; return nil }) != nil || loaded != 0 {
+			t.Error("everything was read again")
+		}
+		if got := seen.conflicts.Load() - before; got == 0 || got > writes {
+			t.Errorf("%d conflicts", got)
+		}
+	}
+	conflicts(1, func() { testdb.Put(t, db, state+"many/one", "x") })
+	conflicts(2, func() { testdb.Put(t, db, state+"many/one", "y"); testdb.Put(t, db, state+"many/two", "x") })
+	if got := testdb.Value(t, db, state+"count"); got != "plan 2 counts 2" {
+		t.Errorf("counted %s", got)
+	}
+}
+
 func TestKeysAddedToARangeThatAPlanReadAreFound(t *testing.T) {
 	l, db, _ := newLedger(t)
 	count := func(tx *Tx) (n int) {
@@ -194,7 +228,7 @@ func TestAForeignWriteBelowAnOwnCommitIsFoundByTheGuardOfARange(t *testing.T) {
 			t.Fatal(s.err)
 		}
 	}
-	if got := testdb.Value(t, db, state+"count"); got != "2" {
+	if got := testdb.Value(t, db, state+"count"); got != "plan 2 counts 2" {
 		t.Errorf("counted %s of 2 keys", got)
 	}
 }

@@ -13,8 +13,12 @@ import (
 // manyDeleted is how many own deletions are remembered before old ones are dropped.
 const manyDeleted = 1024
 
-// awaitOwn is how long own commits may take to come back by watch.
-const awaitOwn = 5 * time.Second
+// awaitOwn is how long own commits may take to come back by watch, awaitOthers how long a write
+// for which a transaction was refused may, before the store is listed.
+const (
+	awaitOwn    = 5 * time.Second
+	awaitOthers = time.Second
+)
 
 // begin makes the state at a revision not before rev the first one: that of
 // the standby, if it has got so far, or else a listing.
@@ -92,8 +96,8 @@ func (l *Ledger) deliver(b mirror.Batch) {
 }
 
 // absorb brings changes into the cache that were not made through it. Own
-// commits come back here too and are no news.
-func (l *Ledger) absorb(b mirror.Batch) {
+// commits come back here too and are no news, which it tells.
+func (l *Ledger) absorb(b mirror.Batch) (news bool) {
 	l.newest = max(l.newest, b.Revision)
 	l.seen = max(l.seen, b.Revision)
 	current := l.state.Load()
@@ -112,11 +116,12 @@ func (l *Ledger) absorb(b mirror.Batch) {
 			next.ReplaceOrInsert(record{key: e.Key, value: e.Value, rev: e.ModRevision})
 		}
 	}
-	if next == nil {
+	if news = next != nil; !news {
 		next = current.Clone()
 	}
 	l.publish(next)
 	l.forget()
+	return news
 }
 
 // news tells whether an event is newer than what the cache knows about its key.
@@ -141,6 +146,26 @@ func (l *Ledger) forget() {
 	}
 	passed := min(l.newest, l.mirror.Revision())
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
+}
+
+// overtaken waits until the watch has brought something that others wrote, and
+// tells whether it has in time. Often it is there already when a transaction is
+// refused for it.
+func (l *Ledger) overtaken() bool {
+	patience := time.NewTimer(awaitOthers)
+	defer patience.Stop()
+	for {
+		select {
+		case b := <-l.foreign:
+			if l.absorb(b) {
+				return true
+			}
+		case <-l.term.Context().Done():
+			return false
+		case <-patience.C:
+			return false
+		}
+	}
 }
 
 // await returns when all own commits have come back by watch, so that everything

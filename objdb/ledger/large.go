@@ -154,7 +154,7 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err erro
 		case l.fewer(err):
 			err = errConflict // to run again, for a journal
 		case err != nil:
-			l.stale = !refused(err)
+			l.stale = l.doubts(err)
 		}
 		return err
 	})

@@ -165,6 +165,36 @@ func TestWhatIsDeletedWhileALargePlanIsStoredStaysDeleted(t *testing.T) {
 	}
 }
 
+// Somebody takes the journal of a plan away of which a part is not stored. That part never happens,
+// and nobody sees it any more, though no other plan comes.
+func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	var l *Ledger
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) {
+			testdb.Delete(t, near, l.journal.committed())
+		}
+		return r.Send()
+	})
+	l = openLedger(t, lead(t, testdb.At(t, relay)))
+	if _, err := l.UpdateLarge(t.Context(), generation("x")); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("the plan without its journal: %v", err)
+	}
+	kvs, _, err := near.List(t.Context(), state+"generation/")
+	if err != nil || len(kvs) >= many {
+		t.Fatalf("%d of %d are stored, %v", len(kvs), many, err)
+	}
+	testkit.Eventually(t, time.Minute, "what is seen is what is stored", func() bool {
+		seen := 0
+		err := l.View(func(r Reader) error {
+			r.Range(state+"generation/", func(string, []byte) bool { seen++; return true })
+			return nil
+		})
+		return err == nil && seen == len(kvs)
+	})
+}
+
 // A full store takes what only deletes. A large plan that makes room is stored.
 func TestALargePlanThatDeletesIsStoredWhenTheStoreIsFull(t *testing.T) {
 	url := testetcd.New(t)
