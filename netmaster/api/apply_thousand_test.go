@@ -56,8 +56,8 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 	}
 }
 
-// The numbers that tenants have are searched in an index, not counted for each new tenant: of eight times as many in
-// one apply, each costs as much.
+// The numbers that tenants have are searched in an index, not counted for each new tenant: among
+// 8,000 in one apply, each costs as much as among 250.
 func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
 	b := ready(t)
 	each := func(tenants int) time.Duration {
@@ -75,8 +75,10 @@ func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
 		}
 		return least / time.Duration(tenants)
 	}
-	if few, many := each(250), each(2000); many > 3*few {
-		t.Errorf("a tenant costs %v among 250, and %v among 2,000", few, many)
+	few, many := each(250), each(8_000)
+	t.Logf("a tenant costs %v among 250, and %v among 8,000", few, many)
+	if many > 3*few {
+		t.Error("that is more")
 	}
 }
 
