@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"drivers":     {"ofnet", "utils"},
 	"netmaster":   {"contivmodel", "objdb", "ofnet/pipeline", "utils"},
 	"netplugin":   append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
-	"mgmtfn":      {"drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
+	"mgmtfn":      {"contivmodel/limits", "drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
 	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/containernetworking/cni/pkg/types"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniresult"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
@@ -157,6 +158,10 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Labels:       selected,
 		Endpoint:     endpoint,
 		HostPorts:    where.HostPorts,
+	}
+	// The alias of the link has no room for a longer one, and netmaster refuses it only while the link is made.
+	if err := limits.Text("endpoint id", r.EndpointID(), limits.EndpointID); err != nil {
+		return attachment.Record{}, failed(stepRequest, err)
 	}
 	unlock, err := s.names.Lock(ctx, r.EndpointID()) // an endpoint that is given up is gone when this one is asked for
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -144,6 +146,32 @@ func TestABadRequestIsRefusedBeforeAnythingHappens(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// The name of a network, a tenant and a container may each be short enough.
+func TestAnEndpointIDThatIsTooLongIsRefusedBeforeAnythingHappens(t *testing.T) {
+	node := fakenode.NewNode(t)
+	network := strings.Repeat("n", 60)
+	if err := node.Cluster.AddNetwork("default", network, netip.MustParsePrefix("10.3.0.0/24"), netip.Prefix{}); err != nil {
+		t.Fatal(err)
+	}
+	called := func(call string) {
+		if call == fakenode.PreparePort || call == fakenode.CreateEndpoint {
+			t.Errorf("%s is called", call)
+		}
+	}
+	node.Switch.Watch(called)
+	node.Cluster.Watch(called)
+	node.Start(t)
+	container := strings.Repeat("c", 200)
+	e := refused(t, node, request(cniwire.Add, container, fakenode.NewNamespace(t), "IO_CONTIV_NETWORK="+network), 4)
+	want := fmt.Sprintf("has %d bytes, want at most %d", len(network+".default-"+container), limits.EndpointID)
+	if !strings.Contains(e.Msg, `endpoint id "nnn`) || !strings.Contains(e.Msg, want) {
+		t.Errorf("message %q does not name the endpoint's id and say %q", e.Msg, want)
+	}
+	if left := node.Leftovers(t); left != nil {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -39,8 +39,13 @@ func (s *Server) User(endpointID string) (string, error) {
 }
 
 // Reclaim gives up an endpoint whose container is gone though nobody has said
-// so. One that is used is refused with fault.Conflict.
+// so. One that is used, or is being attached, is refused with fault.Conflict.
 func (s *Server) Reclaim(ctx context.Context, endpointID string) error {
+	unlockName, _ := s.names.Try(endpointID) // an ADD that asks for it waits, and makes a port of its own
+	if unlockName == nil {
+		return fault.New(fault.Conflict, "endpoint %s: it is being attached or given up", endpointID)
+	}
+	defer unlockName()
 	records := s.recordsOf(endpointID)
 	for _, r := range records {
 		unlock, _ := s.locks.Try(r.Attachment())

@@ -1,6 +1,7 @@
 package k8splugin_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -8,7 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -205,4 +208,77 @@ func TestOnlyWhatNoContainerUsesIsReclaimed(t *testing.T) {
 	if err := server.Reclaim(t.Context(), "default-net.default-unknown"); err != nil {
 		t.Errorf("reclaim of what nobody knows: %v", err)
 	}
+}
+
+// An ADD that nobody knows of yet has said which endpoint it is about.
+func TestAnEndpointThatIsBegunIsNotReclaimed(t *testing.T) {
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	config.Labels = withPorts{"one": {{Protocol: "tcp", Port: 54323, To: 80}}}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	config.HoldsPort = func(mastercfg.HostPort) bool { // it is asked before the checkpoint is written
+		close(begun)
+		<-goOn
+		return false
+	}
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	netns := fakenode.NewNamespace(t)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := node.Do(request(cniwire.Add, "pod", netns, "K8S_POD_NAMESPACE=shop;K8S_POD_UID=u;K8S_POD_NAME=one"))
+		answered <- err
+	}()
+	<-begun
+	if err := server.Reclaim(t.Context(), podEndpoint); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), podEndpoint) {
+		t.Errorf("reclaim of an endpoint that is begun: %v", err)
+	}
+	close(goOn)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	pings(t, netns)
+}
+
+func TestAnAddWaitsUntilItsEndpointIsReclaimed(t *testing.T) {
+	node := fakenode.NewNode(t)
+	server, err := k8splugin.New(node.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	reclaiming, goOn, attached := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var detach, attach sync.Once
+	node.Switch.Watch(func(call string) {
+		switch call {
+		case fakenode.Detach:
+			detach.Do(func() { close(reclaiming); <-goOn })
+		case fakenode.Attach + " done":
+			attach.Do(func() { close(attached) })
+		}
+	})
+	reclaimed, answered := make(chan error, 1), make(chan error, 1)
+	go func() { reclaimed <- server.Reclaim(context.Background(), podEndpoint) }()
+	<-reclaiming // and has found that nobody uses it
+	netns := fakenode.NewNamespace(t)
+	go func() {
+		_, err := node.Do(request(cniwire.Add, "pod", netns, ""))
+		answered <- err
+	}()
+	select {
+	case <-attached:
+		t.Error("attached while the endpoint is given up")
+	case <-time.After(200 * time.Millisecond): // it may be as slow as it likes
+	}
+	close(goOn)
+	if err := <-reclaimed; err != nil {
+		t.Errorf("reclaim of what nobody uses: %v", err)
+	}
+	if err := <-answered; err != nil {
+		t.Fatalf("ADD: %v", err)
+	}
+	pings(t, netns)
 }

@@ -73,6 +73,7 @@ type Agent struct {
 	held      held // guarded by mu
 	orphans   orphans
 	unclaimed orphans
+	spared    map[string]bool // endpoints whose port the reaper leaves to a pod, and has said so
 
 	enforced     atomic.Pointer[mastercfg.K8sEnforced] // which policies the switch has; nil: it is not known
 	outsideWaits atomic.Bool                           // the port to the host comes with the next endpoint's
@@ -109,7 +110,7 @@ func New(cfg Config) *Agent {
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
 		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(), host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
-		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace),
+		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
 	a.planner.names = cfg.Names

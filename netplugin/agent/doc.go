@@ -24,6 +24,6 @@
 // controller goes on forwarding with what it knew.
 //
 // Beside this one direction run two small loops: the reaper removes switch
-// ports whose endpoint is no longer in the store, and the reporter writes the
-// operational records of the endpoints served here.
+// ports whose endpoint is no longer in the store and that no pod uses, and the reporter
+// writes the operational records of the endpoints served here.
 package agent

@@ -2,9 +2,13 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/retry"
@@ -50,8 +54,9 @@ func (o orphans) judge(ids []string, belongs func(epID string) bool, now time.Ti
 
 // reap removes ports that nobody in this process made or holds and whose
 // endpoint is not (or no longer) one of this node: left over from a time when
-// the agent was down. It also finds the opposite, endpoints of this node that
-// nobody holds, for Unclaimed.
+// the agent was down. The port of a pod that lives stays: its checkpoint may be lost, and its
+// endpoint with a store that went back. It also finds the opposite, endpoints of this node
+// that nobody holds, for Unclaimed.
 func (a *Agent) reap(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
@@ -59,9 +64,11 @@ func (a *Agent) reap(ctx context.Context) error {
 	for {
 		next := a.cfg.ReapInterval
 		if a.cfg.Driver.Status().Connected { // else its ports are not known
-			due, soon := a.orphans.judge(a.portIDs(), a.owned, time.Now())
+			ports := a.portsByID()
+			due, soon := a.orphans.judge(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
+			maps.DeleteFunc(a.spared, func(epID string, _ bool) bool { return !slices.Contains(due, epID) })
 			for _, epID := range due {
-				a.reapPort(ctx, epID)
+				a.reapPort(ctx, ports[epID])
 			}
 			if soon > 0 {
 				next = min(next, soon)
@@ -76,15 +83,17 @@ func (a *Agent) reap(ctx context.Context) error {
 	}
 }
 
-func (a *Agent) portIDs() []string {
-	var ids []string
+// portsByID are the ports in the switch by their endpoints.
+func (a *Agent) portsByID() map[string]drivers.Port {
+	ports := make(map[string]drivers.Port)
 	for _, port := range a.cfg.Driver.Ports() {
-		ids = append(ids, port.EndpointID)
+		ports[port.EndpointID] = port
 	}
-	return ids
+	return ports
 }
 
-func (a *Agent) reapPort(ctx context.Context, epID string) {
+func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
+	epID := port.EndpointID
 	unlock, _ := a.ports.Try(epID)
 	if unlock == nil {
 		return // somebody works with it
@@ -96,6 +105,18 @@ func (a *Agent) reapPort(ctx context.Context, epID string) {
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
 	log := a.log.WithField("endpoint", epID)
+	used, err := inPod(port.HostLink)
+	if err != nil {
+		log.WithError(err).Warn("it is not known whether a pod uses a port without an endpoint, trying again later")
+		return
+	}
+	if used {
+		if !a.spared[epID] {
+			log.WithField("link", port.HostLink).Error("a pod uses a port that nobody holds and whose endpoint is not in the store; it is removed when the pod is gone")
+		}
+		a.spared[epID] = true
+		return
+	}
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		log.WithError(err).Warn("port without an endpoint could not be removed, trying again later")
 		return
@@ -103,6 +124,20 @@ func (a *Agent) reapPort(ctx context.Context, epID string) {
 	log.Info("removed a port that nobody holds and whose endpoint is not in the store")
 	a.metrics.reaped.Inc()
 	a.report.Send()
+}
+
+// inPod tells whether the other end of a link is in another network namespace, which lives. Of an
+// interface of the host both ends are in ours; a namespace that ends takes the link along.
+func inPod(name string) (bool, error) {
+	link, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find link %s: %w", name, err)
+	}
+	return int32(link.Attrs().NetNsID) >= 0, nil // -1 of one that is ending, which netlink takes for unsigned
 }
 
 // owned tells whether a port is in somebody's hands or the store has its
@@ -138,10 +173,7 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 // There are none while another node has this one's label, and for SweepGrace after: a copy of
 // this machine's disk knows its boots and its ports, and does not have its containers.
 func (a *Agent) Unclaimed(ended func(boot string) bool) []Attachment {
-	ports := make(map[string]drivers.Port)
-	for _, port := range a.cfg.Driver.Ports() {
-		ports[port.EndpointID] = port
-	}
+	ports := a.portsByID()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.followsStore() {
