@@ -21,7 +21,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
 		"--internal-address", n.MgmtIP+":9999",
-		"--embedded-etcd", n.storeDir(),
+		"--embedded-etcd", n.StoreDir(),
 		"--embedded-etcd-name", n.Name,
 		"--embedded-etcd-client-url", n.StoreURL(),
 		"--embedded-etcd-peer-url", n.peerURL(),
@@ -66,8 +66,8 @@ func (n *Node) program(name string) []string {
 // unit is a file of the daemons' units.
 func (n *Node) unit(name string) string { return filepath.Join(n.bed.Bin, "../scripts/systemd", name) }
 
-// storeDir is where the node's netmaster has its member of the store.
-func (n *Node) storeDir() string {
+// StoreDir is where the node's netmaster has its member of the store.
+func (n *Node) StoreDir() string {
 	if n.bed.confined {
 		return "/var/lib/contiv/netmaster/etcd"
 	}
