@@ -5,7 +5,7 @@
 // flood sets, rules) and takes them away again; it never says how. The driver
 // keeps the whole set, computes the flows each object needs, and makes the switch
 // equal to them: now, after the switch restarted, and when somebody changed it
-// behind our back. Objects are values and may be compared.
+// behind our back. Objects are values; Equal compares them.
 //
 // Beside it, packets are exchanged with the switch: what flows send to the agent,
 // and what the agent sends.

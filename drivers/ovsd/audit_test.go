@@ -104,8 +104,6 @@ func TestTheNextAuditDoesNotDisturbWhatTheLastOneFoundLost(t *testing.T) {
 	<-p.auditor.results
 }
 
-// While a large difference is written, a change that somebody waits for is in
-// the next bundle but one.
 // The switch forgets its flows on a connection that stays. What an audit has read
 // before that says nothing of the flows now.
 func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
@@ -137,6 +135,8 @@ func TestAnAuditFromBeforeTheFlowsWereLostIsNotBelieved(t *testing.T) {
 	}
 }
 
+// While a large difference is written, a change that somebody waits for is in
+// the next bundle but one.
 func TestAChangeOvertakesALargeDifference(t *testing.T) {
 	h, sw := newHarness(t, func(h *harness) { h.chunk = 10 }), newFakeSwitch()
 	h.inbox.put(drivers.Change{Replace: true})

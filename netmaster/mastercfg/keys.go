@@ -8,7 +8,7 @@
 // has one function per kind of key. Nothing outside this package composes keys.
 package mastercfg
 
-// Scheme is that of all REST servers of netmaster and the agents.
+// Scheme is that of the REST servers of netmaster and the agents in an open cluster.
 const Scheme = "http"
 
 // Roots of the key space. Every root ends in a slash, so that a listing of one

@@ -96,7 +96,7 @@ type CfgPolicyRule struct {
 // creation of the tenant to its deletion.
 type VRFState struct {
 	ID  string `json:"id"`  // tenant
-	VRF uint16 `json:"vrf"` // 1..65535
+	VRF uint16 `json:"vrf"` // 1..32765
 }
 
 // GlobConfig is the run-time configuration every agent follows.

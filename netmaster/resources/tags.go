@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -12,7 +13,6 @@ import (
 const (
 	vlanBits     = 4096  // 0 and 4095 are in no pool
 	vxlanBits    = 16384 // a pool's size; VNIs are stored relative to its start
-	maxVNI       = 65535
 	maxVXLANSpan = 16000
 )
 
@@ -33,7 +33,7 @@ func ParseVXLANRange(text string) (TagRange, error) {
 	r, err := parseTagRange(text, "vxlans")
 	switch {
 	case err != nil:
-	case r.Max > maxVNI:
+	case r.Max > pipeline.MaxVNI:
 		err = fault.New(fault.Invalid, "invalid range %s, vxlan values exceed 65535 max allowed", text).WithField("vxlans")
 	case r.Max-r.Min > maxVXLANSpan:
 		err = fault.New(fault.Invalid, "does not allow vxlan range to exceed 16000 range %s", text).WithField("vxlans")

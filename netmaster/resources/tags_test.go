@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 func TestTagRangesAreChecked(t *testing.T) {
@@ -166,7 +168,7 @@ func TestResizeKeepsWhatIsInUse(t *testing.T) {
 
 func TestGroupIDsAndRoutingDomainsAreTheLowestFree(t *testing.T) {
 	full := tagSet{}
-	for id := uint(1); id <= maxGroupID; id++ {
+	for id := uint(1); id <= pipeline.MaxGroup; id++ {
 		full[id] = true
 	}
 	if _, err := LowestGroupID(full); text(err) != "no endpoint group ids available" {

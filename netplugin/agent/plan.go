@@ -77,11 +77,7 @@ func former(before, now pipeline.Endpoint) []pipeline.Endpoint {
 	return nil
 }
 
-// order in which kinds are programmed; removals go the other way.
-var order = map[pipeline.Kind]int{
-	pipeline.KindNetwork: 0, pipeline.KindEndpoint: 1, pipeline.KindFloodSet: 2, pipeline.KindService: 3, pipeline.KindOutside: 4, pipeline.KindRule: 5, pipeline.KindTierRule: 6, pipeline.KindEpoch: 7, pipeline.KindPeer: 8,
-}
-
+// byKindAndID is the order in which objects are programmed; removals go the other way.
 func byKindAndID(a, b pipeline.Key) int {
-	return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.Kind.Place(), b.Kind.Place()), cmp.Compare(a.ID, b.ID))
 }

@@ -211,7 +211,7 @@ func decodeVRF(value []byte) (uint16, error) {
 		return 0, err
 	}
 	if r.VRF == 0 {
-		return 0, fmt.Errorf("VRF 0 is not in 1..65535")
+		return 0, fmt.Errorf("VRF 0 is not in 1..%d", pipeline.MaxVRF)
 	}
 	return r.VRF, nil
 }

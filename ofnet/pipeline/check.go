@@ -48,8 +48,8 @@ const (
 	MaxVNI      = 65535
 	MaxVLAN     = 4094
 	MaxTag      = 16383 // as many as networks can have VNIs
-	MaxGroup    = 32767
-	MaxVRF      = 32765 // zones of the connection tracker above it are those of tiers, of the shared VRF and beyondZone
+	MaxGroup    = 32767 // as in the datapath of the original controller
+	MaxVRF      = 32765 // each has two of the connection tracker's 65536 zones; those above are of tiers, of the shared VRF and beyondZone
 	MaxPriority = 100
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 

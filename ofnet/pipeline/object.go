@@ -14,7 +14,7 @@ type Key struct {
 // Kind is the kind of a wanted object.
 type Kind string
 
-// Kinds of objects, in the order in which they are programmed.
+// Kinds of objects.
 const (
 	KindNetwork  Kind = "network"
 	KindEndpoint Kind = "endpoint"
@@ -29,6 +29,12 @@ const (
 	KindEpoch    Kind = "epoch"
 	KindPeer     Kind = "peer"
 )
+
+// kinds has them in the order in which they are programmed: what others build on comes first.
+var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindRoute, KindNextHop, KindRule, KindTierRule, KindEpoch, KindPeer}
+
+// Place is where a kind is in the order in which objects are programmed.
+func (k Kind) Place() int { return slices.Index(kinds, k) }
 
 // Object is anything the datapath can be asked to serve. Objects are values
 // and never change once given away.
@@ -79,7 +85,7 @@ type Network struct {
 	Tenant   string
 	Mode     Mode
 	Encap    Encap
-	VRF      uint16       // the tenant's routing domain, 1..65535
+	VRF      uint16       // the tenant's routing domain, 1..MaxVRF
 	VNI      uint32       // 1..MaxVNI; VLAN: 0
 	Tag      uint16       // 1..MaxTag: the network's number inside every switch; VLAN: its VLAN, 1..MaxVLAN
 	Subnet   netip.Prefix // IPv4, masked

@@ -1,8 +1,8 @@
 package pipeline
 
 // The tables, in the order in which a packet meets them: their numbers are
-// their places in this list. A packet only ever moves down, as OpenFlow has no
-// way back to a smaller number.
+// their places in this list. A packet moves down, as goto_table has no way back to a
+// smaller number; where it has to go back, backTo resubmits it.
 const (
 	tableGuard uint8 = firstTable + iota
 	tableNeighbour
@@ -116,7 +116,7 @@ const (
 	priorityTooBig  uint16 = 220  // what is too big goes no further
 	priorityTracked uint16 = 2000 // above all else in FORWARD: what is to be judged first
 	// Rules have priorityRules and twice their own, above all that any layout before had
-	// in their table: where flows of both are there, these decide (ledger.go of the driver).
+	// in their table: where flows of both are there, these decide (books.go of the driver).
 	priorityRules uint16 = 300
 	priorityStray uint16 = 65535 // what belongs to nobody's way
 )
