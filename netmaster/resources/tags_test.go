@@ -178,7 +178,7 @@ func TestGroupIDsAndRoutingDomainsAreTheLowestFree(t *testing.T) {
 	if id, err := LowestGroupID(full); err != nil || id != 17 {
 		t.Errorf("got %d, %v", id, err)
 	}
-	for id := uint(1); id <= maxVRF; id++ {
+	for id := uint(1); id <= pipeline.MaxVRF; id++ {
 		full[id] = true
 	}
 	if _, err := LowestVRF(full); text(err) != "no routing domain numbers available" {
