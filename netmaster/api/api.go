@@ -146,7 +146,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 	a := &API{
 		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), types: objects.Types(),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
-		answers: spool.NewBudget(answersTotal), cooldown: master.NewCooldown(time.Now),
+		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
 		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside()}, uses: newTokenUses(),

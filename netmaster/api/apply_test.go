@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
+	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 )
 
@@ -236,4 +239,49 @@ func TestAnApplyHasALimitedNumberOfOperations(t *testing.T) {
 	m := ready(t)
 	many := `{"operations":[` + strings.Repeat(`{},`, limits.Operations) + `{}]}`
 	m.refused("POST", ApplyPath, many, "apply has 200001 operations: the limit is 200000", 413, "too-large")
+}
+
+// leaving is a type of objects whose client leaves while the second one is created.
+type leaving struct {
+	objects.Type
+	created int
+	leave   context.CancelFunc
+}
+
+func (l *leaving) Create(c *objects.Change, sent contivmodel.Object) (contivmodel.Object, error) {
+	if l.created++; l.created == 2 {
+		l.leave()
+	}
+	return l.Type.Create(c, sent)
+}
+
+// An apply takes seconds when it is large: it ends with the operation during which its client leaves, and nothing of it happens.
+func TestAnApplyWhoseClientLeavesIsGivenUp(t *testing.T) {
+	b := ready(t)
+	profiles := b.api.types["netprofile"]
+	before := storetest.Dump(t, b.db)
+	for name, c := range map[string]struct {
+		query      string
+		operations int
+	}{
+		"a dry run":                       {"?dryRun=true", 5},
+		"one of few operations":           {"", 5},
+		"one that runs beside the others": {"", 2 * fewTasks},
+	} {
+		var operations []string
+		for i := range c.operations {
+			operations = append(operations, apply("netprofile", profile(fmt.Sprint("p", i), 1)))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		asked := &leaving{Type: profiles, leave: leave}
+		b.api.types["netprofile"] = asked
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", ApplyPath+c.query, strings.NewReader(body(operations)))
+		r.Header.Set("Accept", problemType)
+		b.api.ServeHTTP(w, r.WithContext(ctx))
+		if asked.created != 2 || w.Code != 503 || !strings.Contains(w.Body.String(), "apply: given up: context canceled") {
+			t.Errorf("%s: its client left at the second of %d operations, %d were carried out: %d %s", name, c.operations, asked.created, w.Code, w.Body)
+		}
+		b.same("the store after "+name, storetest.Dump(t, b.db), before)
+	}
 }

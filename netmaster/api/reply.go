@@ -11,8 +11,12 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// answersTotal is what answers may occupy together while their clients read.
-const answersTotal = 64 << 20
+const (
+	// answersTotal is what answers may occupy together while their clients read.
+	answersTotal = 64 << 20
+	// answersOfOne is what those of one client may, where no other limit of its long answers is enforced (sharer).
+	answersOfOne = answersTotal / 4
+)
 
 // answer is a handler that returns what to write instead of writing it.
 type answer func(r *http.Request) (reply, error)
@@ -42,10 +46,11 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 	}
 	final := said
 	var place spool.Place // what has happened is told, however long that is
+	var client string
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		place = a.longAnswer(r.Context())
+		place, client = a.longAnswer(r.Context()), sharer(r)
 	}
-	whole, err := a.answers.Write(r.Context(), place, func(out io.Writer) error {
+	whole, err := a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
 		if said.from == nil {
 			return said.write(out)
 		}

@@ -96,6 +96,29 @@ func (a *API) longAnswer(ctx context.Context) spool.Place {
 	return func() (release func(), err error) { return a.take(ctx, shares.LongAnswer) }
 }
 
+// sharer is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
+// address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, for who is on the machine of a
+// netmaster, and in an enforced cluster, where the number of long answers is limited.
+//
+// In the other clusters nothing else keeps a client that reads just fast enough from having the whole budget for hours. The address
+// is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
+// certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for
+// several answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of two followers.
+func sharer(r *http.Request) string {
+	q := askingOf(r.Context())
+	if q == nil { // the cluster is open
+		q = &asking{who: identity.From(r.Context()), source: sourceOf(r)}
+		if forwarded(r, q.who) {
+			q.who = identity.Identity{}
+		}
+	}
+	client, bounded := q.client()
+	if !bounded || !q.mayExceed() || OfThisMachine(r) {
+		return ""
+	}
+	return client
+}
+
 // mayExceed tells whether limits are noted only.
 func (q *asking) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 
 	asked := context.WithValue(t.Context(), askingKey{}, &asking{who: identity.Identity{Kind: identity.User, Name: "ann"}, mode: mastercfg.SecurityEnforced})
 	long := func() (*spool.Answer, error) {
-		return b.api.answers.Write(asked, b.api.longAnswer(asked), func(out io.Writer) error {
+		return b.api.answers.Write(asked, "", b.api.longAnswer(asked), func(out io.Writer) error {
 			_, err := out.Write(make([]byte, 1<<20))
 			return err
 		})
@@ -155,6 +156,130 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 		}
 		if err == nil {
 			defer answer.Close()
+		}
+	}
+}
+
+// Who shows no identity has the share of his address: of the connection, or as a netmaster that has shown its certificate says.
+func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
+	const far = "10.1.1.1:40000"
+	ann, master := identity.Identity{Kind: identity.User, Name: "ann"}, identity.Identity{Kind: identity.Master, Name: "m1"}
+	for name, c := range map[string]struct {
+		mode   mastercfg.SecurityMode
+		who    identity.Identity
+		from   string
+		header string // which a netmaster that passes a request on sets
+		want   string
+	}{
+		"an address":                       {from: far, want: "nobody at 10.1.1.1"},
+		"an address of IPv6":               {from: "[2001:db8::1]:40000", want: "nobody at 2001:db8::/64"},
+		"who says that he passes it on":    {from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
+		"who shows a certificate":          {who: ann, from: far, want: "user/ann"},
+		"a netmaster":                      {who: master, from: far},
+		"a netmaster that says no more":    {who: master, from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
+		"root":                             {who: identity.Identity{Kind: identity.Root}, from: "@"},
+		"the machine itself":               {from: "127.0.0.1:40000"},
+		"the machine itself, by IPv6":      {from: "[::1]:40000"},
+		"permissive, an address":           {mode: mastercfg.SecurityPermissive, from: far, want: "nobody at 10.1.1.1"},
+		"permissive, somebody":             {mode: mastercfg.SecurityPermissive, who: ann, from: far, want: "user/ann"},
+		"permissive, a netmaster":          {mode: mastercfg.SecurityPermissive, who: master, from: far},
+		"enforced, who has so many places": {mode: mastercfg.SecurityEnforced, who: ann, from: far},
+	} {
+		r := httptest.NewRequest("GET", "/api/v1/networks/", nil)
+		r.RemoteAddr = c.from
+		r.Header.Set("X-Forwarded-For", "10.9.9.9") // the daemon takes it away; here it must not matter
+		if c.header != "" {
+			r.Header.Set(mastercfg.ForwardedHeader, c.header)
+		}
+		ctx := identity.With(r.Context(), c.who)
+		if c.mode != "" {
+			ctx = context.WithValue(ctx, askingKey{}, &asking{who: c.who, mode: c.mode, source: sourceOf(r)})
+		}
+		if got := sharer(r.WithContext(ctx)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// stuck is a client that reads nothing of its answer until goes is closed. A refusal it reads.
+type stuck struct {
+	*httptest.ResponseRecorder
+	begun chan struct{} // closed when there is something to read
+	once  sync.Once
+	goes  <-chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	if s.Code == http.StatusOK {
+		s.once.Do(func() { close(s.begun) })
+		<-s.goes
+	}
+	return s.ResponseRecorder.Write(p)
+}
+
+// from is a request to read, from an address, by who has shown so on his connection.
+func from(address string, who identity.Identity, path string) *http.Request {
+	r := httptest.NewRequest("GET", path, nil)
+	r.RemoteAddr = address
+	r.Header.Set("Accept", problemType)
+	return r.WithContext(identity.With(r.Context(), who))
+}
+
+// In a cluster that refuses nobody for asking too much, who does not read his answers leaves room for those of others.
+func TestWhoDoesNotReadLeavesRoomForOthers(t *testing.T) {
+	const size, list, near, far = 1 << 20, "/api/v1/networks/", "127.0.0.1:40000", "10.1.1.1:40000"
+	b := ready(t)
+	b.applying("", networks(300)...)
+	nobody, ann := identity.Identity{}, identity.Identity{Kind: identity.User, Name: "ann"}
+	for _, c := range []struct {
+		mode mastercfg.SecurityMode
+		who  identity.Identity
+		path string
+	}{
+		{mastercfg.SecurityOpen, nobody, list},
+		{mastercfg.SecurityOpen, nobody, list + "?watch=true"},
+		{mastercfg.SecurityPermissive, nobody, list},
+		{mastercfg.SecurityPermissive, ann, list},
+	} {
+		b.mode(c.mode)
+		b.api.answers = spool.NewBudget(size, size/4)
+		ctx, leave := context.WithCancel(identity.With(t.Context(), c.who))
+		goes := make(chan struct{})
+		var reading sync.WaitGroup
+		held, refusal := 0, (*stuck)(nil)
+		for refusal == nil && held < 100 {
+			client, answered := &stuck{ResponseRecorder: httptest.NewRecorder(), begun: make(chan struct{}), goes: goes}, make(chan struct{})
+			reading.Go(func() {
+				defer close(answered)
+				b.api.ServeHTTP(client, from(far, c.who, c.path).WithContext(ctx))
+			})
+			select {
+			case <-client.begun:
+				held++
+			case <-answered:
+				refusal = client
+			}
+		}
+		if refusal == nil || held == 0 || refusal.Code != http.StatusServiceUnavailable || refusal.Header().Get("Retry-After") != "1" {
+			t.Errorf("%+v: beside %d answers that are not read, one more is not refused as unavailable: %+v", c, held, refusal)
+		}
+		code := func(address string, who identity.Identity) int {
+			w := httptest.NewRecorder()
+			b.api.ServeHTTP(w, from(address, who, list))
+			return w.Code
+		}
+		for what, got := range map[string]int{
+			"another address": code("10.1.1.2:40000", nobody), "the machine itself": code(near, nobody), "root": code("@", identity.Identity{Kind: identity.Root}),
+		} {
+			if got != http.StatusOK {
+				t.Errorf("%+v: beside %d answers that are not read, %s: %d", c, held, what, got)
+			}
+		}
+		leave()
+		close(goes)
+		reading.Wait()
+		if got := code(far, c.who); got != http.StatusOK {
+			t.Errorf("%+v: after all were read: %d", c, got)
 		}
 	}
 }

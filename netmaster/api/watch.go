@@ -276,7 +276,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, w.api.longAnswer(ctx), func(out io.Writer) error {
+	return w.api.answers.Write(ctx, sharer(w.asked), w.api.longAnswer(ctx), func(out io.Writer) error {
 		lines := lineEncoder(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
 			if err = w.begin(r); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -381,4 +382,69 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 	}
 	w.cancel()
 	testkit.Eventually(t, 20*time.Second, "the place is free again", func() bool { return b.api.watching.Load() == maxWatches-1 })
+}
+
+// dormant is a feed that begins when it is told to, and counts how often it is asked.
+type dormant struct {
+	Feed
+	mu    sync.Mutex
+	asked int
+	begun bool
+	more  chan struct{}
+}
+
+// tooOften ends a loop that asks without waiting.
+const tooOften = 100
+
+func (d *dormant) After(rev int64) ([]mirror.Change, int64, <-chan struct{}, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked++
+	return nil, rev, d.more, nil
+}
+
+func (d *dormant) Revision() (int64, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return 0, d.begun || d.asked >= tooOften
+}
+
+// wake tells whoever waits to ask again.
+func (d *dormant) wake(begun bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun = begun
+	close(d.more)
+	d.more = make(chan struct{})
+}
+
+// A watch of a feed that has not begun asks once, and again when it is told to; it ends with its client and with the term.
+func TestAWatchWaitsForAFeedThatHasNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for end, want := range map[string]string{"begin": "", "leave": "watch: context canceled", "term": "not the leader any more"} {
+			feed, ended := &dormant{more: make(chan struct{})}, make(chan struct{})
+			w := &watch{api: &API{feed: feed, ended: ended}, revision: 5}
+			ctx, leave := context.WithCancel(t.Context())
+			waited := make(chan error, 1)
+			go func() { waited <- w.begun(ctx) }()
+			synctest.Wait()
+			feed.wake(false) // as when the store has forgotten some of what the feed wants to tell
+			synctest.Wait()
+			if len(waited) > 0 || feed.asked != 2 {
+				t.Errorf("%s: the feed, which has not begun, was asked %d times, want 2; the watch goes on by itself: %t", end, feed.asked, len(waited) > 0)
+			}
+			switch end {
+			case "begin":
+				feed.wake(true)
+			case "leave":
+				leave()
+			case "term":
+				close(ended)
+			}
+			if err := <-waited; (err == nil) != (want == "") || err != nil && err.Error() != want {
+				t.Errorf("%s: %v, want %q", end, err, want)
+			}
+			leave()
+		}
+	})
 }

@@ -21,21 +21,23 @@ import (
 // index is what the gate knows of the state: of records, whose they are; of nodes, what they
 // serve and how they have joined; of changes, the last ones.
 type index struct {
-	mu       sync.RWMutex
-	records  map[string]record                   // by key; of the kinds whose value says whose they are
-	networks map[string]network                  // by id
-	serves   map[string]map[string]*service      // host -> tenant
-	lost     map[string]loss                     // by host
-	nodes    map[string]mastercfg.Joined         // by host
-	entries  map[string]map[string]objdb.Service // host -> key -> registration
-	entered  map[string]string                   // key of a service that every node leads to -> its tenant
-	routing  bool                                // VLANs are routed
-	era      int                                 // of the store's history
-	names    map[string]string                   // one copy of each name
-	recent   recent
-	open     func(place, sealed string) (string, error) // of the keyring
-	withheld withheld
-	spread   time.Duration // in which nodes, one after the other, hear of what all have lost
+	mu         sync.RWMutex
+	records    map[string]record              // by key; of the kinds whose value says whose they are
+	networks   map[string]network             // by id
+	serves     map[string]map[string]*service // host -> tenant
+	lost       map[string]loss                // by host
+	nodes      map[string]mastercfg.Joined    // by host
+	entries    map[string]string              // key of a registration -> host
+	registered map[string]int                 // host -> how many registrations it has
+	entered    map[string]string              // key of a service that every node leads to -> its tenant
+	routing    bool                           // VLANs are routed
+	era        int                            // of the store's history
+	names      map[string]string              // one copy of each name
+	sweepAt    int                            // so many names are looked through for those that nothing has any more
+	recent     recent
+	open       func(place, sealed string) (string, error) // of the keyring
+	withheld   withheld
+	spread     time.Duration // in which nodes, one after the other, hear of what all have lost
 }
 
 // record is whose a record is.
@@ -67,7 +69,7 @@ type service struct {
 func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry) *index {
 	return &index{open: open, withheld: withheld{log: log, hosts: make(map[string]bool)},
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
-		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]map[string]objdb.Service),
+		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]string), registered: make(map[string]int),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),
 	}
 }
@@ -187,8 +189,30 @@ func (x *index) name(text string) string {
 	if kept, ok := x.names[text]; ok {
 		return kept
 	}
+	if len(x.names) >= x.sweepAt {
+		x.sweepNames()
+	}
 	x.names[text] = text
 	return text
+}
+
+// fewNames are so many that they are not looked through.
+const fewNames = 1024
+
+// sweepNames forgets the names that nothing has any more, as those of nodes that are gone. It walks all
+// records, so it is done only when there are twice as many names as were in use the last time.
+func (x *index) sweepNames() {
+	used := make(map[string]string)
+	for _, r := range x.records {
+		used[r.host], used[r.tenant] = r.host, r.tenant
+	}
+	for _, n := range x.networks {
+		used[n.tenant] = n.tenant
+	}
+	for _, tenant := range x.entered {
+		used[tenant] = tenant
+	}
+	x.names, x.sweepAt = used, max(fewNames, 2*len(used))
 }
 
 // homed counts an endpoint of a node.
@@ -295,21 +319,21 @@ func (x *index) setNode(host string, value []byte, rev int64) {
 	x.nodes[host] = joined
 }
 
-// setEntry notes who has registered under a key.
+// setEntry notes who has registered under a key. Its cost does not depend on how many hosts have: a listing brings
+// the registrations of all of them, and the lock is held meanwhile.
 func (x *index) setEntry(key string, value []byte) {
-	for host, keys := range x.entries {
-		if delete(keys, key); len(keys) == 0 {
-			delete(x.entries, host)
+	if host, was := x.entries[key]; was {
+		delete(x.entries, key)
+		if x.registered[host]--; x.registered[host] == 0 {
+			delete(x.registered, host)
 		}
 	}
 	var s objdb.Service
 	if value == nil || json.Unmarshal(value, &s) != nil || s.Hostname == "" {
 		return
 	}
-	if x.entries[s.Hostname] == nil {
-		x.entries[s.Hostname] = make(map[string]objdb.Service)
-	}
-	x.entries[s.Hostname][key] = s
+	x.entries[key] = s.Hostname
+	x.registered[s.Hostname]++
 }
 
 func (x *index) setMode(value []byte, rev int64) {

@@ -1,11 +1,15 @@
 package gate
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/mirror"
 )
 
 // Who has seen a tenant before, or may not see it, does not list again for a service of it that hosts lead to; and
@@ -35,5 +39,116 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	}
 	if got := x.grown("h1", 8); got != 0 {
 		t.Errorf("h1 came to see a tenant at %d when another reason for it went", got)
+	}
+}
+
+// entryOf is the registration of a host at the i-th address of all.
+func entryOf(t *testing.T, host string, i int) (key string, value []byte) {
+	t.Helper()
+	s := objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), Port: 9002, Hostname: host}
+	value, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Key(), value
+}
+
+// Of 32 times as many nodes, one that registers costs as much. Of many short times, taken in turns, the shortest are compared:
+// other work on the machine does not lengthen all of them.
+func TestARegistrationCostsTheSameAmongManyNodes(t *testing.T) {
+	const few, many, times, again = 500, 16000, 200, 20
+	keys, values := make([]string, many), make([][]byte, many)
+	small, large := newIndex(nil, nil), newIndex(nil, nil)
+	for i := range many {
+		keys[i], values[i] = entryOf(t, fmt.Sprint("node-", i), i)
+		if i < few {
+			small.setEntry(keys[i], values[i])
+		}
+		large.setEntry(keys[i], values[i])
+	}
+	took := func(x *index) time.Duration {
+		began := time.Now()
+		for i := range again {
+			x.setEntry(keys[i], values[i])
+		}
+		return time.Since(began)
+	}
+	amongFew, amongMany := time.Hour, time.Hour
+	for range times {
+		amongFew, amongMany = min(amongFew, took(small)), min(amongMany, took(large))
+	}
+	if amongMany > 4*amongFew {
+		t.Errorf("%d registrations take %v among %d nodes, and %v among %d", again, amongFew, few, amongMany, many)
+	}
+}
+
+// A registration is its last writer's. It counts for nobody when it has gone, or nobody can read it.
+func TestARegistrationCountsForWhoHasIt(t *testing.T) {
+	x := newIndex(nil, nil)
+	a, ofH1 := entryOf(t, "h1", 1)
+	b, alsoOfH1 := entryOf(t, "h1", 2)
+	_, ofH2 := entryOf(t, "h2", 1)
+	for _, step := range []struct {
+		what, key string
+		value     []byte
+		want      map[string]int
+	}{
+		{"one comes", a, ofH1, map[string]int{"h1": 1}},
+		{"another one comes", b, alsoOfH1, map[string]int{"h1": 2}},
+		{"one is renewed", a, ofH1, map[string]int{"h1": 2}},
+		{"one moves to another host", a, ofH2, map[string]int{"h1": 1, "h2": 1}},
+		{"one goes", b, nil, map[string]int{"h2": 1}},
+		{"it goes again", b, nil, map[string]int{"h2": 1}},
+		{"one is overwritten by something else", a, []byte("{"), map[string]int{}},
+		{"one comes again", a, ofH1, map[string]int{"h1": 1}},
+		{"one is overwritten by one without a host", a, []byte("{}"), map[string]int{}},
+	} {
+		x.setEntry(step.key, step.value)
+		total := 0
+		for _, n := range step.want {
+			total += n
+		}
+		if !maps.Equal(x.registered, step.want) || len(x.entries) != total {
+			t.Errorf("%s: %v, of %v, want %v", step.what, x.registered, x.entries, step.want)
+		}
+	}
+	for i := range maxEntries {
+		x.setEntry(entryOf(t, "h3", 10+i))
+	}
+	key, value := entryOf(t, "h3", 99)
+	const full = "the node has 8 registrations"
+	if err := x.judgeEntry("h3", key, value); err == nil || err.Error() != full {
+		t.Errorf("one more than a node may have: %v, want %q", err, full)
+	}
+	key, value = entryOf(t, "h3", 10)
+	if err := x.judgeEntry("h3", key, value); err != nil && err.Error() == full {
+		t.Errorf("one that the node has is refused: %v", err)
+	}
+}
+
+// Nodes come and go for years: the names of those that are gone are forgotten, the others are kept once.
+func TestNamesOfWhatIsGoneAreForgotten(t *testing.T) {
+	x := newIndex(nil, nil)
+	put := func(id, host string) {
+		x.take(mirror.Event{Key: mastercfg.EndpointPrefix + id, Value: fmt.Appendf(nil, `{"homingHost":%q}`, host)}, 1)
+	}
+	put("stays", "node-that-stays")
+	for i := range 20 * fewNames {
+		put("moves", fmt.Sprint("node-", i))
+	}
+	if n := len(x.names); n > 2*fewNames {
+		t.Errorf("%d names are kept of 2 that are in use", n)
+	}
+	if _, kept := x.names["node-that-stays"]; !kept {
+		t.Error("a name that is in use was forgotten")
+	}
+	// As many as are in use are kept, however many.
+	for i := range 3 * fewNames {
+		put(fmt.Sprint("e", i), fmt.Sprint("node-", i))
+	}
+	for _, r := range x.records {
+		if _, kept := x.names[r.host]; !kept {
+			t.Fatalf("the name %s, which is in use, was forgotten", r.host)
+		}
 	}
 }

@@ -235,10 +235,8 @@ var (
 
 // judgeEntry is about a registration: it is of the node, at an address that it joined with.
 func (x *index) judgeEntry(host, key string, value []byte) error {
-	if len(x.entries[host]) >= maxEntries {
-		if _, again := x.entries[host][key]; !again {
-			return fmt.Errorf("the node has %d registrations", len(x.entries[host]))
-		}
+	if n := x.registered[host]; n >= maxEntries && x.entries[key] != host {
+		return fmt.Errorf("the node has %d registrations", n)
 	}
 	var s objdb.Service
 	if err := json.Unmarshal(value, &s); err != nil {

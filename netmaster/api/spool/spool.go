@@ -10,9 +10,9 @@
 //     wait for his turn holds nothing meanwhile.
 //   - It is kept compressed: that of a large cluster takes a tenth of its size, but
 //     more time than to write it. One that is not very long is kept as it is while no other is.
-//   - All together take no more than a budget, of which each piece is given
-//     back when the client has taken it. Who would exceed it is told to come
-//     back later.
+//   - All together take no more than a budget, and several of one client no more than
+//     a part of it. Each piece is given back when the client has taken it. Who would
+//     exceed one of the two is told to come back later.
 package spool
 
 import (
@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -48,11 +49,44 @@ const (
 type Budget struct {
 	rest, turns *semaphore.Weighted
 	plain       *semaphore.Weighted // of the one long answer that is kept as it is
+	share       int64               // of one client
+
+	mu sync.Mutex
+	of map[string]int64 // what clients have of it, in bytes
 }
 
-// NewBudget makes a budget of so many bytes.
-func NewBudget(size int64) *Budget {
-	return &Budget{rest: semaphore.NewWeighted(size), turns: semaphore.NewWeighted(turns), plain: semaphore.NewWeighted(1)}
+// NewBudget makes a budget of so many bytes, of which one client may have a share.
+func NewBudget(size, share int64) *Budget {
+	return &Budget{rest: semaphore.NewWeighted(size), turns: semaphore.NewWeighted(turns), plain: semaphore.NewWeighted(1),
+		share: share, of: map[string]int64{}}
+}
+
+// take counts a piece for a client, of whose answers this one has so many bytes. It fails, and counts nothing, if
+// there is none left for all, or for the client. The only answer of a client may be longer than a share.
+func (b *Budget) take(client string, held int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if has := b.of[client]; client != "" && has > held && has+piece > b.share {
+		return fault.New(fault.Unavailable, "%s has long answers of %d bytes that wait to be read: that is as much as one client may have, try again later", client, has)
+	}
+	if !b.rest.TryAcquire(piece) {
+		return fault.New(fault.Unavailable, "too many long answers wait for their readers, try again later")
+	}
+	b.of[client] += piece
+	return nil
+}
+
+// give takes bytes back.
+func (b *Budget) give(client string, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest.Release(bytes)
+	if b.of[client] -= bytes; b.of[client] == 0 {
+		delete(b.of, client)
+	}
 }
 
 // errLong ends the first attempt to write an answer that is not short.
@@ -64,13 +98,14 @@ type Place func() (release func(), err error)
 
 // Write lets write make an answer. It is called a second time, from the
 // beginning, if the answer is long. Errors are those of write and place, and
-// fault.Unavailable if too much is kept already. The caller closes the answer.
-func (b *Budget) Write(ctx context.Context, place Place, write func(out io.Writer) error) (*Answer, error) {
-	answer := &Answer{budget: b}
+// fault.Unavailable if too much is kept already, for all or for the client. A client without
+// a name may have all that there is. The caller closes the answer.
+func (b *Budget) Write(ctx context.Context, client string, place Place, write func(out io.Writer) error) (*Answer, error) {
+	answer := &Answer{budget: b, client: client}
 	err := write(limited{answer})
 	if errors.Is(err, errLong) {
 		answer.Close()
-		answer = &Answer{budget: b}
+		answer = &Answer{budget: b, client: client}
 		if err = answer.take(place); err == nil {
 			err = b.writeLong(ctx, answer, write)
 		}
@@ -104,6 +139,7 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 // Answer is a complete answer. It is read once.
 type Answer struct {
 	budget *Budget
+	client string
 	place  func()   // releases it; nil: the answer has none
 	pieces [][]byte // not sent yet
 	read   int      // of the first piece
@@ -155,7 +191,7 @@ func (a *Answer) drop() {
 	a.pieces[0], a.read = nil, 0
 	a.pieces = a.pieces[1:]
 	if a.held > 0 {
-		a.budget.rest.Release(piece)
+		a.budget.give(a.client, piece)
 		a.held -= piece
 	}
 }
@@ -174,7 +210,7 @@ func (a *Answer) Close() {
 		a.place = nil
 	}
 	a.pieces = nil
-	a.budget.rest.Release(a.held)
+	a.budget.give(a.client, a.held)
 	a.held = 0
 	a.giveWay()
 }
@@ -205,8 +241,8 @@ func (a *Answer) Write(p []byte) (int, error) {
 
 func (a *Answer) grow() error {
 	if a.kept >= free {
-		if !a.budget.rest.TryAcquire(piece) {
-			return fault.New(fault.Unavailable, "too many long answers wait for their readers, try again later")
+		if err := a.budget.take(a.client, a.held); err != nil {
+			return err
 		}
 		a.held += piece
 	}
@@ -262,7 +298,7 @@ func (l *long) pack() (err error) {
 		}
 		pieces[i] = nil
 		if i > 0 { // the first one is free
-			l.budget.rest.Release(piece)
+			l.budget.give(l.client, piece)
 			l.held -= piece
 		}
 	}

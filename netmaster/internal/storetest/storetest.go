@@ -62,7 +62,8 @@ func fail(err error) int {
 func Endpoint() string { return endpoint }
 
 // Open connects to the emptied store. The store forgets what the tests before left,
-// else each list and each watch would cost more than in the test before.
+// else each list and each watch would cost more than in the test before, and the leases
+// of their nodes would be those of this test's.
 func Open(t testing.TB) *objdb.DB {
 	t.Helper()
 	client := administer(t)
@@ -72,6 +73,15 @@ func Open(t testing.TB) *objdb.DB {
 		t.Fatal(err)
 	}
 	compact(t, client, emptied.Header.Revision)
+	left, err := client.Leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range left.Leases {
+		if _, err := client.Revoke(t.Context(), lease.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			t.Fatal(err)
+		}
+	}
 	return Connect(t)
 }
 
