@@ -92,7 +92,7 @@ var limitSections = []struct {
 		{"netmaster/daemon.pacePiece", bytes, "such a piece"},
 		{"netmaster/daemon.idleTime", span, "until a connection without a request is closed"},
 		{"netmaster/api.answersTotal", bytes, "all long answers that wait for their readers, all but one compressed; beyond it status 503 with `Retry-After`"},
-		{"netmaster/api.answersOfOne", bytes, "several long answers of one client, of its address if it shows no identity, where the cluster is not enforced; beyond it the same"},
+		{"netmaster/api.answersOfOne", bytes, "several long answers of one client together, where the cluster is not enforced; a client that shows no identity is its address. Beyond it status 503, too"},
 		{"netmaster/api.maxWatches", number, "watches"},
 		{"netmaster/api.ClientRate", number, "requests a second of one identity, or of one address that shows none, in an enforced cluster (`--client-rate`). What comes too early waits for a second at most, and gets status 429 with `Retry-After` then; root and netmasters are not limited, in this and the next four"},
 		{"netmaster/api.clientBurst", number, "seconds whose requests may come at once"},

@@ -61,8 +61,9 @@ func (p *programmer) accept(c drivers.Change) {
 // before is forgotten.
 func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
-	delete(p.refused, c.key)
+	p.forgetRefusals(c.key)
 	conflicts := p.books.set(c.key, c.wants)
+	p.forgetRefusals(c.key)
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)

@@ -16,7 +16,7 @@ const (
 )
 
 // answerable is the owner whom a refusal at the place concerns: the object that claims it, or the
-// place by itself if nobody or more than one does. A refusal of one object so holds up none of
+// place by itself if nobody or more than one does. So a refusal of one object holds up none of
 // those that it shares a place with, and refused deletions do not hold up each other.
 func (p *place[T]) answerable() pipeline.Key {
 	switch len(p.claims) {
@@ -35,6 +35,13 @@ func (b *book[T]) waits(owner pipeline.Key) bool {
 		return true
 	}
 	return slices.ContainsFunc(b.owned[owner], waiting)
+}
+
+// answerables are who is answerable for the places that an object claims.
+func (b *book[T]) answerables(owner pipeline.Key, each func(pipeline.Key)) {
+	for _, p := range b.owned[owner] {
+		each(p.answerable())
+	}
 }
 
 // refusal is why the switch does not have what an object wants, by itself or with others; nil: no
@@ -61,8 +68,8 @@ func (b *book[T]) claimants(place string) (all []pipeline.Key) {
 	return all
 }
 
-// waits tells whether a refusal that concerns an owner is still one: whether the switch has to
-// change where the owner, and nobody else, answers for it.
+// waits tells whether the switch has to change at a place that an owner is answerable for, so that
+// a refusal of it still matters.
 func (l *books) waits(owner pipeline.Key) bool {
 	return l.flows.waits(owner) || l.groups.waits(owner) || l.meters.waits(owner)
 }
@@ -70,6 +77,19 @@ func (l *books) waits(owner pipeline.Key) bool {
 // refusalOf is why the switch does not have all that an object wants; nil: no refusal is known.
 func (p *programmer) refusalOf(key pipeline.Key) *refusal {
 	return cmp.Or(p.refused[key], p.books.flows.refusal(key, p.refused), p.books.groups.refusal(key, p.refused), p.books.meters.refusal(key, p.refused))
+}
+
+// forgetRefusals forgets what was refused of an object, by itself or with others: it wants
+// something else now.
+func (p *programmer) forgetRefusals(key pipeline.Key) {
+	delete(p.refused, key)
+	if len(p.refused) == 0 {
+		return
+	}
+	forget := func(owner pipeline.Key) { delete(p.refused, owner) }
+	p.books.flows.answerables(key, forget)
+	p.books.groups.answerables(key, forget)
+	p.books.meters.answerables(key, forget)
 }
 
 // sharers names the objects that share a place.

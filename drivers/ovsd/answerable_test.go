@@ -105,6 +105,8 @@ func TestARefusalIsForgottenWhenOthersWantThePlace(t *testing.T) {
 	}{
 		{"one wants it", drivers.Change{Replace: true, Set: []pipeline.Object{only}}, "rule"},
 		{"two do", drivers.Change{Set: []pipeline.Object{other}}, "shared"},
+		{"three do", drivers.Change{Set: []pipeline.Object{rule(2, 0)}}, "shared"},
+		{"two do again", drivers.Change{Remove: []pipeline.Key{rule(2, 0).Key()}}, "shared"},
 		{"the other one does", drivers.Change{Remove: []pipeline.Key{only.Key()}}, "rule"},
 		{"nobody does", drivers.Change{Remove: []pipeline.Key{other.Key()}}, ""},
 	} {

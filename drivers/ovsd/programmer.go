@@ -338,7 +338,7 @@ func (p *programmer) problemOf(key pipeline.Key) error {
 	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
 }
 
-// problem logs why an object is not in the switch.
+// problem logs why the switch does not have what it should.
 func (p *programmer) problem(owner pipeline.Key, err error) {
 	object := owner.ID
 	switch owner.Kind {
@@ -347,13 +347,14 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 	case kindShared:
 		object = p.books.sharers(owner.ID)
 	}
-	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("object is not in the switch")
+	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("the switch does not have what an object wants")
 }
 
 func (p *programmer) progress() progress {
 	s := progress{connected: p.sw != nil, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
+		break // one is told
 	}
 	for _, all := range []map[pipeline.Key]error{p.books.overflows.out, p.invalid} {
 		for key := range all {

@@ -41,6 +41,7 @@ var attacks = []attack{
 	{"end in another tenant", mastercfg.UpdateEndpointPath, `{"ContainerID":"cr","Event":"die"}`},
 	{"address in another tenant", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`},
 	{"address in a pool of another tenant", mastercfg.AllocAddressPath, `{"AddressPool":"10.8.0.0/24:red"}`},
+	{"release of a group that is gone in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web:gone.red","IPv4Address":"10.8.0.1"}`},
 	{"release in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`},
 }
 

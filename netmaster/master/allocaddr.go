@@ -52,6 +52,9 @@ func TenantOfPool(tx *ledger.Tx, networkID, pool string) string {
 		return ""
 	}
 	s, err := findSpace(tx, networkID, prefix, tenant)
+	if fault.Is(err, fault.NotFound) {
+		s, err = formerSpace(tx, networkID)
+	}
 	if err != nil {
 		return ""
 	}
@@ -86,10 +89,7 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	}
 	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
 	if fault.Is(err, fault.NotFound) {
-		if key := heldOfGoneGroup(tx, req.NetworkID, addr); key != "" {
-			tx.Delete(key)
-			return nil
-		}
+		s, err = formerSpace(tx, req.NetworkID)
 	}
 	if err != nil {
 		return err
@@ -144,26 +144,29 @@ func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, e
 	return found, nil
 }
 
-// heldOfGoneGroup is the key of an address that is held in the network of a range's
-// id, "N:G.T", whose group is gone; "" if there is none, or more than one by where
-// the tenant's name may begin.
-func heldOfGoneGroup(r ledger.Reader, id string, addr netip.Addr) (found string) {
+// formerSpace finds the network of a range's id, "N:G.T", whose group is gone: the only network "N.T"
+// that there is, wherever the tenant's name begins.
+func formerSpace(tx *ledger.Tx, id string) (*space, error) {
 	id, _, _ = strings.Cut(id, "|")
 	network, rest, ofGroup := strings.Cut(id, ":")
+	found := ""
 	for ofGroup {
 		if _, rest, ofGroup = strings.Cut(rest, "."); !ofGroup {
 			break
 		}
-		key := mastercfg.HeldKey(mastercfg.NetworkID(rest, network), addr.String())
-		if _, held := r.Get(key); !held {
+		networkID := mastercfg.NetworkID(rest, network)
+		if _, there := tx.Get(mastercfg.NetworkPrefix + networkID); !there {
 			continue
 		}
 		if found != "" {
-			return ""
+			return nil, fault.New(fault.Conflict, "group %s is gone, and it is ambiguous whose it was: networks %s and %s", id, found, networkID)
 		}
-		found = key
+		found = networkID
 	}
-	return found
+	if found == "" {
+		return nil, fault.New(fault.NotFound, "key not found: group %s", id)
+	}
+	return openSpace(tx, found, "")
 }
 
 func networkByPool(r ledger.Reader, pool netip.Prefix, tenant string) (string, error) {

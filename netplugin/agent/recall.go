@@ -3,9 +3,13 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
@@ -14,8 +18,14 @@ import (
 // recallLimit bounds asking: the node's own endpoints wait for it at a start.
 const recallLimit = 10 * time.Second
 
-// recallTries is how many endpoints of a host are asked about: one that was just made may not be reported yet.
-const recallTries = 16
+// How recallPeers asks: about so many hosts one by one, so many of them at once, and about so many
+// endpoints of each, as one that was just made may not be reported yet. What is known of more hosts, or
+// of a host none of these is reported for, is found among the records of all.
+const (
+	recallHosts  = 64
+	recallAtOnce = 8
+	recallTries  = 16
+)
 
 // recallPeers asks the operational records for the VTEPs of hosts that have
 // endpoints but are not registered. Their agents are down; their switches may
@@ -26,40 +36,62 @@ func (a *Agent) recallPeers(ctx context.Context) {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recallLimit)
 	defer cancel()
-	for host, endpoints := range unknown {
-		vtep, err := a.reportedVTEP(ctx, host, endpoints)
-		if err != nil {
-			a.log.WithError(err).WithField("host", host).
-				Warn("a host without a registered VTEP stays unreachable: operational records cannot be read")
-			continue
+	if len(unknown) <= recallHosts {
+		var asking errgroup.Group
+		asking.SetLimit(recallAtOnce)
+		for host, endpoints := range unknown {
+			asking.Go(func() error { return a.recallPeer(ctx, host, endpoints) })
+		}
+		if err := asking.Wait(); err != nil {
+			a.log.WithError(err).Warn("a host is not registered, and records of its endpoints cannot be read")
 		}
 		a.mu.Lock()
-		if vtep.IsValid() {
-			a.cache.recallPeer(host, vtep)
-		}
+		unknown = a.cache.hostsWithoutVTEP()
 		a.mu.Unlock()
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	kvs, _, err := a.cfg.DB.List(ctx, mastercfg.OperEndpointPrefix)
+	if err != nil {
+		a.log.WithError(err).WithField("hosts", slices.Sorted(maps.Keys(unknown))).
+			Warn("hosts without a registered VTEP stay unreachable: operational records cannot be read")
+		return
+	}
+	for _, kv := range kvs {
+		a.recall(kv.Value, func(host string) bool { return unknown[host] != nil })
 	}
 }
 
-// reportedVTEP is the VTEP in the operational record of one of a host's endpoints; invalid if there is none.
-func (a *Agent) reportedVTEP(ctx context.Context, host string, endpoints []string) (netip.Addr, error) {
+// recallPeer looks for a host's VTEP in the records of some of its endpoints.
+func (a *Agent) recallPeer(ctx context.Context, host string, endpoints []string) error {
 	for _, id := range endpoints {
 		kv, err := a.cfg.DB.Get(ctx, mastercfg.OperEndpointPrefix+id)
-		if fault.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
-			return netip.Addr{}, err
-		}
-		var record mastercfg.OperEndpointState
-		if json.Unmarshal(kv.Value, &record) != nil || record.HomingHost != host {
-			continue
-		}
-		if vtep, err := netip.ParseAddr(record.VtepIP); err == nil {
-			return vtep, nil
+		switch {
+		case fault.Is(err, fault.NotFound):
+		case err != nil:
+			return err
+		case a.recall(kv.Value, func(of string) bool { return of == host }):
+			return nil
 		}
 	}
-	return netip.Addr{}, nil
+	return nil
+}
+
+// recall takes the VTEP out of an operational record, if it is of a host that is looked for.
+func (a *Agent) recall(value []byte, wanted func(host string) bool) bool {
+	var record mastercfg.OperEndpointState
+	if json.Unmarshal(value, &record) != nil || !wanted(record.HomingHost) {
+		return false
+	}
+	vtep, err := netip.ParseAddr(record.VtepIP)
+	if err != nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cache.recallPeer(record.HomingHost, vtep)
+	return true
 }
 
 // agePeerKeys asks which of the registrations that contradict each other is the oldest. An agent
@@ -85,7 +117,7 @@ func (a *Agent) agePeerKeys(ctx context.Context) {
 	}
 }
 
-// hostsWithoutVTEP are other hosts with endpoints that cannot be reached, and recallTries of these.
+// hostsWithoutVTEP are other hosts with endpoints that cannot be reached, with recallTries endpoints of each at most.
 func (c *cache) hostsWithoutVTEP() map[string][]string {
 	hosts := make(map[string][]string)
 	for host, endpoints := range c.endpointsOn {

@@ -62,14 +62,19 @@ func (l *Ledger) inCommitter(f func() error) error {
 // goOn stores some more of a large plan, then serves those who wait.
 func (l *Ledger) goOn() {
 	l.later = nil
+	var failed error
 	switch {
 	case l.decided != nil:
 		l.store()
 	case l.stale:
-		l.refresh()
+		failed = l.refresh()
 	}
 	list := append(l.held, claimed(l.small.take())...)
 	l.held = nil
+	if failed != nil { // they have waited as long as this took
+		refuse(list, failed)
+		return
+	}
 	l.serve(list)
 }
 
@@ -112,15 +117,16 @@ func (l *Ledger) store() {
 	}
 }
 
-// refresh reads a state again that readers see and that is not the store's. That is tried until it
-// succeeds, by this or by the next plan.
-func (l *Ledger) refresh() {
+// refresh reads a state again that readers see and that is not the store's. After an error it is
+// tried again later, unless the next plan has done it by then.
+func (l *Ledger) refresh() error {
 	if err := l.reload(l.term.Context()); err != nil {
 		l.log.WithError(err).Warn("reading the state again, trying once more")
 		l.later = time.After(l.pace.Next())
-		return
+		return err
 	}
 	l.pace.Reset()
+	return nil
 }
 
 // drain refuses what waits and all that will come.
@@ -167,7 +173,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 			continue
 		}
 		if err != nil {
-			l.stale = l.doubts(err) || try > patientTries
+			l.stale = try > patientTries || l.doubts(err)
 			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
 				try++
@@ -259,7 +265,7 @@ func (l *Ledger) assemble(list []*submission) (a assembly) {
 
 func (l *Ledger) newGroup() *group {
 	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps, g.admit, g.waits, g.decoded = l.maxOps, l.admit, l.decided, &l.decoded
+	g.maxOps, g.admit, g.waits, g.reserved, g.decoded = l.maxOps, l.admit, l.decided, l.reserved, &l.decoded
 	return g
 }
 

@@ -48,6 +48,9 @@ func TestAConflictIsFoundByTheGuardsWhenTheWatchIsLate(t *testing.T) {
 // most, and no listing of the store.
 func TestAConflictDoesNotListTheStore(t *testing.T) {
 	l, db, seen := newLedger(t)
+	if err := l.inCommitter(func() error { l.patience = time.Minute; return nil }); err != nil {
+		t.Fatal(err)
+	}
 	plans := 0
 	conflicts := func(writes int64, write func()) {
 		t.Helper()

@@ -31,8 +31,9 @@
 //     how far that gets
 //  5. the journal is deleted
 //
-// In 3 a change that the plan did not see makes it run again; after two tries
-// the plans of others wait until it is decided, so that it cannot starve. In 4
+// In 3 a change that the plan did not see makes it run again. After two tries
+// the plans of others wait that change what it has used, in the last try all do,
+// until it is decided: so it cannot starve. In 4
 // the plans of others run on the state that includes it, between its
 // transactions. One that has read or written a key that is not stored yet waits
 // until it is, so that the store never has a key from a later plan before the

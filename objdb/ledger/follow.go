@@ -152,7 +152,7 @@ func (l *Ledger) forget() {
 // tells whether it has in time. Often it is there already when a transaction is
 // refused for it.
 func (l *Ledger) overtaken() bool {
-	patience := time.NewTimer(awaitOthers)
+	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
 	for {
 		select {

@@ -13,14 +13,15 @@ import (
 
 // group is some plans that are committed together.
 type group struct {
-	base    *tree // committed state
-	tree    *tree // base with the writes of the plans so far
-	owned   prefixes
-	corrupt *corruption
-	maxOps  int
-	admit   func() error // refuses plans that add keys; nil: none
-	waits   *decided     // large plan that is being stored; nil: none
-	decoded decodings    // of ReadShared; nil: each plan has its own
+	base     *tree // committed state
+	tree     *tree // base with the writes of the plans so far
+	owned    prefixes
+	corrupt  *corruption
+	maxOps   int
+	admit    func() error // refuses plans that add keys; nil: none
+	waits    *decided     // large plan that is being stored; nil: none
+	decoded  decodings    // of ReadShared; nil: each plan has its own
+	reserved *footprint   // what a large plan that runs has used; nil: all may be changed
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read
@@ -44,7 +45,7 @@ const (
 	taken    verdict = iota
 	full             // it does not fit behind the others; nothing has changed
 	oversize         // it is taken, but does not fit into a transaction
-	blocked          // it has to wait for a large plan to be stored; nothing has changed
+	blocked          // it has to wait for a large plan; nothing has changed
 )
 
 // add runs a plan on top of those before it and takes its writes if it
@@ -62,7 +63,7 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 		return taken, err
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
 		return taken, nil
-	case g.waits.touches(tx):
+	case g.waits.touches(tx) || g.reserved.changedBy(tx):
 		tx.rollback(0)
 		return blocked, nil
 	case len(g.writes) > 0 && !g.fits(tx):

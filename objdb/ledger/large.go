@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,8 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// politeTries is how often a large plan runs beside the others before it has
-// the ledger for itself until it is decided.
+// politeTries is how often a large plan runs beside the others before they wait
+// with changes of what it has used in the try before. In the last one they wait
+// with everything, because a plan may use other keys in each run.
 const politeTries = 2
 
 // outage is how long a large plan that the store could not take is tried again.
@@ -48,8 +48,9 @@ func (l *Ledger) prepare() {
 // commitLarge brings one large plan to its end.
 func (l *Ledger) commitLarge(s *submission) {
 	began := time.Now()
+	var used *footprint
 	for try := 1; ; {
-		rev, err := l.attempt(s, try)
+		rev, err := l.attempt(s, try, &used)
 		switch {
 		case errors.Is(err, errNotCommitted) && time.Since(began) < outage && s.ctx.Err() == nil && l.term.Context().Err() == nil:
 			l.log.WithError(err).Debug("running a large plan again")
@@ -67,8 +68,8 @@ func (l *Ledger) commitLarge(s *submission) {
 }
 
 // attempt runs a large plan on the present state and commits it, unless what it
-// has read or written changes meanwhile.
-func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
+// has read or written changes meanwhile. It replaces what the try before has used.
+func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer context.AfterFunc(l.term.Context(), cancel)()
@@ -81,7 +82,9 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 				return err
 			}
 		}
-		l.alone = try > politeTries
+		if l.alone = try == maxTries; try > politeTries {
+			l.reserved = *used
+		}
 		l.since = &since{keys: map[string]struct{}{}}
 		base, maxOps = l.state.Load(), l.maxOps
 		return nil
@@ -91,12 +94,13 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	}
 	defer func() {
 		// An error is the end of the term.
-		_ = l.inCommitter(func() error { l.since, l.alone = nil, false; l.due.Send(); return nil })
+		_ = l.inCommitter(func() error { l.goAhead(); l.due.Send(); return nil })
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
 	g.maxOps, g.admit, g.terms = maxOps, l.admit, map[span]struct{}{}
 	verdict, err := g.add(ctx, s.plan)
+	*used = g.footprint()
 	switch {
 	case err != nil:
 		return 0, err
@@ -105,7 +109,7 @@ func (l *Ledger) attempt(s *submission, try int) (rev int64, err error) {
 	case verdict == oversize:
 		return l.commitByJournal(ctx, g)
 	}
-	return l.commitWhole(ctx, g)
+	return l.commitWhole(ctx, g, try)
 }
 
 // commitByJournal commits a plan that does not fit into one transaction.
@@ -142,7 +146,7 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 }
 
 // commitWhole commits a plan that fits into one transaction after all.
-func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err error) {
+func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64, err error) {
 	err = l.ifUndisturbed(ctx, g, func() (err error) {
 		l.merge(g)
 		rev, err = l.commit(g, 1)
@@ -154,7 +158,7 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err erro
 		case l.fewer(err):
 			err = errConflict // to run again, for a journal
 		case err != nil:
-			l.stale = l.doubts(err)
+			l.stale = try > patientTries || l.doubts(err)
 		}
 		return err
 	})
@@ -165,12 +169,12 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group) (rev int64, err erro
 // any more or something that it has read, searched or written has changed since
 // it ran.
 func (l *Ledger) ifUndisturbed(ctx context.Context, g *group, happen func() error) error {
-	read, searched := joined(g.spans), joined(g.terms)
+	used := g.footprint()
 	return l.inCommitter(func() error {
 		switch {
 		case ctx.Err() != nil:
 			return notStarted(ctx)
-		case l.stale || l.since.touches(g, read) || l.since.found(g.base, l.state.Load(), searched):
+		case l.stale || l.since.touches(used, g.base, l.state.Load()):
 			return errConflict
 		}
 		return happen()
@@ -298,11 +302,14 @@ func (l *Ledger) merge(g *group) {
 	}
 }
 
+// goAhead lets the others change what a large plan that runs no more has used.
+func (l *Ledger) goAhead() { l.since, l.reserved, l.alone = nil, nil, false }
+
 // accept makes a plan that has happened the ledger's state: readers see all of
 // it from now on.
 func (l *Ledger) accept(g *group, d *decided) {
 	l.merge(g)
-	l.since, l.alone = nil, false
+	l.goAhead()
 	l.decided, l.newest = d, max(l.newest, d.mark)
 	l.publish(g.tree)
 	l.due.Send()
@@ -332,75 +339,4 @@ func (l *Ledger) drop(parts []string) error {
 		}
 		wait.Sleep(l.term.Context())
 	}
-}
-
-// since is what has changed since a large plan ran.
-type since struct {
-	keys map[string]struct{}
-	all  bool // the cache was read again
-}
-
-func (s *since) note(key string) {
-	if s != nil {
-		s.keys[key] = struct{}{}
-	}
-}
-
-// touches tells whether a change concerns what a plan has read or written.
-func (s *since) touches(g *group, read ranges) bool {
-	if s.all {
-		return true
-	}
-	for key := range s.keys {
-		if _, ok := g.keys[key]; ok || read.contain(key) {
-			return true
-		}
-	}
-	return false
-}
-
-// found tells whether a change since a state concerns what a plan has searched:
-// a key is found under other terms now.
-func (s *since) found(base, now *tree, searched ranges) bool {
-	for key := range s.keys {
-		before, _ := base.Get(record{key: key})
-		after, _ := now.Get(record{key: key})
-		if slices.ContainsFunc(before.terms, searched.without(after.terms)) || slices.ContainsFunc(after.terms, searched.without(before.terms)) {
-			return true
-		}
-	}
-	return false
-}
-
-// ranges are spans in order, none of which overlaps another.
-type ranges []span
-
-func joined(spans map[span]struct{}) ranges {
-	all := make(ranges, 0, len(spans))
-	for s := range spans {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b span) int { return strings.Compare(a.from, b.from) })
-	var joined ranges
-	for _, s := range all {
-		if last := len(joined) - 1; last >= 0 && s.from <= joined[last].end {
-			joined[last].end = max(joined[last].end, s.end)
-		} else {
-			joined = append(joined, s)
-		}
-	}
-	return joined
-}
-
-func (r ranges) contain(key string) bool {
-	i, found := slices.BinarySearchFunc(r, key, func(s span, key string) int { return strings.Compare(s.from, key) })
-	if found {
-		return true
-	}
-	return i > 0 && key < r[i-1].end
-}
-
-// without tells of a term whether it is contained and not one of some others.
-func (r ranges) without(others []string) func(term string) bool {
-	return func(term string) bool { return !slices.Contains(others, term) && r.contain(term) }
 }

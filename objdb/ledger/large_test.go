@@ -166,7 +166,53 @@ func TestALargePlanWhoseCallerHasGoneIsGivenUp(t *testing.T) {
 	}
 }
 
-// A plan that others disturb each time has the ledger for itself in the end.
+// Others wait with what disturbs a plan that was disturbed before, and with nothing else.
+func TestOthersGoOnBesideAPlanThatWasDisturbed(t *testing.T) {
+	l, db, _ := newLedger(t)
+	mustUpdate(t, l, increment(state+"n"))
+	runs := 0
+	var disturbing sync.WaitGroup
+	_, err := l.UpdateLarge(t.Context(), func(tx *Tx) error {
+		n, _ := tx.Get(state + "n")
+		tx.Put(state+"copy", n)
+		if runs++; runs <= politeTries {
+			mustUpdate(t, l, increment(state+"n"))
+			return generation("a")(tx)
+		}
+		disturbing.Go(func() { mustUpdate(t, l, increment(state+"n")) })
+		for range 3 { // a plan is in a group with what comes at the same time
+			mustUpdate(t, l, increment(state+"other"))
+		}
+		testkit.Eventually(t, time.Minute, "who disturbs it waits", func() (waits bool) {
+			return l.inCommitter(func() error { waits = len(l.held) > 0; return nil }) == nil && waits
+		})
+		return generation("a")(tx)
+	})
+	disturbing.Wait()
+	if n, copied := testdb.Value(t, db, state+"n"), testdb.Value(t, db, state+"copy"); err != nil || runs != politeTries+1 || n != "4" || copied != "3" {
+		t.Errorf("%d runs, n is %s and was copied as %s, %v", runs, n, copied, err)
+	}
+}
+
+// A plan that uses something else each time, and is disturbed there, has the ledger for itself in the end.
+func TestAPlanThatIsAlwaysDisturbedElsewhereHasItsTurn(t *testing.T) {
+	l, _, _ := newLedger(t)
+	runs := 0
+	_, err := l.UpdateLarge(t.Context(), func(tx *Tx) error {
+		runs++
+		key := fmt.Sprintf("%sn%d", state, runs)
+		tx.Get(key)
+		if runs < maxTries {
+			mustUpdate(t, l, increment(key))
+		}
+		return generation("a")(tx)
+	})
+	if err != nil || runs != maxTries {
+		t.Errorf("%v after %d runs", err, runs)
+	}
+}
+
+// A plan that others disturb each time has its turn in the end.
 func TestALargePlanIsNotStarvedByOthers(t *testing.T) {
 	l, db, _ := newLedger(t)
 	mustUpdate(t, l, increment(state+"n"))

@@ -49,17 +49,19 @@ type Ledger struct {
 
 	// The rest belongs to the committer.
 	horizon
-	own     int64            // revision of the last own commit
-	loaded  int64            // revision of the last listing: older events are in it
-	deleted map[string]int64 // own deletions whose event has not come back yet
-	stale   bool             // the outcome of a transaction is unknown
-	held    []*submission    // wait for a large plan
-	decided *decided         // large plan that is being stored; nil: none
-	since   *since           // what has changed since a large plan ran; nil: none does
-	alone   bool             // a large plan has the ledger for itself
-	due     notify.Signal    // held plans or the decided one may go on
-	later   <-chan time.Time // the decided one may be tried again
-	pace    *retry.Pacer     // of those tries
+	own      int64            // revision of the last own commit
+	loaded   int64            // revision of the last listing: older events are in it
+	deleted  map[string]int64 // own deletions whose event has not come back yet
+	stale    bool             // the state may not be the store's: it is read again before the next plan
+	patience time.Duration    // for what others wrote to come by watch
+	held     []*submission    // wait for a large plan
+	decided  *decided         // large plan that is being stored; nil: none
+	since    *since           // what has changed since a large plan ran; nil: none does
+	reserved *footprint       // what others do not change while a large plan runs; nil: they change all
+	alone    bool             // a large plan has the ledger for itself
+	due      notify.Signal    // held plans or the decided one may go on, or the state is to be read again
+	later    <-chan time.Time // the same, after a failure
+	pace     *retry.Pacer     // of those tries
 }
 
 // root is above everything that is stored.
@@ -103,7 +105,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
 		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
-		due: notify.New(), pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
+		due: notify.New(), patience: awaitOthers, pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),
 	}
 	var err error
 	if l.maxOps, err = db.MaxOps(ctx); err != nil {

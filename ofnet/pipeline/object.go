@@ -30,8 +30,8 @@ const (
 	KindPeer     Kind = "peer"
 )
 
-// kinds has them in the order in which they are programmed: what others build on comes first.
-var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindRoute, KindNextHop, KindRule, KindTierRule, KindEpoch, KindPeer}
+// kinds has them in the order in which they are programmed.
+var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindNextHop, KindRoute, KindRule, KindTierRule, KindEpoch, KindPeer}
 
 // Place is where a kind is in the order in which objects are programmed.
 func (k Kind) Place() int { return slices.Index(kinds, k) }

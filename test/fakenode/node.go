@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
-	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
@@ -87,7 +86,7 @@ func (n *Node) Config() k8splugin.Config {
 		Master:     n.Cluster,
 		Datapath:   n.Switch,
 		Ports:      n.Switch.Ports,
-		Log:        quiet(),
+		Log:        testkit.Quiet(),
 		Limits: k8splugin.Limits{
 			Add:         time.Minute,
 			Ready:       200 * time.Millisecond,
@@ -97,13 +96,6 @@ func (n *Node) Config() k8splugin.Config {
 			Reconcile:   20 * time.Millisecond,
 		},
 	}
-}
-
-// quiet keeps the many refusals that tests provoke out of their output.
-func quiet() *logrus.Entry {
-	logger := logrus.New()
-	logger.SetOutput(io.Discard)
-	return logger.WithField("component", "cni")
 }
 
 // Start runs a server until stop is called or the test ends.

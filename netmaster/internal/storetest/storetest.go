@@ -62,8 +62,8 @@ func fail(err error) int {
 func Endpoint() string { return endpoint }
 
 // Open connects to the emptied store. The store forgets what the tests before left,
-// else each list and each watch would cost more than in the test before, and the leases
-// of their nodes would be those of this test's.
+// else each list and each watch would cost more than in the test before, and their leases
+// would count in this one.
 func Open(t testing.TB) *objdb.DB {
 	t.Helper()
 	client := administer(t)
