@@ -49,7 +49,12 @@ func (a *API) status(r *http.Request) (reply, error) {
 		registered[name] = services
 	}
 	for _, m := range registered[mastercfg.MasterService] {
-		s.Masters = append(s.Masters, contivmodel.MasterStatus{Address: net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), Role: m.Role, Version: m.Version})
+		// Registrations may be a moment behind. Who answers leads, and nobody else does.
+		of := contivmodel.MasterStatus{Address: net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), Role: "follower", Version: m.Version}
+		if of.Address == s.Leader {
+			of.Role = "leader"
+		}
+		s.Masters = append(s.Masters, of)
 	}
 	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	q, whole := askingOf(r.Context()), false // who runs no cluster is told how it is, not what it is made of

@@ -23,9 +23,10 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	b.ok("POST", "networks/blue:web", web)
 	b.endpoint("blue", "web", "", "c1")
 	b.endpoint("blue", "web", "", "c2")
+	// As they registered before the second one, which led, was followed by the first.
 	_, err := b.db.Register(t.Context(), 10*time.Second,
-		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", Version: "1.2.3", HostAddr: "127.0.0.1", Port: 1},
-		objdb.Service{ServiceName: mastercfg.MasterService, Role: "follower", HostAddr: "127.0.0.1", Port: 2},
+		objdb.Service{ServiceName: mastercfg.MasterService, Role: "follower", Version: "1.2.3", HostAddr: "127.0.0.1", Port: 1},
+		objdb.Service{ServiceName: mastercfg.MasterService, Role: "leader", HostAddr: "127.0.0.1", Port: 2},
 		objdb.Service{ServiceName: mastercfg.AgentService, Version: "1.2.2", HostAddr: "192.0.2.2", Port: 9002, Hostname: "h2"},
 		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: "198.51.100.2", Port: 4789, Hostname: "h2"})
 	if err != nil {
