@@ -103,11 +103,18 @@ func (s story) disturbed(flows []flow, own ...disturbance) {
 	}
 	fmt.Fprintln(w)
 	for _, d := range append(disturbances, own...) {
-		started := time.Now()
-		s, done := s.within(disturbanceLimit)
-		reports := s.whileFlowing(flows, func() { d.do(s) })
-		done()
-		s.Logf("%s: took %s", d.what, time.Since(started))
+		var reports []streamReport
+		s.unlessUnread(func() (lost int) {
+			started := time.Now()
+			s, done := s.within(disturbanceLimit)
+			defer done()
+			reports = s.whileFlowing(flows, func() { d.do(s) })
+			s.Logf("%s: took %s", d.what, time.Since(started))
+			for _, r := range reports {
+				lost += r.Lost
+			}
+			return lost
+		})
 		fmt.Fprint(w, d.what)
 		for i, r := range reports {
 			fmt.Fprintf(w, "\t%d of %d", r.Lost, r.Sent)

@@ -142,18 +142,29 @@ func (s story) withLittleLoss(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// loses expects that a flow loses no more than allowed. Where the kernel had to throw away as many as are missing, since
-// the machine did not let switches read their ports, it is measured again: what happens meanwhile can happen more than once.
+// loses expects that a flow loses no more than allowed; what happens meanwhile can happen more than once.
 func (s story) loses(measure func() streamReport, allowed func(streamReport) int) {
 	s.Helper()
-	for tries := 3; ; tries-- {
-		before := s.drops()
-		r := measure()
-		if r.Sent > 0 && r.Lost <= allowed(r) {
-			return
+	var r streamReport
+	well := func() bool { return r.Sent > 0 && r.Lost <= allowed(r) }
+	s.unlessUnread(func() (lost int) {
+		if r = measure(); well() {
+			return 0
 		}
-		if tries == 1 || s.drops().Since(before).Unread() < r.Lost {
-			s.Errorf("of %d datagrams %d were lost", r.Sent, r.Lost)
+		return r.Lost
+	})
+	if !well() {
+		s.Errorf("of %d datagrams %d were lost", r.Sent, r.Lost)
+	}
+}
+
+// unlessUnread measures how many datagrams are lost, and again, twice at most, where the kernel had to throw away as many
+// as are missing, since the machine did not let switches read their ports.
+func (s story) unlessUnread(measure func() (lost int)) {
+	s.Helper()
+	for range 3 {
+		before := s.drops()
+		if lost := measure(); lost == 0 || s.drops().Since(before).Unread() < lost {
 			return
 		}
 	}
