@@ -76,6 +76,9 @@ func (l *books) waits(owner pipeline.Key) bool {
 
 // refusalOf is why the switch does not have all that an object wants; nil: no refusal is known.
 func (p *programmer) refusalOf(key pipeline.Key) *refusal {
+	if len(p.refused) == 0 {
+		return nil
+	}
 	return cmp.Or(p.refused[key], p.books.flows.refusal(key, p.refused), p.books.groups.refusal(key, p.refused), p.books.meters.refusal(key, p.refused))
 }
 
