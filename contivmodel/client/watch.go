@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,6 +115,7 @@ func (w *watch) follow(ctx context.Context) error {
 	w.opened = true
 	lines := bufio.NewScanner(stream.Body)
 	lines.Buffer(nil, maxEvent)
+	lines.Split(wholeLines)
 	for lines.Scan() {
 		w.heard = true
 		alive.Reset(watchSilence)
@@ -129,6 +131,14 @@ func (w *watch) follow(ctx context.Context) error {
 		err = io.EOF
 	}
 	return unreachable(at, err)
+}
+
+// wholeLines is bufio.ScanLines without what a connection that breaks leaves of a line.
+func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if atEOF && !bytes.Contains(data, []byte("\n")) {
+		return len(data), nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // open begins a watch at one server.

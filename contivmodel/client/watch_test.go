@@ -106,6 +106,20 @@ func TestABookmarkFromBeforeTheBreakDoesNotMakeAWatchForget(t *testing.T) {
 	}
 }
 
+// A connection may break within a line. That line was not said: it comes again, whole.
+func TestAWatchGoesOnWhenItBreaksWithinALine(t *testing.T) {
+	for name, part := range map[string]string{"half of it": event(Modified, 9, "blue")[:30], "all but its end": strings.TrimSuffix(event(Modified, 9, "blue"), "\n")} {
+		c, asked := stream(t, event(Bookmark, 7, "")+part, event(Modified, 9, "blue"))
+		events, err := seen(t, c, 2)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff([]string{"BOOKMARK@7", "MODIFIED@9 blue"}, events); diff != "" || len(asked()) != 2 {
+			t.Errorf("%s: %d connections, %s", name, len(asked()), diff)
+		}
+	}
+}
+
 // What was deleted may be unreadable; then only its key is told.
 func TestDeletionsOfTwoObjectsThatNobodyCouldReadAreBothDelivered(t *testing.T) {
 	deleted := func(key string) string {
