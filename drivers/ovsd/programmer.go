@@ -347,7 +347,7 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 	case kindShared:
 		object = p.books.sharers(owner.ID)
 	}
-	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("the switch does not have what an object wants")
+	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("the switch is not as it should be")
 }
 
 func (p *programmer) progress() progress {
