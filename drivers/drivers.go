@@ -103,6 +103,9 @@ type NetworkDriver interface {
 	FindPort(ctx context.Context, endpointID string) (Port, error)
 	// RemovePort removes port and link; an unknown endpoint is no error.
 	RemovePort(ctx context.Context, endpointID string) error
+	// PortUsed tells whether the other end of an endpoint's link is in a network namespace
+	// other than the switch's, as a pod's is while the pod lives; false of a port without a link.
+	PortUsed(endpointID string) (bool, error)
 	// Ports lists the endpoint ports in the switch, by endpoint id.
 	Ports() []Port
 	// Counters returns what the switch has counted, by object; an object that

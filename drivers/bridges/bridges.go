@@ -172,6 +172,14 @@ func (p *Pair) RemovePort(ctx context.Context, endpointID string) error {
 	return errors.Join(p.tunnel.RemovePort(ctx, endpointID), p.uplink.RemovePort(ctx, endpointID))
 }
 
+// PortUsed asks the bridge that has the port.
+func (p *Pair) PortUsed(endpointID string) (bool, error) {
+	if used, err := p.tunnel.PortUsed(endpointID); used || err != nil {
+		return used, err
+	}
+	return p.uplink.PortUsed(endpointID)
+}
+
 // Ports lists those of both bridges.
 func (p *Pair) Ports() []drivers.Port {
 	list := append(p.tunnel.Ports(), p.uplink.Ports()...)

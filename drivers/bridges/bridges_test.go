@@ -74,6 +74,8 @@ func (b *bridge) RemovePort(_ context.Context, id string) error {
 	return nil
 }
 
+func (b *bridge) PortUsed(id string) (bool, error) { return b.ports[id], nil }
+
 func (b *bridge) Ports() (list []drivers.Port) {
 	for id := range b.ports {
 		list = append(list, drivers.Port{EndpointID: id, HostLink: b.name})
@@ -183,8 +185,14 @@ func TestPortsAreFoundAndRemovedOnEitherBridge(t *testing.T) {
 		t.Errorf("ports %v", ports)
 	}
 	for _, id := range []string{"a-1", "b-1"} {
+		if used, err := pair.PortUsed(id); !used || err != nil {
+			t.Errorf("%s is used: %v, %v", id, used, err)
+		}
 		if err := pair.RemovePort(t.Context(), id); err != nil {
 			t.Error(err)
+		}
+		if used, err := pair.PortUsed(id); used || err != nil {
+			t.Errorf("%s is used after its removal: %v, %v", id, used, err)
 		}
 	}
 	if _, err := pair.FindPort(t.Context(), "b-1"); !fault.Is(err, fault.NotFound) || len(pair.Ports()) != 0 {

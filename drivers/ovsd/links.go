@@ -183,6 +183,19 @@ func (l *links) mtu(name string) (mtu int, ok bool, err error) {
 	return 0, false, fmt.Errorf("link %s: %w", name, err)
 }
 
+// used tells whether the other end of a link is in another network namespace, which lives. Of an
+// interface of the host both ends are in ours; a namespace that ends takes the link along.
+func (l *links) used(name string) (bool, error) {
+	link, err := l.handle.LinkByName(name)
+	switch {
+	case err == nil:
+		return int32(link.Attrs().NetNsID) >= 0, nil // -1 of one that is ending, which netlink takes for unsigned
+	case isNotFound(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("link %s: %w", name, err)
+}
+
 // remove removes a link, and with it its peer, wherever that is. It is no
 // error if it has gone already, with the pod's namespace for example.
 func (l *links) remove(name string) error {

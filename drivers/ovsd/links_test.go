@@ -2,13 +2,17 @@ package ovsd_test
 
 import (
 	"net"
+	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
@@ -56,4 +60,56 @@ func TestALinkIsCompleteWhenItComesUp(t *testing.T) {
 	if routes := n.Exec("ip", "-6", "route", "show", "table", "all", "dev", p.port.HostLink); routes != "" {
 		t.Errorf("the host has routes through it: %s", routes)
 	}
+}
+
+func TestAPortIsUsedWhileAPodHasTheOtherEndOfItsLink(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	expect := func(why, id string, want bool) {
+		t.Helper()
+		if used, err := r.PortUsed(id); used != want || err != nil {
+			t.Errorf("%s: used %v, %v", why, used, err)
+		}
+	}
+	expect("nobody's", "web.blue-1", false)
+	r.add("web.blue-1")
+	expect("both ends in the switch's namespace", "web.blue-1", false)
+	p := n.newPod(r, 2)
+	expect("a pod's", p.endpoint.ID, true)
+	p.exec("ip", "link", "del", "eth0")
+	expect("its link is gone", p.endpoint.ID, false)
+
+	// A pod whose namespace ends: the kernel takes the link away by and by.
+	pod := exec.Command("unshare", "--net", "sleep", "60")
+	if err := pod.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := sync.OnceFunc(func() { _ = pod.Process.Kill(); _ = pod.Wait() })
+	t.Cleanup(end)
+	var ns netns.NsHandle
+	eventually(t, "it has a namespace of its own", func() bool {
+		var err error
+		if ns, err = netns.GetFromPid(pod.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		ours, err := netns.Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ours.Close()
+		if ns.Equal(ours) {
+			_ = ns.Close()
+			return false
+		}
+		return true
+	})
+	_, err := r.AddPort(patience(t), pipeline.VXLAN, "web.blue-3", int(ns))
+	_ = ns.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("a pod's", "web.blue-3", true)
+	end()
+	eventually(t, "it is nobody's", func() bool { used, err := r.PortUsed("web.blue-3"); return !used && err == nil })
 }

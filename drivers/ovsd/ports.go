@@ -319,6 +319,15 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	return err
 }
 
+// PortUsed tells whether somebody has the other end of the endpoint's link.
+func (d *Driver) PortUsed(endpointID string) (bool, error) {
+	have, ok := d.db.portOf(endpointID)
+	if !ok {
+		return false, nil
+	}
+	return d.links.used(have.link.Name)
+}
+
 // Ports lists the endpoint ports in the switch, those without a link included.
 func (d *Driver) Ports() []drivers.Port {
 	var list []drivers.Port

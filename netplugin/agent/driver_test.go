@@ -18,7 +18,8 @@ type recorder struct {
 	objects  map[pipeline.Key]pipeline.Object
 	replaced int // changes with Replace
 	ports    map[string]drivers.Port
-	asked    int // how often for all ports
+	used     map[string]bool // endpoints whose link's other end is in a pod
+	asked    int             // how often for all ports
 	number   int
 	left     []string        // endpoints whose connections are to end
 	known    []string        // endpoints that exist, as the last change with Replace says
@@ -30,7 +31,7 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{objects: make(map[pipeline.Key]pipeline.Object), ports: make(map[string]drivers.Port)}
+	return &recorder{objects: make(map[pipeline.Key]pipeline.Object), ports: make(map[string]drivers.Port), used: make(map[string]bool)}
 }
 
 // restarted is a driver that finds the ports of this one.
@@ -120,6 +121,19 @@ func (r *recorder) RemovePort(_ context.Context, epID string) error {
 	defer r.mu.Unlock()
 	delete(r.ports, epID)
 	return nil
+}
+
+func (r *recorder) PortUsed(epID string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used[epID], nil
+}
+
+// use has a pod use the port of an endpoint, or none any more.
+func (r *recorder) use(epID string, used bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used[epID] = used
 }
 
 func (r *recorder) Ports() []drivers.Port {

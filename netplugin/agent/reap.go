@@ -2,13 +2,9 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/retry"
@@ -73,6 +69,9 @@ func (a *Agent) reap(ctx context.Context) error {
 			if soon > 0 {
 				next = min(next, soon)
 			}
+			if len(a.spared) > 0 { // the pod may end at any time, and nobody tells us
+				next = min(next, a.cfg.ReapGrace)
+			}
 		}
 		if soon := a.findUnclaimed(time.Now()); soon > 0 {
 			next = min(next, soon)
@@ -105,7 +104,7 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
 	log := a.log.WithField("endpoint", epID)
-	used, err := inPod(port.HostLink)
+	used, err := a.cfg.Driver.PortUsed(epID)
 	if err != nil {
 		log.WithError(err).Warn("it is not known whether a pod uses a port without an endpoint, trying again later")
 		return
@@ -124,20 +123,6 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 	log.Info("removed a port that nobody holds and whose endpoint is not in the store")
 	a.metrics.reaped.Inc()
 	a.report.Send()
-}
-
-// inPod tells whether the other end of a link is in another network namespace, which lives. Of an
-// interface of the host both ends are in ours; a namespace that ends takes the link along.
-func inPod(name string) (bool, error) {
-	link, err := netlink.LinkByName(name)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("find link %s: %w", name, err)
-	}
-	return int32(link.Attrs().NetNsID) >= 0, nil // -1 of one that is ending, which netlink takes for unsigned
 }
 
 // owned tells whether a port is in somebody's hands or the store has its

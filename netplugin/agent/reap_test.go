@@ -2,20 +2,15 @@ package agent
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/utils/netspace"
 )
 
 func TestGraceOfAnEndpointThatIsAlone(t *testing.T) {
@@ -40,52 +35,20 @@ func TestGraceOfAnEndpointThatIsAlone(t *testing.T) {
 	judge("c belongs to something", 70*time.Second, 50*time.Second)
 }
 
-// podBehind makes a pod with one end of a link; end ends the pod, which takes the link along.
-// Its namespace has no name: what others mount of a name would outlive it.
-func podBehind(t *testing.T, link string) (end func()) {
-	t.Helper()
-	var ns netns.NsHandle
-	err := netspace.In(nil, func() error {
-		home, err := netns.Get()
-		if err != nil {
-			return err
-		}
-		defer home.Close()
-		if ns, err = netns.New(); err != nil {
-			return err
-		}
-		return netns.Set(home) // a thread that stays would keep the namespace
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end = sync.OnceFunc(func() { _ = ns.Close() })
-	t.Cleanup(end)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: link}, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(ns))}
-	if err := netlink.LinkAdd(veth); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = netlink.LinkDel(veth) }) // the kernel takes it away with the pod, by and by
-	return end
-}
-
 // The store may have gone back while the checkpoint was lost: nobody on the node knows the pod.
 func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	const pod, host, empty = "web.blue-lost", "web.blue-host", "web.blue-gone"
-	link := fmt.Sprintf("vreap%d", os.Getpid())
-	end := podBehind(t, link)
-	ours := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: link + "h"}, PeerName: link + "p"} // as of an interface of the host
-	if err := netlink.LinkAdd(ours); err != nil {
-		t.Fatal(err)
+	const pod, gone = "web.blue-lost", "web.blue-gone"
+	for _, id := range []string{pod, gone} {
+		driver.ports[id] = drivers.Port{EndpointID: id, HostLink: "vvport" + id}
 	}
-	t.Cleanup(func() { _ = netlink.LinkDel(ours) })
-	for id, name := range map[string]string{pod: link, host: ours.Name, empty: link + "e"} {
-		driver.ports[id] = drivers.Port{EndpointID: id, HostLink: name}
-	}
+	driver.use(pod, true)
 	logger, messages := logtest.NewNullLogger()
-	startAgent(t, store.db, driver, soon, func(c *Config) { c.Log = logrus.NewEntry(logger) })
+	// Between two looks for ports that nobody knows, the one that is left to a pod is looked at.
+	startAgent(t, store.db, driver, func(c *Config) {
+		c.ReapInterval, c.ReapGrace, c.Log = time.Hour, 20*time.Millisecond, logrus.NewEntry(logger)
+	})
 	expectPorts := func(why string, want ...string) {
 		t.Helper()
 		eventually(t, why, func() error {
@@ -97,7 +60,7 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	}
 	reports := func() (n int) {
 		for _, e := range messages.AllEntries() {
-			if e.Level == logrus.ErrorLevel && e.Data["endpoint"] == pod && e.Data["link"] == link && strings.Contains(e.Message, "a pod uses a port") {
+			if e.Level == logrus.ErrorLevel && e.Data["endpoint"] == pod && e.Data["link"] == driver.ports[pod].HostLink && strings.Contains(e.Message, "a pod uses a port") {
 				n++
 			}
 		}
@@ -115,6 +78,6 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	if n := reports(); n != 1 {
 		t.Errorf("%d reports of the port without an endpoint, want 1", n)
 	}
-	end()
+	driver.use(pod, false)
 	expectPorts("the pod is gone")
 }
