@@ -27,16 +27,18 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	if err != nil {
 		return "", err
 	}
+	preferred := req.PreferredIPv4Address // of the pool's family, whatever its name says
+	named, _ := netip.ParseAddr(preferred)
 	var addr netip.Addr
 	length := s.net.SubnetLen
-	if pool.IsValid() && pool.Addr().Is6() || resources.OnlyIPv6(&s.net) && req.PreferredIPv4Address == "" {
+	if pool.IsValid() && pool.Addr().Is6() || named.Is6() || resources.OnlyIPv6(&s.net) && preferred == "" {
 		length = s.net.IPv6SubnetLen
 		if length == 0 {
 			return "", fault.New(fault.Invalid, "subnet length 0 is invalid: network %s has no ipv6 subnet", s.net.ID)
 		}
-		addr, err = s.nextIPv6()
+		addr, err = s.reserveIPv6(preferred)
 	} else {
-		addr, err = s.reserveIPv4(req.PreferredIPv4Address)
+		addr, err = s.reserveIPv4(preferred)
 	}
 	if err != nil {
 		return "", err
@@ -51,10 +53,7 @@ func TenantOfPool(tx *ledger.Tx, networkID, pool string) string {
 	if err != nil {
 		return ""
 	}
-	s, err := findSpace(tx, networkID, prefix, tenant)
-	if fault.Is(err, fault.NotFound) {
-		s, err = formerSpace(tx, networkID)
-	}
+	s, err := formerSpace(tx, networkID, prefix, tenant)
 	if err != nil {
 		return ""
 	}
@@ -87,10 +86,7 @@ func ReleaseAddress(tx *ledger.Tx, req *mastercfg.ReleaseAddressRequest) error {
 	if err != nil {
 		return fault.New(fault.Invalid, "address %q is not an IP address", req.IPv4Address)
 	}
-	s, err := findSpace(tx, req.NetworkID, netip.Prefix{}, "")
-	if fault.Is(err, fault.NotFound) {
-		s, err = formerSpace(tx, req.NetworkID)
-	}
+	s, err := formerSpace(tx, req.NetworkID, netip.Prefix{}, "")
 	if err != nil {
 		return err
 	}
@@ -144,10 +140,13 @@ func groupByPoolID(r ledger.Reader, id string) (*mastercfg.EndpointGroupState, e
 	return found, nil
 }
 
-// formerSpace finds the network of a range's id, "N:G.T", whose group is gone: the only network "N.T"
-// that there is, wherever the tenant's name begins.
-func formerSpace(tx *ledger.Tx, id string) (*space, error) {
+// formerSpace is findSpace, and finds the network of a range's id, "N:G.T", whose group is gone:
+// the only network "N.T" that there is, wherever the tenant's name begins.
+func formerSpace(tx *ledger.Tx, id string, pool netip.Prefix, tenant string) (*space, error) {
 	id, _, _ = strings.Cut(id, "|")
+	if s, err := findSpace(tx, id, pool, tenant); !fault.Is(err, fault.NotFound) || !strings.Contains(id, ":") {
+		return s, err
+	}
 	network, rest, ofGroup := strings.Cut(id, ":")
 	found := ""
 	for ofGroup {
