@@ -301,6 +301,30 @@ func TestPeerWhoseAgentIsDownIsRememberedAcrossARestart(t *testing.T) {
 	expectObjects(t, driver, "node2 is reached at its last VTEP", blueObjects...)
 }
 
+// They are more than are asked for one by one; of the last one, most endpoints were never reported.
+func TestManyPeersWhoseAgentsAreDownAreRemembered(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	var remote []string
+	add := func(id, host, address string) {
+		store.put(epKey(id), epValue("web.blue", host, address))
+		remote = append(remote, "endpoint "+id)
+	}
+	for i := range recallHosts {
+		id, host := fmt.Sprintf("web.blue-h%d", i), fmt.Sprintf("gone%d", i)
+		add(id, host, fmt.Sprintf("10.1.1.%d", i))
+		store.put(mastercfg.OperEndpointPrefix+id, fmt.Sprintf(`{"homingHost":%q,"vtepIP":"192.0.3.%d"}`, host, i))
+	}
+	for i := range 2 * recallTries {
+		add(fmt.Sprintf("web.blue-l%d", i), "last", fmt.Sprintf("10.1.2.%d", i))
+	}
+	store.put(mastercfg.OperEndpointPrefix+"web.blue-l7", `{"homingHost":"last","vtepIP":"192.0.4.1"}`)
+	startAgent(t, store.db, driver).awaitReady(t)
+	slices.Sort(remote)
+	last := len(blueObjects) - 1 // endpoints stand before the rule
+	expectObjects(t, driver, "all are reached at their last VTEPs", slices.Concat(blueObjects[:last], remote, blueObjects[last:])...)
+}
+
 func TestStoredForwardingModeCounts(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
