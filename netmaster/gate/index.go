@@ -29,7 +29,7 @@ type index struct {
 	nodes      map[string]mastercfg.Joined    // by host
 	entries    map[string]string              // key of a registration -> host
 	registered map[string]int                 // host -> how many registrations it has
-	entered    map[string]string              // key of a service that every node leads to -> its tenant
+	entered    map[string]string              // key of what every node has a part in -> its tenant
 	routing    bool                           // VLANs are routed
 	era        int                            // of the store's history
 	names      map[string]string              // one copy of each name
@@ -50,6 +50,7 @@ type record struct {
 type network struct {
 	tenant string
 	vlan   bool
+	infra  bool // every host has an endpoint in it
 }
 
 // loss is when what a node may see became less.
@@ -106,6 +107,7 @@ func (x *index) apply(b mirror.Batch) (nodes bool) {
 // take takes in one event. The lock is held.
 func (x *index) take(e mirror.Event, rev int64) change {
 	c := change{rev: rev, event: eventOf(e)}
+	x.setEntered(e, rev)
 	byKey, indexed := scopeByKey(e.Key)
 	if indexed {
 		old, was := x.records[e.Key]
@@ -133,7 +135,6 @@ func (x *index) take(e mirror.Event, rev int64) change {
 	if e.Value != nil {
 		c.after = byKey
 	}
-	x.setEntered(e, rev)
 	if host, is := strings.CutPrefix(e.Key, mastercfg.NodePrefix); is {
 		x.setNode(host, e.Value, rev)
 	}
@@ -156,9 +157,9 @@ func eventOf(e mirror.Event) *mvccpb.Event {
 
 // readNetwork reads what matters of a network; of one that cannot be read nobody is the tenant.
 func (x *index) readNetwork(value []byte) network {
-	var r struct{ Tenant, PktTagType string }
+	var r struct{ Tenant, PktTagType, NwType string }
 	_ = json.Unmarshal(value, &r)
-	return network{tenant: x.name(r.Tenant), vlan: r.PktTagType == "vlan"}
+	return network{tenant: x.name(r.Tenant), vlan: r.PktTagType == "vlan", infra: r.NwType == "infra"}
 }
 
 // recordOf says whose a record is. An endpoint may outlive its network, whose tenant it had.
@@ -251,20 +252,9 @@ func (x *index) serve(host, tenant string, step int, rev int64) {
 // that a node does not hear of any more may go, and another one come with its number.
 const everyNode = ""
 
-// setEntered notes which tenants every node serves: those with a service of Kubernetes, or one that has ports
-// of nodes or addresses outside.
+// setEntered notes which tenants every node serves.
 func (x *index) setEntered(e mirror.Event, rev int64) {
-	now := ""
-	if id, is := strings.CutPrefix(e.Key, mastercfg.K8sServicePrefix); is && e.Value != nil {
-		now, _, _ = strings.Cut(id, "/")
-	}
-	if id, is := strings.CutPrefix(e.Key, mastercfg.ServiceLBPrefix); is && e.Value != nil {
-		var s mastercfg.CfgServiceLBState
-		if json.Unmarshal(e.Value, &s) == nil && len(s.NodePorts)+len(s.ExternalIPs) > 0 {
-			now = afterColon(id).tenant
-		}
-	}
-	old := x.entered[e.Key]
+	now, old := x.enteredBy(e), x.entered[e.Key]
 	if old == now {
 		return
 	}
@@ -277,6 +267,28 @@ func (x *index) setEntered(e mirror.Event, rev int64) {
 	if old != "" {
 		x.serve(everyNode, old, -1, rev)
 	}
+}
+
+// enteredBy is the tenant that every node serves because of a record: of a service of Kubernetes, of one that has ports
+// of nodes or addresses outside, of an infra network, in which each host makes its own endpoint when it sees it; "" is none.
+func (x *index) enteredBy(e mirror.Event) string {
+	if e.Value == nil {
+		return ""
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.K8sServicePrefix); is {
+		tenant, _, _ := strings.Cut(id, "/")
+		return tenant
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.ServiceLBPrefix); is {
+		var s mastercfg.CfgServiceLBState
+		if json.Unmarshal(e.Value, &s) == nil && len(s.NodePorts)+len(s.ExternalIPs) > 0 {
+			return afterColon(id).tenant
+		}
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && x.networks[id].infra {
+		return x.networks[id].tenant
+	}
+	return ""
 }
 
 // more is closed when something has changed.

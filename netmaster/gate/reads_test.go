@@ -247,19 +247,28 @@ func TestAMirrorFollowsWhatANodeServes(t *testing.T) {
 	})
 }
 
-// Every node leads to services that hosts reach.
-func TestTenantsWithAnEntranceAreServedByEveryNode(t *testing.T) {
+// Every node leads to services that hosts reach, and has an endpoint of its own in infra networks; those whose token is not for
+// the tenant do not.
+func TestTenantsThatEveryNodeHasAPartInAreServedByAll(t *testing.T) {
 	b := newBed(t)
 	b.network("red", "net")
-	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Linger = 500 * time.Millisecond }))
-	f := b.follow(n, mastercfg.StateRoot)
+	gate := b.open(func(c *Config) { c.Linger = 500 * time.Millisecond })
+	f := b.follow(b.through(b.join("h1", []string{"192.0.2.1"}), gate), mastercfg.StateRoot)
+	others := b.follow(b.through(b.join("h2", []string{"192.0.2.2"}, "blue"), gate), mastercfg.StateRoot)
 	for key, record := range map[string]any{
 		mastercfg.K8sServiceKey("red", "ns", "s"): mastercfg.K8sService{},
 		mastercfg.ServiceLBPrefix + "s:red":       mastercfg.CfgServiceLBState{NodePorts: []string{"30080:80:TCP"}},
+		mastercfg.NetworkPrefix + "infra.red":     mastercfg.CfgNetworkState{Tenant: "red", PktTagType: "vxlan", NwType: "infra"},
 	} {
 		testkit.Eventually(t, soon, "nothing yet", func() bool { return f.Synced() && !f.has(mastercfg.NetworkPrefix+"net.red") })
 		b.put(key, record)
 		testkit.Eventually(t, soon, "the tenant of "+key, func() bool { return f.has(mastercfg.NetworkPrefix + "net.red") })
+		forAll := mastercfg.K8sNodePrefix + "h9"
+		b.put(forAll, struct{ After string }{key})
+		testkit.Eventually(t, soon, "what came after", func() bool { return strings.Contains(others.value(forAll), key) })
+		if others.has(mastercfg.NetworkPrefix + "net.red") {
+			t.Errorf("with %s, a node that may not serve the tenant sees it", key)
+		}
 		b.remove(key)
 	}
 	b.put(mastercfg.ServiceLBPrefix+"inner:red", mastercfg.CfgServiceLBState{})
