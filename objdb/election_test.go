@@ -384,17 +384,30 @@ func TestACampaignWaitsForTheStore(t *testing.T) {
 	resign(t, won(t, elected))
 }
 
-func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) {
+func TestATermOutlivesTheLossOfOneOfSeveralEndpoints(t *testing.T) { termOutlivesLoss(t, 1) }
+
+// Requests take turns on the endpoints, renewals among them: few tries may well go to those that do not answer.
+func TestATermOutlivesTheLossOfMostOfSeveralEndpoints(t *testing.T) { termOutlivesLoss(t, 6) }
+
+// termOutlivesLoss has all endpoints but one fall silent.
+func termOutlivesLoss(t *testing.T, silent int) {
 	t.Parallel() // it mostly waits
 	const ttl = 15 * time.Second
 	if ownLimit(ttl) >= pingAfter+pingTimeout {
 		t.Fatal("gRPC itself misses an endpoint sooner than the term ends")
 	}
 	url := testetcd.New(t)
-	way := testetcd.NewProxy(t, url)
-	db := open(t, Config{Endpoints: []string{way.URL, url}})
+	endpoints := []string{url}
+	var ways []*testetcd.Proxy
+	for range silent {
+		way := testetcd.NewProxy(t, url)
+		ways, endpoints = append(ways, way), append(endpoints, way.URL)
+	}
+	db := open(t, Config{Endpoints: endpoints})
 	term := campaign(t, db, "a", ttl)
-	way.Silence()
+	for _, way := range ways {
+		way.Silence()
+	}
 	select {
 	case <-term.Context().Done():
 		t.Errorf("ended: %v", context.Cause(term.Context()))

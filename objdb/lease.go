@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -27,8 +26,7 @@ type lease struct {
 	ttl     time.Duration             // as granted; the store rounds up to what it can promise
 	renewed atomic.Pointer[time.Time] // own clock: sending of the last renewal that was answered
 
-	stream etcdserverpb.Lease_LeaseKeepAliveClient // nil: to be opened
-	end    context.CancelFunc                      // ends the stream
+	stream *stream // of the last renewal; nil: there is none
 }
 
 // grant obtains a lease of at least ttl, in whole seconds.
@@ -49,8 +47,7 @@ func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 // lost: the store says so, or no renewal was answered for limit.
 func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 	defer l.hangUp()
-	// Several attempts fit into the limit, so that one that got stuck on an
-	// endpoint which does not answer leaves time for another.
+	// Several attempts fit into the limit: one that fails leaves time for another.
 	interval := limit / 4
 	for {
 		retry.Pause(ctx, min(interval, l.left(limit)))
@@ -84,60 +81,6 @@ func (l *lease) left(limit time.Duration) time.Duration {
 // overdue says that the own clock trusts the lease no more.
 func (l *lease) overdue(limit time.Duration) error {
 	return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
-}
-
-func (l *lease) renew(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	sent := l.db.cfg.Now()
-	if l.db.cfg.OneAtATime {
-		defer l.hangUp() // it would cost who serves many such clients more than one that is begun each time
-	}
-	_, err := Call(ctx, l.db, "renew lease", l.exchange)
-	if err == nil {
-		l.renewed.Store(&sent)
-	}
-	return err
-}
-
-// exchange sends one renewal and waits for the answer. A stream that fails or
-// does not answer in time is given up, so that the next one may go to another member.
-func (l *lease) exchange(ctx context.Context, c *clientv3.Client) (_ *clientv3.LeaseKeepAliveResponse, err error) {
-	defer func() {
-		if err != nil {
-			l.hangUp()
-			err = errors.Join(ctx.Err(), err)
-		}
-	}()
-	lasting := context.Background() // the stream outlives this exchange
-	if l.stream == nil {
-		lasting, l.end = context.WithCancel(lasting)
-	}
-	defer context.AfterFunc(ctx, l.end)()
-	if l.stream == nil {
-		if l.stream, err = clientv3.RetryLeaseClient(c).LeaseKeepAlive(lasting); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(l.id)}); err != nil {
-		return nil, err
-	}
-	resp, err := l.stream.Recv()
-	if err != nil {
-		return nil, err
-	}
-	if resp.TTL <= 0 {
-		return nil, rpctypes.ErrLeaseNotFound
-	}
-	return &clientv3.LeaseKeepAliveResponse{ResponseHeader: resp.Header, ID: l.id, TTL: resp.TTL}, nil
-}
-
-// hangUp gives up the stream.
-func (l *lease) hangUp() {
-	if l.end != nil {
-		l.end()
-	}
-	l.stream, l.end = nil, nil
 }
 
 // revoke ends the lease; its keys go with it, all at one revision. Somebody
