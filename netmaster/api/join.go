@@ -119,9 +119,11 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 		}
 		joined := mastercfg.Joined{Host: request.Host, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
 			Tenants: record.Tenants, Token: record.ID, Joined: wanted.now}
-		if again {
+		switch {
+		case again && joined.IsAt(before):
 			joined.Joined = before.Joined
-		} else {
+		case again: // at addresses that are new to it, those who have joined meanwhile come first
+		default:
 			record.Used++
 			if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
 				return err

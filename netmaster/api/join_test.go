@@ -156,6 +156,15 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	if after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%+v became %+v", before, after)
 	}
+	// At other addresses it has not been before: whoever has joined with them meanwhile comes first.
+	j.pass(time.Minute)
+	if _, refused := tryPlug[mastercfg.JoinResponse](j.bench, mastercfg.JoinPath,
+		mastercfg.JoinRequest{Token: shown.Token, Host: m.name, CSR: m.csr, Addresses: []string{"10.0.0.2"}}); refused != "" {
+		t.Fatal(refused)
+	}
+	if after := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+"h1"); !after.Joined.After(before.Joined) {
+		t.Errorf("at %v it has joined at %s, as at %v", after.Addresses, after.Joined, before.Addresses)
+	}
 	if got := record[mastercfg.JoinToken](j.bench, mastercfg.JoinTokenPrefix+shown.Record.ID); got.Used != 1 {
 		t.Errorf("used %d times", got.Used)
 	}

@@ -42,7 +42,7 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (repl
 		}
 		joined := mastercfg.Joined{Host: who.Name, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
 			Tenants: before.Tenants, Token: mastercfg.VouchedToken, Joined: wanted.now}
-		if before.Key == wanted.hash {
+		if before.Key == wanted.hash && joined.IsAt(before) {
 			joined.Joined = before.Joined
 		}
 		return wanted.admit(tx, at, who.Kind, joined)

@@ -400,10 +400,10 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
 }
 
-// may tells whether a node has joined for a tenant. The lock is held.
+// may tells whether a node has joined for a tenant: a token without tenants is for all. The lock is held.
 func (x *index) may(host, tenant string) bool {
-	tenants := x.nodes[host].Tenants
-	return len(tenants) == 0 || slices.Contains(tenants, tenant)
+	joined, known := x.nodes[host]
+	return known && (len(joined.Tenants) == 0 || slices.Contains(joined.Tenants, tenant))
 }
 
 // grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it

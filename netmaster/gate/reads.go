@@ -155,7 +155,8 @@ func (x *index) forgot(key string) bool {
 	return indexed && !there && !gone
 }
 
-// filter keeps what a node may see: what was written at a revision or later, and the number of all.
+// filter keeps what a node may see: what was written at a revision or later, and the number of all. Of nobody's lease the
+// number is told: to know it is what it takes to end it, for who has a name that it fits (see ownsLease).
 func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen []*mvccpb.KeyValue, count int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -167,6 +168,7 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 		count++
 		if kv.ModRevision >= since {
 			kv.Value, _ = x.seenBy(host, key, kv.Value)
+			kv.Lease = 0
 			seen = append(seen, kv)
 		}
 	}

@@ -35,6 +35,12 @@ func exhausted(format string, args ...any) error {
 // refuse says no to a node that has asked for what is not its own, and writes it down.
 func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
 	reason := fmt.Sprintf(format, args...)
+	g.writeDown(c, call, key, reason)
+	return denied("%s %.200s: %s", call, key, reason)
+}
+
+// writeDown has a refusal in the audit log and the log, if there have not been too many.
+func (g *Gate) writeDown(c *caller, call, key, reason string) {
 	now := time.Now()
 	who := identity.Identity{Kind: identity.Node, Name: c.host}.String()
 	if untold, worth := c.budget.tell(now); worth {
@@ -46,7 +52,6 @@ func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
 	if c.budget.warn(now) {
 		g.log.WithField("node", c.host).Warnf("%s %.200s refused: %s", call, key, reason)
 	}
-	return denied("%s %.200s: %s", call, key, reason)
 }
 
 // unknown answers calls of services that the gate does not have.

@@ -10,8 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 )
@@ -40,6 +43,10 @@ func (g *Gate) caller(ctx context.Context) (*caller, error) {
 		return nil, unauthenticated("no certificate was shown")
 	}
 	if err := g.known(c); err != nil {
+		if status.Code(err) == codes.PermissionDenied {
+			call, _ := grpc.Method(ctx)
+			g.writeDown(c, call, "", status.Convert(err).Message())
+		}
 		return nil, err
 	}
 	return c, c.budget.spend(ctx)

@@ -97,7 +97,8 @@ func TestLongRemovalEndsStreamsWithinASecond(t *testing.T) {
 
 func removalEndsStreams(t *testing.T, within time.Duration) {
 	b := newBed(t)
-	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	own, read := audited(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(own))
 	c, err := n.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +132,9 @@ func removalEndsStreams(t *testing.T, within time.Duration) {
 	testkit.Eventually(t, soon, "it is told why", func() bool {
 		err := n.Ping(t.Context())
 		return err != nil && strings.Contains(err.Error(), "was removed")
+	})
+	testkit.Eventually(t, soon, "it is written down", func() bool {
+		return strings.Contains(read(), `"verb":"/etcdserverpb.`) && strings.Contains(read(), "was removed")
 	})
 	if f.has(mastercfg.GlobalRoot + "later") {
 		t.Error("it has heard of what came later")

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -80,12 +81,18 @@ func (x *index) judge(host string, r *pb.TxnRequest) (guards []*pb.Compare, key 
 			return nil, string(compare.Key), why
 		}
 	}
+	entries := x.registered[host]
 	for _, op := range r.Success {
 		guard, key, why := x.judgeOp(host, op)
 		if why != nil {
 			return nil, key, why
 		}
 		guards = append(guards, guard...)
+		if strings.HasPrefix(key, objdb.ServicePrefix) && op.GetRequestPut() != nil && x.entries[key] != host {
+			if entries++; entries > maxEntries {
+				return nil, key, fmt.Errorf("the node has %d registrations, and would have %d", x.registered[host], entries)
+			}
+		}
 	}
 	return guards, "", nil
 }
@@ -200,7 +207,7 @@ func (x *index) judgeDelete(host, key string) ([]*pb.Compare, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, x.ownAddress(host, addr, vtep)
+		return nil, errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
 	}
 	if strings.HasPrefix(key, mastercfg.OperEndpointPrefix) {
 		there, known := x.records[key]
@@ -235,9 +242,6 @@ var (
 
 // judgeEntry is about a registration: it is of the node, at an address that it joined with.
 func (x *index) judgeEntry(host, key string, value []byte) error {
-	if n := x.registered[host]; n >= maxEntries && x.entries[key] != host {
-		return fmt.Errorf("the node has %d registrations", n)
-	}
 	var s objdb.Service
 	if err := json.Unmarshal(value, &s); err != nil {
 		return err
@@ -258,7 +262,16 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 			return why
 		}
 	}
-	return x.ownAddress(host, addr, vtep)
+	return errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
+}
+
+// freeEntry fails if a registration is there, of another node that joined before.
+func (x *index) freeEntry(host, key string) error {
+	other := x.entries[key]
+	if joined, known := x.nodes[other]; other != host && known && joined.Joined.Before(x.nodes[host].Joined) {
+		return fmt.Errorf("it is that of node %s, which joined before", other)
+	}
+	return nil
 }
 
 // splitEntry takes the key of a registration of a node apart.

@@ -90,8 +90,9 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	b.endpoint("red", "net", "other", "h2")
 	b.put(mastercfg.OperEndpointPrefix+"net.blue-theirs", mastercfg.OperEndpointState{ID: "net.blue-theirs", HomingHost: "h2"})
 	b.join("h2", []string{"192.0.2.2"})
+	b.put(agentOf("h2", "192.0.2.12").Key(), agentOf("h2", "192.0.2.12")) // which h1 joins with as well
 	own, read := audited(t)
-	thief := b.through(b.join("h1", []string{"192.0.2.1", "192.0.2.2"}), b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 }))
+	thief := b.through(b.join("h1", []string{"192.0.2.1", "192.0.2.2", "192.0.2.12"}), b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 }))
 	c, err := thief.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -139,10 +140,21 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			return nil
 		}
 	}
+	many := func(x clientv3.Txn) clientv3.Txn {
+		var ops []clientv3.Op
+		for port := range maxEntries + 1 {
+			s := agentOf("h1", "192.0.2.1")
+			s.Port = 10000 + port
+			ops = append(ops, clientv3.OpPut(s.Key(), text(t, s), clientv3.WithLease(lease.ID)))
+		}
+		return x.Then(ops...)
+	}
 	withLease, entryKey := clientv3.WithLease(lease.ID), entry("h1", "192.0.2.1").Key()
 	mine := mastercfg.OperEndpointPrefix + "net.blue-mine"
 	agentAt := func(address string, said ...string) objdb.Service {
-		return objdb.Service{ServiceName: mastercfg.AgentService, Hostname: "h1", HostAddr: address, Port: 9002, Addresses: said}
+		s := agentOf("h1", address)
+		s.Addresses = said
+		return s
 	}
 	attacks := []struct {
 		name string
@@ -151,6 +163,9 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		{"registration of another host", put(entry("h2", "192.0.2.1").Key(), entry("h2", "192.0.2.1"), withLease)},
 		{"registration at an address of nobody", put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
 		{"registration at another's tunnel end, joined with", put(entry("h1", "192.0.2.2").Key(), entry("h1", "192.0.2.2"), withLease)},
+		{"registration where another is registered that joined before", put(agentAt("192.0.2.12").Key(), agentAt("192.0.2.12"), withLease)},
+		{"more registrations at once than a node has", txn(many)},
+		{"registration of who joined before deleted", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(agentAt("192.0.2.12").Key())) })},
 		{"registration under another key", put(entryKey+"0", entry("h1", "192.0.2.1"), withLease)},
 		{"registration that claims another's tunnel end", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "192.0.2.2"), withLease)},
 		{"registration without a lease", put(entryKey, entry("h1", "192.0.2.1"))},
@@ -276,6 +291,45 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		t.Errorf("%d leases, %v", len(leases.Leases), err)
 	}
 	testkit.Eventually(t, soon, "a line of each", func() bool { return strings.Count(read(), `"decision":"denied"`) >= len(attacks) })
+}
+
+// agentOf is the registration of an agent.
+func agentOf(host, address string) objdb.Service {
+	return objdb.Service{ServiceName: mastercfg.AgentService, Hostname: host, HostAddr: address, Port: 9002}
+}
+
+// The number of a lease is all that it takes to end it, for a node with a name that fits.
+func TestNodesAreNotToldTheNumbersOfLeases(t *testing.T) {
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	store, err := b.db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := store.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := objdb.LockKey(mastercfg.LeaderLock)
+	if _, err := store.Put(t.Context(), leader, "192.0.2.9:9999", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	c, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := c.Get(t.Context(), leader)
+	if err != nil || len(read.Kvs) != 1 || read.Kvs[0].Lease != 0 {
+		t.Errorf("read: %v, %v", read, err)
+	}
+	watching := c.Watch(t.Context(), leader, clientv3.WithRev(read.Header.Revision+1))
+	if _, err := store.Put(t.Context(), leader, "192.0.2.8:9999", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if told := <-watching; len(told.Events) != 1 || told.Events[0].Kv.Lease != 0 {
+		t.Errorf("watched: %+v, %v", told, told.Err())
+	}
 }
 
 func TestLeasesTellWhoseTheyAre(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -31,6 +32,11 @@ type Joined struct {
 
 	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
+}
+
+// IsAt tells whether a record has the addresses and tunnel ends of another one.
+func (j Joined) IsAt(other Joined) bool {
+	return slices.Equal(j.Addresses, other.Addresses) && slices.Equal(j.VTEPs, other.VTEPs)
 }
 
 // LeasesOf is how the numbers of the leases of a node begin: in their upper half, which is no other joined node's. What
