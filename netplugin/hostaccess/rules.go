@@ -84,7 +84,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade, loopbackGuard(),
+	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade, loopbackGuard(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -105,6 +105,20 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits}.fromEndpoints(),
 		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
 	)}
+}
+
+// answersOnly keeps endpoints from beginning connections to the host's address on the link, by which they know the
+// host itself. Policies do not judge what is for it, as it is an answer to what the host began, which they do not judge
+// either; and host ports and node ports lead on from every address of the host. It comes before they do.
+func answersOnly(prefixes []netip.Prefix) chain {
+	c := chain{name: "answers-only", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.ManglePriority}
+	for _, p := range prefixes {
+		c.rules = append(c.rules, rule{
+			text:    knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost), "ct state new drop"),
+			comment: "no endpoint begins connections to the host as such",
+		})
+	}
+	return c.fromEndpoints()
 }
 
 // lastPriority is behind the other chains that filter.

@@ -52,8 +52,9 @@ import (
 //
 // Nobody judges what an endpoint sends to itself, what it exchanges with the host it
 // is on, and neighbour discovery. Of what comes in by the host, that is what the host
-// itself sends, by the address that only it has on that link; ICMP errors pass, too, as
-// they quote an address that the tracker does not know (quoted.go).
+// itself sends, by the address that only it has on that link, where it takes nothing but
+// answers (netplugin/hostaccess); ICMP errors pass, too, as they quote an address that the
+// tracker does not know (quoted.go).
 //
 // Before 3.2 Open vSwitch's userspace datapath takes all of SCTP between two addresses
 // for one connection, so SCTP is judged packet by packet on every datapath, each as the
