@@ -30,7 +30,7 @@ var userFamily = family{name: "user", usage: "Local users, who log in with a pas
 	{name: "ls", usage: "List the users", run: listUsers, flags: listingFlags},
 	{name: "update", usage: "Change names of a user, or whether it may log in", args: "<user>", run: updateUser,
 		flags: func() []cli.Flag {
-			return append(nameFlags(), &cli.BoolFlag{Name: "disable", Usage: "the user cannot log in, and its sessions and certificates do not count"},
+			return append(nameFlags(), &cli.BoolFlag{Name: "disable", Usage: "the user cannot log in, and its sessions and certificates end"},
 				&cli.BoolFlag{Name: "enable", Usage: "the user can log in again"})
 		}},
 	{name: "password", usage: "Give a user a new password; its sessions and certificates end", args: "<user>", run: changePassword,

@@ -8,7 +8,6 @@
 package access
 
 import (
-	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
@@ -33,25 +32,6 @@ type hidden struct{ cause error }
 
 func (hidden) Error() string   { return "" }
 func (h hidden) Unwrap() error { return h.cause }
-
-// ModeOf is how far the cluster is closed.
-func ModeOf(r ledger.Reader) (mastercfg.SecurityMode, error) {
-	s, err := SecurityOf(r)
-	return s.Mode, err
-}
-
-// SecurityOf is the record that says so. A cluster that has none is open.
-func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
-	if _, there := r.Get(mastercfg.SecurityKey); !there {
-		return mastercfg.Security{Mode: mastercfg.SecurityOpen}, nil
-	}
-	shared, err := ledger.ReadShared[mastercfg.Security](r, mastercfg.SecurityKey)
-	s := *shared
-	if err == nil && !slices.Contains([]mastercfg.SecurityMode{mastercfg.SecurityOpen, mastercfg.SecurityPermissive, mastercfg.SecurityEnforced}, s.Mode) {
-		err = fault.New(fault.Internal, "key %s: there is no mode %q", mastercfg.SecurityKey, s.Mode)
-	}
-	return s, err
-}
 
 // Recognize finds who shows a token: the user of a session, or an API token. Who it is
 // and what it may is asked again by Rights where it counts.

@@ -13,7 +13,7 @@ import (
 const mostCertificates = 16
 
 // KeepCertificate notes a certificate of a local user, at the time of its making. It counts until it expires, or the user is removed or
-// has another password, or DropCertificates.
+// disabled or has another password, or DropCertificates.
 func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 	user, err := UserAt(tx, c.User)
 	if err != nil {

@@ -44,8 +44,8 @@ func CreateUser(tx *ledger.Tx, user mastercfg.LocalUser, now time.Time) error {
 // UserChange is what is changed of a user; nil: nothing of it.
 type UserChange struct {
 	FirstName, LastName *string
-	Disabled            *bool
-	Password            *string // a hash; sessions and certificates end
+	Disabled            *bool   // where it changes, sessions and certificates end
+	Password            *string // a hash; they end, too
 }
 
 // ChangeUser changes a user and returns him as he is then.
@@ -56,9 +56,11 @@ func ChangeUser(tx *ledger.Tx, by identity.Identity, name string, change UserCha
 	}
 	set(&user.FirstName, change.FirstName)
 	set(&user.LastName, change.LastName)
+	set(&user.Password, change.Password)
+	wasDisabled := user.Disabled
 	set(&user.Disabled, change.Disabled)
-	if change.Password != nil {
-		user.Password, user.Life = *change.Password, rand.Text()
+	if change.Password != nil || user.Disabled != wasDisabled { // also who is enabled: earlier versions have left him what he had
+		user.Life = rand.Text()
 	}
 	write := func() error { return ledger.Write(tx, mastercfg.UserKey(name), user) }
 	if change.Disabled == nil || !*change.Disabled {

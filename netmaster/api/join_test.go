@@ -21,7 +21,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// joinBench is an API with authorities and a clock of its own.
+// joinBench is the API of a permissive cluster with authorities and a clock of its own. Who joins or renews is nobody yet,
+// all else root asks.
 type joinBench struct {
 	*bench
 	by  pki.Authorities
@@ -43,8 +44,12 @@ func startJoin(t *testing.T, change ...func(*Config)) *joinBench {
 			more(c)
 		}
 	})
+	j.mode(mastercfg.SecurityPermissive)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.TLS = new(tls.ConnectionState) // as the daemon notes it
+		if r.URL.Path != mastercfg.JoinPath && r.URL.Path != mastercfg.RenewPath {
+			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Root}))
+		}
 		j.api.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -441,9 +446,9 @@ func TestTokensThatCannotBe(t *testing.T) {
 }
 
 func TestWithoutAuthoritiesNobodyJoins(t *testing.T) {
-	b := start(t)
+	b := secured(t, mastercfg.SecurityPermissive)
 	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.RenewPath: `{"host":"h1","csr":"AAAA"}`} {
-		if code, text, _ := b.do("POST", path, body, "Accept", problemType); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
+		if code, text, _ := b.do("POST", path, body, "Accept", problemType, provenHeader, "root"); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}

@@ -17,6 +17,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+// notOpen refuses everybody, root as well, in a cluster that is open: the place that anybody could take in it, or make a token
+// for, would count once it is closed. It may have authorities already, while it is about to be closed.
+func notOpen(serve answer) answer {
+	return func(r *http.Request) (reply, error) {
+		if askingOf(r.Context()) == nil {
+			return reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
+		}
+		return serve(r)
+	}
+}
+
 // createJoinToken makes a token and shows it, this once.
 func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (reply, error) {
 	if err := Confidential(r); err != nil {

@@ -102,6 +102,7 @@ func (a *API) login(r *http.Request) (reply, error) {
 	if !verdict.Right {
 		return reply{}, errWrongLogin
 	}
+	a.guesses.Right(guess, from, a.config.Now()) // whatever becomes of the session
 	renewed := ""
 	if verdict.Renew {
 		var err error
@@ -116,9 +117,6 @@ func (a *API) login(r *http.Request) (reply, error) {
 	})
 	if _, is := denied(err); is {
 		return reply{}, errWrongLogin
-	}
-	if err == nil {
-		a.guesses.Right(guess, from, a.config.Now())
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }
@@ -135,6 +133,7 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 		}
 		return reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
 	}
+	a.guesses.Right(account, sourceOf(r), a.config.Now()) // whatever becomes of the session
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, account, groups, a.config.Now())
@@ -142,9 +141,6 @@ func (a *API) loginForeign(r *http.Request, account string, groups []string, err
 	})
 	if _, is := denied(err); is {
 		return reply{}, errWrongLogin
-	}
-	if err == nil {
-		a.guesses.Right(account, sourceOf(r), a.config.Now())
 	}
 	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
 }

@@ -160,6 +160,21 @@ func TestBadLogins(t *testing.T) {
 	b.login("ann", goodPassword)
 }
 
+// Whose password is right has not guessed, though the store takes no session: he logs in when it does.
+func TestARightPasswordIsNoGuessWhateverBecomesOfTheSession(t *testing.T) {
+	b, _ := directed(t) // which knows ann
+	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
+	sound := b.api.ledger
+	for _, name := range []string{"ann", "bob"} {
+		b.api.ledger = guarded{unsure{b.ledger}}
+		for range 7 { // more than a guesser has, fewer than an address
+			b.want("", "POST", AuthPath+"/login/", `{"username":"`+name+`","password":"`+goodPassword+`"}`, 503, "unknown outcome")
+		}
+		b.api.ledger = sound
+		b.login(name, goodPassword)
+	}
+}
+
 func TestAnOldHashIsReplacedAtTheNextLogin(t *testing.T) {
 	b, _ := proxied(t)
 	old, err := bcrypt.GenerateFromPassword([]byte(goodPassword), bcrypt.MinCost)

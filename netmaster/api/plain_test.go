@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
@@ -21,7 +22,7 @@ func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 		r.RemoteAddr = c.from
 		r.Header.Set("Accept", problemType)
 		w := httptest.NewRecorder()
-		j.api.ServeHTTP(w, r)
+		j.api.ServeHTTP(w, r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Master, Name: "m2"}))) // which has the right to both
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "https only") {
 			t.Errorf("%s of %s: %d %s", c.path, c.from, w.Code, w.Body)
 		}

@@ -71,14 +71,14 @@ func (a *API) table() []route {
 		{mastercfg.UpdateEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.updateEndpoint)}},
 
 		{mastercfg.AuthorityPath, rights.Public, methods{http.MethodGet: a.authority}},
-		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: plugin(a.join)}},   // a token is shown
-		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}}, // a certificate that may have expired
+		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: notOpen(plugin(a.join))}}, // a token is shown
+		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}},        // a certificate that may have expired
 		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: mastersOnly("the keys of the authorities", a.handOver)}},
 		{mastercfg.StoreMembersPath, rights.Public, methods{http.MethodPost: mastersOnly("a member of the store", plugin(a.addMember))}},
 		{mastercfg.RotatePath, rights.Access, methods{http.MethodPost: plugin(a.rotate)}},
 		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
-		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: a.joinTokens, http.MethodPost: plugin(a.createJoinToken)}},
-		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: a.removeJoinToken}},
+		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: notOpen(a.joinTokens), http.MethodPost: notOpen(plugin(a.createJoinToken))}},
+		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: notOpen(a.removeJoinToken)}},
 		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},
 		{mastercfg.NodesPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
 		{mastercfg.NodesPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}},

@@ -137,7 +137,7 @@ func (a *API) changeMode(r *http.Request, next step) (reply, error) {
 		if is, err = next(was, daemons); err != nil || is == was {
 			return err
 		}
-		return ledger.Write(tx, mastercfg.SecurityKey, is)
+		return access.SetSecurity(tx, is)
 	}
 	var rev int64
 	if dryRun {

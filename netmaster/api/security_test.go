@@ -14,6 +14,8 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -122,6 +124,52 @@ func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
 	if want := "init by nobody, init by root, enforce by user/ann, enforce by user/ann, relax by user/ann, relax by user/ann, relax by user/ann, "; steps != want {
 		t.Errorf("audited: %s; want %s", steps, want)
 	}
+}
+
+// An open cluster lets nobody join, and gives nobody a token to join with later, though it may have authorities already: what
+// anybody could write would count once it is closed. So would tokens that a netmaster of before has made while it was open.
+func TestAnOpenClusterLetsNobodyJoin(t *testing.T) {
+	b, _ := closing(t)
+	if err := b.api.config.Found(); err != nil { // as of a leader that was killed before it wrote the record
+		t.Fatal(err)
+	}
+	by, err := b.api.authorities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := jointoken.New(pki.KeyHash(by[pki.API].Certificate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.JoinTokenPrefix+before.ID, mastercfg.JoinToken{ID: before.ID, Role: "master", Digest: before.Digest(), Host: "*", Expires: time.Now().Add(time.Hour)})
+	})
+	joins := func(token string) string {
+		return string(must(json.Marshal(mastercfg.JoinRequest{Token: token, Host: "m2", CSR: newMachine(t, "m2").csr})))
+	}
+	for _, who := range []string{"", "proven:root"} { // nobody is asked, root neither
+		for _, c := range [][3]string{
+			{"POST", mastercfg.JoinTokensPath, `{"role":"master","ttl":"8760h"}`}, {"GET", mastercfg.JoinTokensPath, ""},
+			{"DELETE", mastercfg.JoinTokensPath + "/" + before.ID, ""}, {"POST", mastercfg.JoinPath, joins(before.Text())},
+		} {
+			b.want(who, c[0], c[1], c[2], 500, "the cluster is open, and who joins it now would belong to it once it is closed: netctl security init")
+		}
+	}
+	b.step("proven:root", "init?dryRun=true")
+	if _, there := storetest.Dump(t, b.db)[mastercfg.JoinTokenPrefix+before.ID]; !there {
+		t.Error("a dry run has ended the token")
+	}
+	b.step("proven:root", "init")
+	b.want("proven:root", "GET", mastercfg.JoinTokensPath, "", 200, "[]")
+	b.want("proven:root", "POST", mastercfg.JoinPath, joins(before.Text()), 500, "there is none with this id and secret")
+	var shown mastercfg.ShownJoinToken
+	if err := json.Unmarshal([]byte(b.want("proven:root", "POST", mastercfg.JoinTokensPath, `{"role":"master"}`, 200, "")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	b.step("proven:root", "init") // once more, of a cluster that is closed
+	b.step("proven:root", "enforce")
+	b.step("proven:root", "relax")
+	b.want("proven:root", "POST", mastercfg.JoinPath, joins(shown.Token), 200, `"files":`)
 }
 
 // A daemon that shows no certificate would be shut out.

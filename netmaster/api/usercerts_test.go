@@ -72,6 +72,43 @@ func TestWhoHasEndedTakesNoAccount(t *testing.T) {
 	}
 }
 
+// What a user had when he was disabled does not come back when he is enabled.
+func TestSessionsAndCertificatesOfADisabledUserEndForGood(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced, withAuthorities(t))
+	const own = usersPath + "/ann/"
+	had := []string{b.user("ann"), "proven:user/ann"}
+	b.certified("ann", time.Now().Add(time.Hour))
+	all := func(code int) {
+		t.Helper()
+		for _, who := range had {
+			b.want(who, "GET", own, "", code, "")
+		}
+	}
+	b.want("proven:root", "PATCH", own, `{"disable":false,"first_name":"Ann"}`, 200, "") // as clients send back what they have read
+	all(200)
+	b.want("proven:root", "PATCH", own, `{"disable":true}`, 200, "")
+	all(401)
+	b.want("proven:root", "GET", own+"certificates/", "", 200, "[]")
+	b.want("proven:root", "PATCH", own, `{"disable":false}`, 200, "")
+	all(401)
+	b.want("proven:root", "GET", own+"certificates/", "", 200, "[]")
+	// A netmaster of before has left to a user whom it disabled what he had.
+	b.plan(func(tx *ledger.Tx) error {
+		user, err := access.UserAt(tx, "ann")
+		if err != nil {
+			return err
+		}
+		made, err := access.Login(tx, "ann", "hash", "", time.Now())
+		if err != nil {
+			return err
+		}
+		had[0], user.Disabled = made.Text, true
+		return ledger.Write(tx, mastercfg.UserKey("ann"), user)
+	})
+	b.want("proven:root", "PATCH", own, `{"disable":false}`, 200, "")
+	all(401)
+}
+
 // A watch that a certificate has begun ends with it: by its time, too.
 func TestAWatchEndsWithTheCertificate(t *testing.T) {
 	for what, end := range map[string]func(b *bench){

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -45,7 +46,7 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 		return err
 	}
 	_, err = opened.Update(ctx, func(tx *ledger.Tx) error {
-		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: founded, ClusterID: d.certificates.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
+		return access.SetSecurity(tx, mastercfg.Security{Mode: founded, ClusterID: d.certificates.authorities().Cluster(), Keyring: d.keyring.State(), Sealed: d.cfg.Security.Store})
 	})
 	if err == nil {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")

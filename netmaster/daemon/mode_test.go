@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // founding runs the first netmaster of a cluster that is to be founded in a mode.
@@ -68,6 +69,41 @@ func TestOnlyANewClusterGetsTheModeOfItsFounding(t *testing.T) {
 	n, cfg = founding(t, func(s *Security) { s.Dir = cfg.Dir })
 	if said := n.security(cfg); !strings.Contains(said, `"enforced"`) {
 		t.Errorf("another start has opened a cluster: %s", said)
+	}
+}
+
+// An open cluster on a machine with authorities of before speaks TLS, and gives nobody a token all the same. One that an earlier
+// version has given out ends when the cluster is closed.
+func TestAnOpenClusterWithAuthoritiesGivesNobodyAToken(t *testing.T) {
+	db := storetest.Open(t)
+	before, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "pki")
+	if err := before.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := founding(t, func(s *Security) { s.Dir = dir })
+	client := asking(t, []*x509.Certificate{before[pki.API].Certificate})
+	if code, answer := exchange(t, client, "POST", "https://"+n.addr+mastercfg.JoinTokensPath, `{"role":"master","ttl":"8760h"}`); code != http.StatusConflict || !strings.Contains(answer, "netctl security init") {
+		t.Errorf("%d %s", code, answer)
+	}
+	n.shut()
+	const given = mastercfg.JoinTokenPrefix + "given"
+	etcd, err := db.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := etcd.Put(t.Context(), given, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	n, cfg := founding(t, func(s *Security) { s.Dir, s.Secure = dir, true })
+	if said := n.security(cfg); !strings.Contains(said, `"permissive"`) {
+		t.Error(said)
+	}
+	if kv, err := db.Get(t.Context(), given); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is still good: %s, %v", kv.Value, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -81,7 +82,9 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
 	collector := master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log)
-	reconcile := func() error { return reconciler.Run(ctx) }
+	reconcile := func() error {
+		return errors.Join(reconciler.Run(ctx), access.Forget(ctx, opened, time.Now()))
+	}
 	unreconciled := func(err error) { log.WithError(err).Warn("reconciling") }
 	tasks.Go(func() {
 		if err := reconcile(); err != nil && ctx.Err() == nil {

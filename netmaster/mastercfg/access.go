@@ -104,7 +104,7 @@ type LocalUser struct {
 	LastName  string    `json:"lastName,omitempty"`
 	Disabled  bool      `json:"disabled,omitempty"`
 	Password  string    `json:"password"` // its hash; see accounts
-	Life      string    `json:"life"`     // another one after each new password: sessions belong to one
+	Life      string    `json:"life"`     // another one after each new password, and when he is disabled or enabled: sessions belong to one
 	Created   time.Time `json:"created"`
 }
 

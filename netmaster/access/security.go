@@ -1,0 +1,44 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ModeOf is how far the cluster is closed.
+func ModeOf(r ledger.Reader) (mastercfg.SecurityMode, error) {
+	s, err := SecurityOf(r)
+	return s.Mode, err
+}
+
+// SecurityOf is the record that says so. A cluster that has none is open.
+func SecurityOf(r ledger.Reader) (mastercfg.Security, error) {
+	if _, there := r.Get(mastercfg.SecurityKey); !there {
+		return mastercfg.Security{Mode: mastercfg.SecurityOpen}, nil
+	}
+	shared, err := ledger.ReadShared[mastercfg.Security](r, mastercfg.SecurityKey)
+	s := *shared
+	if err == nil && !slices.Contains([]mastercfg.SecurityMode{mastercfg.SecurityOpen, mastercfg.SecurityPermissive, mastercfg.SecurityEnforced}, s.Mode) {
+		err = fault.New(fault.Internal, "key %s: there is no mode %q", mastercfg.SecurityKey, s.Mode)
+	}
+	return s, err
+}
+
+// SetSecurity writes the record. In a cluster that was open it ends all join tokens: netmasters give out none then, but those
+// of earlier versions have given one to everybody who asked.
+func SetSecurity(tx *ledger.Tx, is mastercfg.Security) error {
+	was, err := ModeOf(tx)
+	if err != nil {
+		return err
+	}
+	if was == mastercfg.SecurityOpen {
+		tx.Range(mastercfg.JoinTokenPrefix, func(key string, _ []byte) bool {
+			tx.Delete(key)
+			return true
+		})
+	}
+	return ledger.Write(tx, mastercfg.SecurityKey, is)
+}
