@@ -110,8 +110,7 @@ func oddOperator(r classes.Requirement) string {
 	return fmt.Sprintf("operator %s of label %s is not known", r.Op, r.Key)
 }
 
-// blockOf is a network without its exceptions, which are most networks at most. Old objects have bits behind the
-// prefix, and leading zeros.
+// blockOf is a network without its exceptions, which are most networks at most.
 func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
@@ -132,13 +131,20 @@ func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
 	return nets, nil
 }
 
+// cidr reads a network. Old objects have bits behind the prefix, leading zeros, and networks of IPv4 that are written as
+// some of IPv6 (::ffff:10.0.0.0/104).
 func cidr(text string) (netip.Prefix, error) {
-	_, net, err := netutils.ParseCIDRSloppy(text)
+	ip, net, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
 	address, _ := netip.AddrFromSlice(net.IP)
-	bits, _ := net.Mask.Size()
+	bits, of := net.Mask.Size()
+	if of == 128 && ip.To4() != nil {
+		if bits -= 96; bits < 0 {
+			return netip.Prefix{}, fmt.Errorf("network %s is of IPv4 and has other addresses, too", text)
+		}
+	}
 	return netip.PrefixFrom(address.Unmap(), bits), nil
 }
 
