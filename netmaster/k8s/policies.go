@@ -42,7 +42,8 @@ type policies struct {
 	engine   *classes.Engine
 	recorded map[string]recorded // what earlier terms have written for pods, by the keys of their records
 	told     map[string]spec     // what the engine has been told of ClusterNetworkPolicies, by name
-	written  map[string]spec     // likewise, of which the rules are written; nil: nothing has been written yet
+	ranks    map[string]rank     // of ClusterNetworkPolicies that were told of, by name
+	written  map[string]spec     // as told, of which the rules are written; nil: nothing has been written yet
 }
 
 // recorded is the class in the record of a pod.
@@ -65,7 +66,7 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, ranks: map[string]rank{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
