@@ -90,7 +90,7 @@ func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
 	if more := len(names) - some; more > 0 {
 		names = append(names[:some], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
+	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names; to choose another order, give each a priority of its own", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
 }
 
 // tellNodes tells it what has become of nodes, for policies of which they are peers.

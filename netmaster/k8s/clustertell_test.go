@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,11 @@ func TestAPriorityThatIsLeftIsNobodysTrouble(t *testing.T) {
 	w.must(policies.Create(t.Context(), policy("b", v1alpha2.AdminTier, 3), metav1.CreateOptions{}))
 	c := w.started()
 	w.wantTroubles(c, "clusternetworkpolicy a EqualPriority", "clusternetworkpolicy b EqualPriority")
+	for _, trouble := range c.State(t.Context()).Troubles {
+		if !strings.Contains(trouble.Message, "give each a priority of its own") {
+			t.Errorf("%q has no remedy", trouble.Message)
+		}
+	}
 	for _, other := range []*v1alpha2.ClusterNetworkPolicy{policy("a", v1alpha2.AdminTier, 4), policy("a", v1alpha2.BaselineTier, 3)} {
 		w.must(policies.Update(t.Context(), other, metav1.UpdateOptions{}))
 		w.wantTroubles(c, []string{}...)
