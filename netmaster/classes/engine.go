@@ -17,7 +17,8 @@
 // that is never written, so they are isolated.
 //
 // A class that has lost its last pod is kept for a while, as its next pod is often about
-// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the one that each pod has.
+// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the one that each pod has,
+// and what one stands for by then, SameFor compares.
 package classes
 
 import (
@@ -59,6 +60,7 @@ type Pod struct {
 	Labels   map[string]string
 	Ports    []NamedPort
 	Recorded uint16 // the class that is written down for it; 0: none
+	Classed  bool   // agents know it by that: it was there before the engine
 }
 
 // NamedPort is a port of a container.
@@ -154,7 +156,7 @@ func (e *Engine) SetPod(namespace, name string, now Pod) {
 	moved := e.moved
 	e.reclassify(key, now.Recorded)
 	if !known {
-		e.moved = moved || now.Recorded != 0 && now.Recorded != p.class
+		e.moved = moved || now.Classed && now.Recorded != p.class
 	}
 }
 

@@ -29,9 +29,16 @@ func newBook() *book {
 	return &book{map[string]uint16{}, map[uint16]mastercfg.K8sClass{}, map[string][]mastercfg.TierRule{}, 0}
 }
 
-// write enters the changes, and counts what is another than before.
+// write enters what an engine has changed.
 func (b *book) write(e *Engine) (moved bool) {
 	c := e.Take()
+	b.enter(c)
+	e.Written(c)
+	return c.Moved
+}
+
+// enter enters the changes, and counts what is another than before.
+func (b *book) enter(c Changes) {
 	for key, class := range c.Pods {
 		if old, had := b.pods[key]; !had || old != class {
 			b.writes++
@@ -61,8 +68,6 @@ func (b *book) write(e *Engine) (moved bool) {
 		}
 		b.classes[number] = *class
 	}
-	e.Written(c)
-	return c.Moved
 }
 
 func labelled(key, value string) Selector { return Selector{{key, In, []string{value}}} }

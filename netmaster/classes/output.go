@@ -147,9 +147,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 		}
 		all = append(all, split...)
 	}
-	all = slices.DeleteFunc(all, func(r mastercfg.TierRule) bool {
-		return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
-	})
+	all = slices.DeleteFunc(all, isAboutNobody)
 	if !fit(all) {
 		return p.closed(base), fmt.Sprintf("its rules about classes of pods and networks take more than %d KiB, and it allows nothing", maxRecord>>10)
 	}

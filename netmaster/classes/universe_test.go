@@ -255,9 +255,8 @@ func (u *universe) compare(t *testing.T, b *book, when string) {
 	}
 }
 
-// adopt has a new engine begin with what is written, as another leader does.
-func (u *universe) adopt(t *testing.T, b *book, when string) {
-	t.Helper()
+// begin has a new engine begin with what is written, as another leader does.
+func (u *universe) begin(b *book) *Engine {
 	e := New()
 	for number := range b.classes {
 		e.Recorded(number)
@@ -269,9 +268,16 @@ func (u *universe) adopt(t *testing.T, b *book, when string) {
 		e.SetPolicy(id, p)
 	}
 	for key, p := range u.pods {
-		p.Recorded = b.pods[key]
+		p.Recorded, p.Classed = b.pods[key], true
 		e.SetPod(key[:1], key[2:], p)
 	}
+	return e
+}
+
+// adopt has another leader find nothing to change.
+func (u *universe) adopt(t *testing.T, b *book, when string) {
+	t.Helper()
+	e := u.begin(b)
 	before := maps.Clone(b.pods)
 	for key := range before {
 		if _, there := u.pods[key]; !there {
@@ -279,7 +285,11 @@ func (u *universe) adopt(t *testing.T, b *book, when string) {
 			delete(b.pods, key)
 		}
 	}
-	b.write(e)
+	c := e.Take()
+	if b.anew(c) {
+		t.Errorf("%s: connections are judged anew", when)
+	}
+	b.enter(c)
 	u.compare(t, b, when)
 	changed := 0
 	for key, class := range before {

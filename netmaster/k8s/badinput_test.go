@@ -38,6 +38,10 @@ func TestOddServicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 		"ranges of nobody": {func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = []string{"", "10.0.0.0", "10.0.0.0/33", " 010.1.2.3/8"}
 		}, "[10.96.0.7] [{ TCP 80 0}] [10.0.0.0/8] 0"},
+		"a range of IPv4 as IPv6": {func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"::ffff:10.0.0.0/104", "::ffff:10.0.0.0/90"}
+		}, "[10.96.0.7] [{ TCP 80 0}] [10.0.0.0/8] 0"},
+		"nothing but ranges of nobody": {func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"::ffff:10.0.0.0/90"} }, "[10.96.0.7] [{ TCP 80 0}] [0.0.0.0/32] 0"},
 		"affinity without a time": {func(s *corev1.Service) {
 			s.Spec.SessionAffinity, s.Spec.SessionAffinityConfig = corev1.ServiceAffinityClientIP, &corev1.SessionAffinityConfig{}
 		}, "[10.96.0.7] [{ TCP 80 0}] [] 10800"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -206,6 +207,19 @@ func (l *countedNodes) List(which labels.Selector) ([]*corev1.Node, error) {
 	return nodes, err
 }
 
+// begun waits until a leader has written what it has begun with.
+func (w *world) begun(c *Controller) {
+	w.Helper()
+	w.eventually(func() error {
+		c.policies.mu.Lock()
+		defer c.policies.mu.Unlock()
+		if c.policies.written == nil {
+			return errors.New("nothing is written yet")
+		}
+		return nil
+	})
+}
+
 // Pods are marked long before it is known which ClusterNetworkPolicies there are. The next leader leaves all that
 // is written as it is, all the same.
 func TestANextLeaderNumbersNoClassAnew(t *testing.T) {
@@ -232,15 +246,57 @@ func TestANextLeaderNumbersNoClassAnew(t *testing.T) {
 		})
 	})
 	w.run(c)
-	w.eventually(func() error {
-		c.policies.mu.Lock()
-		defer c.policies.mu.Unlock()
-		if c.policies.written == nil {
-			return errors.New("nothing is written yet")
-		}
-		return nil
-	})
+	w.begun(c)
 	if now, epoch := w.state(), w.epoch(); !maps.Equal(now, state) || epoch != before {
 		t.Errorf("epoch %d, state %v; want %d, %v", epoch, now, before, state)
+	}
+}
+
+// Connections of pods that get other labels while nobody leads are judged anew, whether the pod keeps its number or gets
+// one; those of pods about which nothing has changed are left alone.
+func TestLabelsThatChangeBetweenLeadersHaveConnectionsJudgedAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod    string
+		labels map[string]string
+		anew   bool
+	}{
+		"nothing":                               {"web", map[string]string{"app": "web"}, false},
+		"a label that nothing selects":          {"web", map[string]string{"app": "web", "v": "2"}, false},
+		"one more of a pod alone in its class":  {"web", map[string]string{"app": "web", "quarantine": "true"}, true},
+		"another one of such a pod":             {"web", map[string]string{"quarantine": "true"}, true},
+		"another one of a subject of no rule":   {"client", map[string]string{"quarantine": "true"}, true},
+		"of a pod that nothing has selected":    {"plain", map[string]string{"quarantine": "true"}, true},
+		"none any more":                         {"web", nil, true},
+		"of a pod that becomes like another":    {"plain", map[string]string{"app": "web"}, true},
+		"of one that is like another no more":   {"twin", map[string]string{"quarantine": "true"}, true},
+		"of one that only rules of others name": {"client", map[string]string{"app": "web"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, app := range []string{"web", "client", "twin"} {
+				w.pod(app, app, "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} })
+			}
+			w.pod("twin2", "twin2", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "twin"} })
+			w.pod("plain", "plain", "node1", nil)
+			for name, spec := range map[string]networkingv1.NetworkPolicySpec{
+				"web": {PodSelector: *appIn("web"), Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+					{PodSelector: appIn("client")}, {PodSelector: appIn("twin")}}}}},
+				"quarantine": {PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"quarantine": "true"}}, PolicyTypes: []networkingv1.PolicyType{"Ingress", "Egress"}},
+			} {
+				w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(), &networkingv1.NetworkPolicy{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: spec}, metav1.CreateOptions{}))
+			}
+			stop := w.follow()
+			w.wantClasses(map[string]string{"web": "web", "client": "client", "twin": "twin", "twin2": "twin", "plain": ""}, "networkpolicy/shop/quarantine", "networkpolicy/shop/web")
+			stop()
+			before := w.epoch()
+			w.change(c.pod, func(p *corev1.Pod) { p.Labels = c.labels })
+			next := w.controller()
+			w.run(next)
+			w.begun(next)
+			if after := w.epoch(); (after != before) != c.anew {
+				t.Errorf("epoch %d after %d; judged anew: want %v", after, before, c.anew)
+			}
+		})
 	}
 }

@@ -79,14 +79,14 @@ func (t *clusterTranslation) rule(name string, out bool, action v1alpha2.Cluster
 
 func (t *clusterTranslation) read(action v1alpha2.ClusterNetworkPolicyRuleAction, peers []v1alpha2.ClusterNetworkPolicyEgressPeer, protocols []v1alpha2.ClusterNetworkPolicyProtocol) (r classes.Rule, err error) {
 	if _, known := clusterTiers[t.spec.Tier]; !known {
-		return r, fmt.Errorf("tier %q is not known", t.spec.Tier)
+		return r, fmt.Errorf("tier %q is not known (use Admin or Baseline)", t.spec.Tier)
 	}
 	var known bool
 	if r.Verdict, known = clusterVerdicts[action]; !known {
-		return r, fmt.Errorf("action %q is not known", action)
+		return r, fmt.Errorf("action %q is not known (use Accept, Deny or Pass)", action)
 	}
 	if len(peers) == 0 {
-		return r, errors.New("it has no peers")
+		return r, errors.New("it has no peers (give it some)")
 	}
 	for i := range peers {
 		if err := t.peer(&r, &peers[i]); err != nil {
@@ -101,7 +101,7 @@ func (t *clusterTranslation) read(action v1alpha2.ClusterNetworkPolicyRuleAction
 		if port.Name != "" && slices.ContainsFunc(peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 			return p.Nodes != nil || p.Networks != nil || p.DomainNames != nil
 		}) {
-			return r, fmt.Errorf("protocol %d: networks, nodes and domains have no port %q", i, port.Name)
+			return r, fmt.Errorf("protocol %d: networks, nodes and domains have no port %q (give its number)", i, port.Name)
 		}
 		r.Ports = append(r.Ports, port)
 	}
@@ -112,7 +112,7 @@ func (t *clusterTranslation) read(action v1alpha2.ClusterNetworkPolicyRuleAction
 func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPolicyEgressPeer) error {
 	switch {
 	case p.Nodes != nil:
-		which, err := metav1.LabelSelectorAsSelector(p.Nodes)
+		which, err := labelSelector(p.Nodes)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPol
 		}
 	case len(p.DomainNames) > 0:
 		if r.Verdict != classes.Accept {
-			return errors.New("names of domains are only for rules that accept")
+			return errors.New("names of domains are only for rules that accept (name networks)")
 		}
 		for _, name := range p.DomainNames {
 			if err := domainName(string(name)); err != nil {
@@ -153,7 +153,7 @@ func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPol
 func domainName(name string) error {
 	domain := strings.TrimPrefix(name, "*.")
 	if _, ok := dns.IsDomainName(domain); !ok || domain == "" || strings.Contains(domain, "*") {
-		return fmt.Errorf("%q is not the name of a domain", name)
+		return fmt.Errorf("%q is not the name of a domain (write one like example.org or *.example.org)", name)
 	}
 	return nil
 }
@@ -164,18 +164,27 @@ func podsAnywhere(namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod
 	used := []*metav1.LabelSelector{namespaces}
 	if namespaces == nil {
 		if pods == nil {
-			return s, errors.New("neither namespaces nor pods are given, or what is given is not known")
+			return s, errors.New("neither namespaces nor pods are given, or what is given is not known (give namespaces or pods)")
 		}
 		used = []*metav1.LabelSelector{&pods.NamespaceSelector, &pods.PodSelector}
 		s.Pods = selector(&pods.PodSelector)
 	}
 	s.Namespaces = selector(used[0])
 	for _, one := range used {
-		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+		if _, err := labelSelector(one); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// labelSelector reads a selector that the API server has not checked.
+func labelSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	all, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil, fmt.Errorf("%w (use labels in matchLabels, and in matchExpressions In and NotIn with values, Exists and DoesNotExist)", err)
+	}
+	return all, nil
 }
 
 // clusterPort is a port at the receiver of a connection. What has nothing that is known in it
@@ -202,7 +211,7 @@ func clusterPort(p *v1alpha2.ClusterNetworkPolicyProtocol) (classes.Port, error)
 		first, last = port.Number, port.Number
 	}
 	if first < 1 || first > last || last > 65535 {
-		return classes.Port{}, errors.New("no port is given, or what is given is not known")
+		return classes.Port{}, errors.New("no port is given, or what is given is not known (give tcp, udp or sctp a destinationPort of 1 to 65535, or destinationNamedPort)")
 	}
 	return classes.Port{Protocol: protocols[protocol], First: uint16(first), Last: uint16(last)}, nil
 }

@@ -69,7 +69,7 @@ func TestAClusterNetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 				{Verdict: classes.Deny, Peers: []classes.PodSelector{{}}},
 			}}, 0},
 		"networks and nodes": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Baseline", Subject: all, Egress: []egress{
-			{Action: "Pass", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/8", "fd00::/8"}}, {Nodes: appIn("node")}}}}},
+			{Action: "Pass", To: []to{{Networks: []v1alpha2.CIDR{"::ffff:10.0.0.0/104", "fd00::/8"}}, {Nodes: appIn("node")}}}}},
 			classes.Policy{Tier: classes.Last, Out: true, Rules: []classes.Rule{{Out: true, Verdict: classes.Pass,
 				Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), node}}}}, 0},
 		"names of domains": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Admin", Subject: all, Egress: []egress{
@@ -93,12 +93,13 @@ func TestAClusterNetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			Egress: []egress{
 				{Action: "Accept", To: []to{{DomainNames: []v1alpha2.DomainName{"www.*.org"}}}},
 				{Action: "Deny", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/99"}}}},
+				{Action: "Deny", To: []to{{Networks: []v1alpha2.CIDR{"::ffff:10.0.0.0/90"}}}},
 				{Action: "Deny", To: []to{{Nodes: odd}}},
 				{Action: "Deny", To: []to{{Networks: []v1alpha2.CIDR{"10.0.0.0/8"}}}, Protocols: []protocol{{DestinationNamedPort: "web"}}},
 			}},
 			classes.Policy{Tier: classes.First, In: true, Out: true, Rules: []classes.Rule{
 				{Verdict: classes.Accept}, denied(false), denied(false), denied(false), denied(false), denied(false), denied(false), denied(false),
-				{Out: true, Verdict: classes.Accept}, denied(true), denied(true), denied(true)}}, 12},
+				{Out: true, Verdict: classes.Accept}, denied(true), denied(true), denied(true), denied(true)}}, 13},
 		"a tier that is not known": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Guest", Subject: all, Ingress: []ingress{{Action: "Accept", From: everybody}, {Action: "Pass", From: everybody}}},
 			classes.Policy{In: true, Rules: []classes.Rule{{Verdict: classes.Accept}, denied(false)}}, 2},
 		"a subject that is not known": {v1alpha2.ClusterNetworkPolicySpec{Tier: "Baseline", Ingress: []ingress{{Action: "Deny", From: everybody}}},

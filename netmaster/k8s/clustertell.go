@@ -19,6 +19,7 @@ func (p *policies) tellCluster(name string) error {
 		p.engine.RemovePolicy(key)
 		p.warnings.gone(key)
 		delete(p.told, name)
+		p.ranked(name, nil)
 		return nil
 	}
 	if err != nil {
@@ -26,8 +27,39 @@ func (p *policies) tellCluster(name string) error {
 	}
 	doubts := p.translate(policy)
 	p.warn(policy, key, "PolicyUnsupported", "Translate", strings.Join(doubts, "; "))
-	p.warn(policy, key, "EqualPriority", "Translate", p.equals(policy))
+	p.warn(policy, key, equalPriority, "Translate", p.equals(policy))
+	p.ranked(name, &rank{policy.Spec.Tier, policy.Spec.Priority})
 	return nil
+}
+
+// equalPriority is the reason of events about policies of one priority.
+const equalPriority = "EqualPriority"
+
+// rank is where a ClusterNetworkPolicy is asked.
+type rank struct {
+	tier     v1alpha2.Tier
+	priority int32
+}
+
+// ranked notes the rank of a policy; nil: it is gone. What is wrong with those that have been told of, and are of this rank or of the one before,
+// changes with it: events are about the policy that has changed. A leader that begins tells of each of them anyway.
+func (p *policies) ranked(name string, now *rank) {
+	before, was := p.ranks[name]
+	if was && now != nil && before == *now {
+		return
+	}
+	delete(p.ranks, name)
+	if p.written != nil {
+		for _, other := range p.cluster.list() {
+			at, told := p.ranks[other.Name]
+			if told && (was && at == before || now != nil && at == *now) {
+				p.warnings.set(ofClusterPolicy+other.Name, equalPriority, p.equals(other))
+			}
+		}
+	}
+	if now != nil {
+		p.ranks[name] = *now
+	}
 }
 
 // translate tells the engine what a policy means, and returns what is not understood of it.
@@ -54,7 +86,11 @@ func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
 		return ""
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
+	const some = 5
+	if more := len(names) - some; more > 0 {
+		names = append(names[:some], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names; to choose another order, give each a priority of its own", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
 }
 
 // tellNodes tells it what has become of nodes, for policies of which they are peers.

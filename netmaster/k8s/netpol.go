@@ -43,7 +43,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 				}
 				r.Nets, room = append(r.Nets, nets...), room-len(nets)
 			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
-				doubts = append(doubts, "a peer is neither pods nor an ipBlock")
+				doubts = append(doubts, "a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
 			default:
 				pods := podsOf(p.Namespace, peer.NamespaceSelector, peer.PodSelector)
 				r.Peers = append(r.Peers, pods)
@@ -61,7 +61,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 			if port, ok := portOf(&ports[i]); ok {
 				r.Ports = append(r.Ports, port)
 			} else {
-				doubts = append(doubts, "port "+ports[i].String()+" has a protocol or a number that is not known")
+				doubts = append(doubts, "port "+ports[i].String()+" has a protocol or a number that is not known (use TCP, UDP or SCTP, and numbers of 1 to 65535, endPort not below port)")
 			}
 		}
 		policy.Rules = append(policy.Rules, r)
@@ -107,11 +107,10 @@ func isOdd(r classes.Requirement) bool {
 }
 
 func oddOperator(r classes.Requirement) string {
-	return fmt.Sprintf("operator %s of label %s is not known", r.Op, r.Key)
+	return fmt.Sprintf("operator %s of label %s is not known (use In, NotIn, Exists or DoesNotExist)", r.Op, r.Key)
 }
 
-// blockOf is a network without its exceptions, which are most networks at most. Old objects have bits behind the
-// prefix, and leading zeros.
+// blockOf is a network without its exceptions, which are most networks at most.
 func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
@@ -127,18 +126,25 @@ func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
 	}
 	nets, ok := classes.Without(net, except, most)
 	if !ok {
-		return nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d", len(except), net, classes.MaxNets)
+		return nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
 	}
 	return nets, nil
 }
 
+// cidr reads a network. Old objects have bits behind the prefix, leading zeros, and networks of IPv4 that are written as
+// some of IPv6 (::ffff:10.0.0.0/104).
 func cidr(text string) (netip.Prefix, error) {
-	_, net, err := netutils.ParseCIDRSloppy(text)
+	ip, net, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
-		return netip.Prefix{}, err
+		return netip.Prefix{}, fmt.Errorf("%w (write one like 10.0.0.0/8 or fd00::/8)", err)
 	}
 	address, _ := netip.AddrFromSlice(net.IP)
-	bits, _ := net.Mask.Size()
+	bits, of := net.Mask.Size()
+	if of == 128 && ip.To4() != nil {
+		if bits -= 96; bits < 0 {
+			return netip.Prefix{}, fmt.Errorf("network %s is of IPv4 and has other addresses, too (write it like 10.0.0.0/8)", text)
+		}
+	}
 	return netip.PrefixFrom(address.Unmap(), bits), nil
 }
 

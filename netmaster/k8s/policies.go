@@ -40,9 +40,16 @@ type policies struct {
 
 	mu       lock
 	engine   *classes.Engine
-	recorded map[string]uint16 // classes that earlier terms have written for pods, by namespace/name
-	told     map[string]spec   // what the engine has been told of ClusterNetworkPolicies, by name
-	written  map[string]spec   // likewise, of which the rules are written; nil: nothing has been written yet
+	recorded map[string]recorded // what earlier terms have written for pods, by the keys of their records
+	told     map[string]spec     // what the engine has been told of ClusterNetworkPolicies, by name
+	ranks    map[string]rank     // of ClusterNetworkPolicies that were told of, by name
+	written  map[string]spec     // as told, of which the rules are written; nil: nothing has been written yet
+}
+
+// recorded is the class in the record of a pod.
+type recorded struct {
+	class   uint16
+	classed bool
 }
 
 // What keys of things begin with.
@@ -59,7 +66,7 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]uint16{}, told: map[string]spec{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, ranks: map[string]rank{}}
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
@@ -91,8 +98,8 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	defer p.mu.Unlock()
 	p.engine.RevisitAll()
 	clear(p.recorded)
-	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, record mastercfg.K8sPod) error {
-		p.recorded[record.Pod()] = record.Class
+	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
+		p.recorded[key] = recorded{record.Class, record.Classed}
 		return nil
 	})
 	if err == nil {
@@ -230,7 +237,8 @@ func (p *policies) enter(pod *corev1.Pod) {
 	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil {
 		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), homeOf(namespace))
 	}
-	known.Recorded = p.recorded[pod.Namespace+"/"+pod.Name]
+	before := p.recorded[mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))] // not of another pod that had its name
+	known.Recorded, known.Classed = before.class, before.classed
 	p.engine.SetPod(pod.Namespace, pod.Name, known)
 }
 
@@ -324,8 +332,10 @@ func (p *policies) write(ctx context.Context) error {
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
 	bump := changes.Moved || err != nil // there is always one; a damaged one begins anew
+	lasting, other := lastingClasses(tx, changes.Classes)
+	bump = bump || other
 	for id, policy := range changes.Policies {
-		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1)
+		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1, lasting)
 		if err != nil {
 			return err
 		}
@@ -357,9 +367,23 @@ func put[T any](tx *ledger.Tx, key string, record *T) error {
 	return ledger.Write(tx, key, record)
 }
 
+// lastingClasses are the numbers of those that are written down and stay. other tells that something else is judged of one.
+func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (numbers map[uint16]struct{}, other bool) {
+	numbers = map[uint16]struct{}{}
+	for number, class := range now {
+		key := mastercfg.K8sClassKey(number)
+		if class == nil || r.Revision(key) == 0 {
+			continue
+		}
+		before, err := ledger.Read[mastercfg.K8sClass](r, key)
+		numbers[number], other = struct{}{}, other || err != nil || before != *class
+	}
+	return numbers, other
+}
+
 // writePolicy writes the rules of a policy, and tells whether it says something else than before,
-// which it then does in the epoch next.
-func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32) (other bool, err error) {
+// which it then does in the epoch next, or the same of other pods: those of which lasting classes are by now.
+func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32, lasting map[uint16]struct{}) (other bool, err error) {
 	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
 	if now == nil {
 		return tx.Revision(key) != 0, put(tx, key, now)
@@ -368,7 +392,7 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint3
 	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // one that is damaged said something else
 		other, record.Epoch = true, next
 	}
-	return other, put(tx, key, &record)
+	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
 }
 
 // writePod writes the class of a pod into its record, if it has one.

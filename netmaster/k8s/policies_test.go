@@ -71,6 +71,14 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			{IPBlock: &networkingv1.IPBlock{CIDR: "fd00::/8", Except: []string{"10.0.0.0/8", "fe00::/8"}}},
 			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"nonsense"}}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("fd00::/8")}}}}, 1},
+		"networks of IPv4 that are written as some of IPv6, and what is larger than IPv4": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{IPBlock: &networkingv1.IPBlock{CIDR: "::ffff:10.0.0.7/127", Except: []string{"10.0.0.6/32"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/31", Except: []string{"::ffff:10.0.0.0/128"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "::ffff:0:0/96", Except: []string{"::ffff:128.0.0.0/97"}}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "::ffff:10.0.0.0/95"}},
+			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"::ffff:10.0.0.0/80"}}}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
+				Nets: []netip.Prefix{net("10.0.0.7/32"), net("10.0.0.1/32"), net("0.0.0.0/1")}}}}, 2},
 		"exceptions that leave too many networks, and a block beside them": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
 			{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: scattered}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("10.0.0.0/8")}}}}, 1},

@@ -45,13 +45,7 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 		slices.SortFunc(*list, netip.Addr.Compare)
 		*list = slices.Compact(*list)
 	}
-	for _, text := range s.Spec.LoadBalancerSourceRanges {
-		if _, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(text)); err == nil {
-			base, _ := netip.AddrFromSlice(n.IP)
-			bits, _ := n.Mask.Size()
-			record.SourceRanges = append(record.SourceRanges, netip.PrefixFrom(base, bits))
-		}
-	}
+	record.SourceRanges = sourceRanges(s.Spec.LoadBalancerSourceRanges)
 	for _, p := range s.Spec.Ports {
 		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
 	}
@@ -68,6 +62,22 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 		}
 	}
 	return record, true
+}
+
+// nobodys is a network that no client is in.
+var nobodys = netip.PrefixFrom(netip.IPv4Unspecified(), 32)
+
+// sourceRanges are those that are understood. Where none is of some, they are nobody's: none at all would be everybody's.
+func sourceRanges(texts []string) (all []netip.Prefix) {
+	for _, text := range texts {
+		if net, err := cidr(strings.TrimSpace(text)); err == nil {
+			all = append(all, net)
+		}
+	}
+	if len(texts) > 0 && all == nil {
+		all = append(all, nobodys)
+	}
+	return all
 }
 
 // isNeeded tells whether a service is one without which no pod gets along, of whatever tenant.
