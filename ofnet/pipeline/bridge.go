@@ -18,7 +18,8 @@ import (
 //
 // but not what belongs to the cable itself, such as spanning tree: no bridge
 // forwards that. ARP and solicitations which nobody has answered in NEIGHBOUR go
-// to whom they are addressed.
+// to whom they are addressed, and no rule judges neighbour discovery, as none judges
+// ARP: to deny packets is not to deny that somebody is there, a router for example.
 //
 // Nodes do not route here, but names and services have the MAC of gateways, which nobody has
 // in such a network. What was sent to a service is for its provider by the address, and
@@ -51,6 +52,9 @@ func (bridging) network(w *Wants, n Network) {
 		w.flow(
 			at(tableNeighbour, priorityOther, regNetwork.is(uint32(n.Tag))).goTo(tableDest),
 			at(tableDest, priorityOther, regNetwork.is(uint32(n.Tag)), regRouted.is(1)).drop(reasonNoRoute))
+		for _, kind := range ndTypes {
+			w.flow(at(tablePolicy, priorityLink, icmpv6(kind, regNetwork.is(uint32(n.Tag)))...).goTo(tableForward))
+		}
 	}
 }
 

@@ -212,6 +212,38 @@ func TestAHubCarriesARPAndABridgeAnswersIt(t *testing.T) {
 	}
 }
 
+// A rule that denies ICMP denies pings, in both versions of IP, and keeps nobody from finding his neighbours.
+func TestRulesDoNotJudgeNeighbourDiscovery(t *testing.T) {
+	c := startCluster(t, hub1, hub2)
+	link := func(m mac) netip.Addr {
+		return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+	}
+	asker, asked := c.pod(hub1).wire(), c.pod(hub2).wire()
+	ping := func(text string) []byte {
+		return ipv6Frame(hub2.MAC, hub1.MAC, link(hub2.MAC), link(hub1.MAC), 58, 64, 2, append([]byte{128, 0, 0, 0, 0, 1, 0, 1}, text...))
+	}
+	asker.send(ping("before the rule"))
+	if asked.receive(soon, carrying("before the rule")) == nil {
+		t.Fatal("no ping arrives")
+	}
+	c.program(rule("no-icmp", 50, func(r *Rule) { r.Protocol = 1 }))
+	asker.send(ping("denied"))
+	asker.send(solicitationFrame(hub1.MAC, link(hub1.MAC), link(hub2.MAC), true))
+	var denied bool
+	solicited := asked.receive(soon, func(f []byte) bool {
+		denied = denied || carrying("denied")(f)
+		return len(f) > 54 && bytes.Equal(f[12:14], []byte{0x86, 0xdd}) && f[54] == 135
+	})
+	if solicited == nil || denied {
+		t.Errorf("a solicitation arrives: %v, a ping: %v", solicited != nil, denied)
+	}
+	text := "here I am"
+	asked.send(advertFrame(hub1.MAC, hub2.MAC, link(hub1.MAC), link(hub2.MAC), link(hub2.MAC), text))
+	if asker.receive(soon, carrying(text)) == nil {
+		t.Error("the advertisement does not arrive")
+	}
+}
+
 // The switch gives up a packet that it has followed through too many tables.
 func TestAFullFloodSetIsFlooded(t *testing.T) {
 	c := startCluster(t, lan1)

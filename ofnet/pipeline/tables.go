@@ -118,5 +118,6 @@ const (
 	// Rules have priorityRules and twice their own, above all that any layout before had
 	// in their table: where flows of both are there, these decide (books.go of the driver).
 	priorityRules uint16 = 300
+	priorityLink  uint16 = 65000 // no rule is about what keeps the neighbours of a link together
 	priorityStray uint16 = 65535 // what belongs to nobody's way
 )
