@@ -198,6 +198,17 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 		t.Error("a pod reaches a host of another VLAN")
 	}
 
+	// What is flooded leaves only if it may be sent outside.
+	out.Exec("sysctl", "-qw", "net.ipv4.icmp_echo_ignore_broadcasts=0")
+	broadcasts := func() bool {
+		return a.command("ping", "-b", "-c", "1", "-W", "1", "-n", "-q", "10.1.0.255").Run() == nil
+	}
+	eventually(t, "the router answers a broadcast", broadcasts)
+	r1.give(drivers.Change{Set: []pipeline.Object{pipeline.Rule{ID: "keep-in", Priority: 1, SrcGroup: 11, Protocol: 1}}})
+	eventually(t, "no broadcast leaves that is denied", func() bool { return !broadcasts() })
+	r1.give(drivers.Change{Remove: []pipeline.Key{pipeline.Rule{ID: "keep-in"}.Key()}})
+	eventually(t, "the router answers a broadcast again", broadcasts)
+
 	// Policy: inside a network, across nodes and through the router.
 	deny := func(from, to uint16) pipeline.Rule {
 		return pipeline.Rule{ID: fmt.Sprint("deny-", from, "-", to), Priority: 10, SrcGroup: from, DstGroup: to, Protocol: 1}

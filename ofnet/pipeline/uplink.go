@@ -17,6 +17,10 @@ import (
 // No MAC is learned: all that are here are known, as no port can send from
 // another one. So a packet for a router is copied to nobody.
 //
+// What is flooded leaves if the rules let its sender send it to who has no group. Machines outside take packets for
+// themselves out of a broadcast, and nobody else would judge them; endpoints of other nodes get no copy then, whatever
+// they may receive.
+//
 // Networks of one tenant may be joined by a router outside, which puts its own MAC
 // on the packets. Groups are therefore found by VRF and address where the MAC says
 // nothing: the receiver's before a packet leaves, the sender's when one comes in,
@@ -51,7 +55,7 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 	w.flow(
 		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originTunnel), toAll()).do(toMembersOf(s)...).end(),
 		at(tableDest, priorityFlood, inNetwork, regOrigin.is(originLocal), toAll()).
-			do(toMembersOf(s)...).do(regOut.set(u.port)).goTo(tableForward),
+			do(toMembersOf(s)...).do(regOut.set(u.port)).goTo(tablePolicy),
 	)
 }
 
