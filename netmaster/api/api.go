@@ -62,6 +62,7 @@ type Config struct {
 	ClusterMode string                                // docker, kubernetes, swarm-mode, cni, test
 	Defaults    contivmodel.Global                    // what the global object gets where a request leaves a mode open
 	Self        string                                // control address of this netmaster, ip:port
+	Name        string                                // of this netmaster in its certificates
 	Epoch       int64                                 // of the term
 	NodePort    int                                   // where agents answer questions; 0: DefaultNodePort
 	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s

@@ -211,6 +211,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		}
 	}
 	if kind == identity.Master {
+		tx.Delete(mastercfg.RemovedMasterPrefix + joined.Host)
 		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
 			return err
 		}

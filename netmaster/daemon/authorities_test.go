@@ -106,9 +106,11 @@ func TestAFollowerWithoutAuthoritiesSendsNoSecretInPlainText(t *testing.T) {
 	follower := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(certificates), testkit.Quiet())
 	defer follower.transport.CloseIdleConnections()
 	ways := map[string]func(r *http.Request) *http.Request{
-		"over TLS":         func(r *http.Request) *http.Request { r.TLS = new(tls.ConnectionState); return r },
-		"from loopback":    func(r *http.Request) *http.Request { r.RemoteAddr = "127.0.0.1:4000"; return r },
-		"by root's socket": func(r *http.Request) *http.Request { return r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Root})) },
+		"over TLS":      func(r *http.Request) *http.Request { r.TLS = new(tls.ConnectionState); return r },
+		"from loopback": func(r *http.Request) *http.Request { r.RemoteAddr = "127.0.0.1:4000"; return r },
+		"by root's socket": func(r *http.Request) *http.Request {
+			return r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Root}))
+		},
 	}
 	for name, c := range map[string]struct {
 		method, path, header string

@@ -44,12 +44,22 @@ func identify(next http.Handler, clients verifier) http.Handler {
 			}
 		}
 		if err != nil {
-			w.Header().Set("Connection", "close")
-			api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
+			doubt(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(identity.With(r.Context(), who)))
 	})
+}
+
+// doubt answers who shows a certificate that does not count, or of which that is not known yet.
+func doubt(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Connection", "close")
+	if fault.Is(err, fault.Unavailable) {
+		w.Header().Set("Retry-After", "1")
+		api.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "%s %s: %w", r.Method, r.URL.Path, err))
+		return
+	}
+	api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 }
 
 // forwardedFor takes from a request what it says of where it comes from, and returns the
