@@ -112,6 +112,7 @@ type API struct {
 
 	directory outside // of users, LDAP
 	openID    provider
+	vouches   vouches    // of who joins
 	uses      *tokenUses // of API tokens
 	failed    trouble    // the last request that netmaster is to blame for
 
@@ -150,7 +151,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
 		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside()}, uses: newTokenUses(),
+		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(places, greetedAtOnce)}, vouches: newVouches(), uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()
