@@ -109,6 +109,7 @@ type Daemon struct {
 	keyring      *keyring.Keyring // nil: no secrets are kept
 	mode         *mode
 	removed      *removals
+	refusals     *api.EarlyRefusals
 	member       *member
 	promoting    notify.Signal // a member was added
 	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
@@ -149,7 +150,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: api.NewEarlyRefusals(cfg.API.Audit)}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()
@@ -169,7 +170,7 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(member, cfg.Control, certificates, cfg.Log), d.metrics, d.mode.now)
-	d.front.reached = member.reached
+	d.front.reached, d.front.proxy.refusals = member.reached, d.refusals
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
 		d.front.debug = debugging()
@@ -190,7 +191,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), judged{d.certificates, d.removed}, d.log)
+	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}

@@ -53,6 +53,7 @@ type proxy struct {
 	transport    *reconnect.Transport
 	buffers      buffers
 	certificates *certificates
+	refusals     *api.EarlyRefusals // nil: they are not written down
 	log          *log.Logger
 }
 
@@ -75,6 +76,7 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := api.Confidential(r); err != nil {
+		p.refusals.Add(r, "", http.StatusForbidden, err)
 		api.WriteError(w, r, err)
 		return
 	}
