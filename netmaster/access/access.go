@@ -65,7 +65,7 @@ func proved(kind identity.Kind, name, id, secret, digest string) (identity.Ident
 
 // Rights are what an identity may in this state, at this time. It fails with ErrNobody if
 // it is none any more: its session has ended, its token is deleted, its user disabled, the
-// name of its node belongs to another key or to nobody.
+// name of its node belongs to another key or to nobody, its netmaster was removed.
 func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	switch who.Kind {
 	case identity.Nobody:
@@ -76,6 +76,8 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 		return rightsOfToken(r, who, now)
 	case identity.Node:
 		return rights.With(who), holdsName(r, who)
+	case identity.Master:
+		return rights.With(who), stillNetmaster(r, who)
 	}
 	return rights.With(who), nil
 }
@@ -87,6 +89,14 @@ func holdsName(r ledger.Reader, who identity.Identity) error {
 		return nobody("node %s was removed, or its name belongs to another key now", who.Name)
 	}
 	return err
+}
+
+// stillNetmaster fails if a netmaster was removed.
+func stillNetmaster(r ledger.Reader, who identity.Identity) error {
+	if _, removed := r.Get(mastercfg.RemovedMasterPrefix + who.Name); removed {
+		return nobody("netmaster %s was removed: it is nobody until it joins again", who.Name)
+	}
+	return nil
 }
 
 func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {

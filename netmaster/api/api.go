@@ -62,6 +62,7 @@ type Config struct {
 	ClusterMode string                                // docker, kubernetes, swarm-mode, cni, test
 	Defaults    contivmodel.Global                    // what the global object gets where a request leaves a mode open
 	Self        string                                // control address of this netmaster, ip:port
+	Name        string                                // of this netmaster in its certificates
 	Epoch       int64                                 // of the term
 	NodePort    int                                   // where agents answer questions; 0: DefaultNodePort
 	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s
@@ -111,6 +112,7 @@ type API struct {
 
 	directory outside // of users, LDAP
 	openID    provider
+	vouches   vouches    // of who joins
 	uses      *tokenUses // of API tokens
 	failed    trouble    // the last request that netmaster is to blame for
 
@@ -149,7 +151,7 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		limits: limits, shares: shares.New(limits),
 		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside()}, uses: newTokenUses(),
+		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(places, greetedAtOnce)}, vouches: newVouches(), uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
 	a.router = a.routes()

@@ -61,6 +61,9 @@ func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) 
 		e.Decision, e.Reason = audit.Denied, q.exceeds.Error()
 	case slices.Contains(refusals, status):
 		e.Decision = audit.Denied
+		if q.flaw != nil {
+			e.Reason = q.flaw.Error()
+		}
 	case why != "":
 		e.Decision, e.Reason = audit.WouldRefuse, why
 		a.foreseen.add(foreseenKey{e.Principal, e.Source, q.request}, why, e.Time)

@@ -263,6 +263,19 @@ func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 	}
 }
 
+// Who shows what has ended is nobody. The line says what it was, and whose.
+func TestTheLineOfWhoseSessionHasEndedSaysSo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.want("proven:root", "PATCH", usersPath+"/ann/", `{"disable":true}`, 200, "")
+	b.want(ann, "POST", "networks/blue:green", green, 401, "")
+	if text := linesOf(t, log, path); !strings.Contains(text, `"reason":"user ann is not known, or disabled","status":401`) {
+		t.Errorf("%s", text)
+	}
+}
+
 // linesOf is what an audit log has written, at path, when it ends.
 func linesOf(t *testing.T, log *audit.Log, path string) string {
 	t.Helper()

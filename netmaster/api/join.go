@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 
@@ -53,14 +54,19 @@ func Private(r *http.Request) bool {
 // this too: the leader sees the connection between the two only. To join takes TLS in any case:
 // a netmaster that joins is given the keys of the authorities.
 func Confidential(r *http.Request) error {
-	path := strings.TrimSuffix(r.URL.Path, "/")
+	at := path.Clean(r.URL.Path)
 	switch {
-	case path == mastercfg.JoinPath && r.Method == http.MethodPost && r.TLS == nil && identity.From(r.Context()).Kind != identity.Root:
+	case at == mastercfg.JoinPath && r.Method == http.MethodPost && r.TLS == nil && identity.From(r.Context()).Kind != identity.Root:
 		return fault.New(fault.Denied, "%s %s: to join is possible over https only", r.Method, r.URL.Path)
-	case !hasSecret(r.Method, path) || Private(r):
+	case !hasSecret(r.Method, at) || Private(r):
 		return nil
 	}
 	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
+}
+
+// HasSecret tells whether a request shows a token, or has one or a password in its body or in that of its answer.
+func HasSecret(r *http.Request) bool {
+	return r.Header.Get(tokenHeader) != "" || r.Header.Get("Authorization") != "" || hasSecret(r.Method, path.Clean(r.URL.Path))
 }
 
 // hasSecret tells whether there is a secret in the body of a request or of its answer.
@@ -207,6 +213,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		}
 	}
 	if kind == identity.Master {
+		tx.Delete(mastercfg.RemovedMasterPrefix + joined.Host)
 		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
 			return err
 		}

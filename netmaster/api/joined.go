@@ -102,8 +102,8 @@ func (a *API) mustJoin(node mastercfg.Joined) bool {
 }
 
 // removeJoined takes the name from a key. A node is not known by its certificate from then
-// on, nor by another one for that key, and its endpoints are freed; a netmaster is until that ends, for the first of
-// them has no record.
+// on, nor by another one for that key, and its endpoints are freed; a netmaster is not known by its name until one joins
+// under it.
 func (a *API) removeJoined(what, prefix string) answer {
 	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, _ mastercfg.Joined, _ error) error {
 		tx.Delete(at)
@@ -126,7 +126,8 @@ func (a *API) rekey(what, prefix string) answer {
 	})
 }
 
-// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
+// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node, the name from a
+// netmaster.
 func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) answer {
 	return func(r *http.Request) (reply, error) {
 		host := mux.Vars(r)["host"]
@@ -135,10 +136,15 @@ func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, 
 			if fault.Is(err, fault.NotFound) {
 				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
-			if err == nil && prefix == mastercfg.NodePrefix {
-				if err := takeBack(tx, record, a.config.Now()); err != nil {
-					return err
-				}
+			var taken error
+			switch {
+			case prefix == mastercfg.MasterPrefix:
+				taken = a.dismiss(tx, host, record.Addresses)
+			case err == nil:
+				taken = takeBack(tx, record, a.config.Now())
+			}
+			if taken != nil {
+				return taken
 			}
 			return change(tx, prefix+host, record, err)
 		})

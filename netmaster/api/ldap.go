@@ -161,7 +161,7 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	if err != nil {
 		return nil, true, err
 	}
-	done, err := a.directory.asking.take()
+	done, err := a.directory.asking.take(logins)
 	if err != nil {
 		return nil, true, err
 	}

@@ -1,21 +1,66 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"slices"
 
+	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// mastersOnly refuses everybody but a netmaster over TLS, whatever the mode, before a body is read.
-func mastersOnly(what string, serve answer) answer {
+// mastersOnly refuses everybody but a netmaster over TLS that was not removed, whatever the mode, before a body is read.
+func (a *API) mastersOnly(what string, serve answer) answer {
 	return func(r *http.Request) (reply, error) {
-		if who := identity.From(r.Context()); who.Kind != identity.Master || r.TLS == nil {
+		who := identity.From(r.Context())
+		if who.Kind != identity.Master || r.TLS == nil {
 			return reply{}, denial{error: fault.New(fault.Denied, "%s: for netmasters, over TLS; this is %s", what, who), code: http.StatusForbidden}
+		}
+		if err := a.ledger.View(func(r ledger.Reader) error {
+			_, err := access.Rights(r, who, a.config.Now())
+			return err
+		}); err != nil {
+			return reply{}, err
 		}
 		return serve(r)
 	}
+}
+
+// dismiss has nobody believe who shows the name of a netmaster, until one joins under it. The one that leads would shut
+// itself out.
+func (a *API) dismiss(tx *ledger.Tx, name string, addresses []string) error {
+	if name == a.config.Name {
+		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
+	}
+	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: a.config.Now().UTC()})
+}
+
+// masters are the netmasters that are registered and were not removed: those that others wait for.
+func (a *API) masters(ctx context.Context) (staying []objdb.Service, err error) {
+	all, err := a.store.Services(ctx, mastercfg.MasterService)
+	if err != nil {
+		return nil, err
+	}
+	err = a.ledger.View(func(r ledger.Reader) error {
+		removed, err := ledger.ReadAll[mastercfg.RemovedMaster](r, mastercfg.RemovedMasterPrefix)
+		staying = slices.DeleteFunc(all, func(s objdb.Service) bool {
+			return slices.ContainsFunc(removed, func(gone mastercfg.RemovedMaster) bool { return isOf(s, gone) })
+		})
+		return err
+	})
+	return staying, err
+}
+
+// isOf tells whether a registration is that of a netmaster that was removed. One of an earlier version does not say its name.
+func isOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
+	if s.Hostname != "" {
+		return s.Hostname == gone.Host
+	}
+	return slices.Contains(gone.Addresses, s.HostAddr)
 }
 
 // addMember has the store of the netmasters expect the member of another one. It has no vote

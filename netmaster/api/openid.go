@@ -26,6 +26,7 @@ import (
 // provider is the one that is configured, as it was made at a revision of its record.
 type provider struct {
 	outside
+	greeting places // of those who ask where to log in
 	mu       sync.Mutex
 	made     *openid.Provider
 	revision int64
@@ -79,13 +80,22 @@ func (a *API) provider() (*openid.Provider, error) {
 	return made, nil
 }
 
+// greetedAtOnce is how many are told at a time where to log in, which takes a moment, or, where the provider has to be asked, as long
+// as it takes.
+const greetedAtOnce = 64
+
 // openIDClient answers what a browser is sent to the provider with. Everybody may ask, so it
-// takes no place that a login needs: all who wait do so for one answer of the provider.
+// takes no place that a login needs: all who wait do so for one answer of the provider, and few at a time.
 func (a *API) openIDClient(r *http.Request) (reply, error) {
 	p, err := a.provider()
 	if err != nil {
 		return reply{}, err
 	}
+	done, err := a.openID.greeting.take(logins)
+	if err != nil {
+		return reply{}, err
+	}
+	defer done()
 	at, err := p.AuthURL(r.Context())
 	if err != nil {
 		return reply{}, a.providerFailed(err)
@@ -112,7 +122,7 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	done, err := a.openID.asking.take()
+	done, err := a.openID.asking.take(logins)
 	if err != nil {
 		return reply{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,7 +184,7 @@ func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 		asking.Go(func() { b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in") })
 	}
 	for range outsideAtOnce - freeOfOneSource {
-		if _, err := b.api.openID.asking.take(); err != nil {
+		if _, err := b.api.openID.asking.take(logins); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,6 +205,37 @@ func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 	}
 }
 
+// While the provider does not answer, few wait for it: the others hear so at once, and keep no connection.
+func TestFewWaitToHearWhereToLogIn(t *testing.T) {
+	const few = 64
+	b, issuer := provided(t)
+	released := make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { <-released; w.WriteHeader(502); return true }})
+	var refused, told atomic.Int64
+	var asking sync.WaitGroup
+	for range 2 * few {
+		asking.Go(func() {
+			code, answer, headers := b.do("GET", openIDPath+"/", "", "Accept", problemType)
+			switch {
+			case code != http.StatusServiceUnavailable || headers.Get("Retry-After") == "":
+				t.Errorf("%d %s %v", code, answer, headers)
+			case strings.Contains(answer, "too many logins"):
+				refused.Add(1)
+			default:
+				told.Add(1)
+			}
+		})
+	}
+	testkit.Eventually(t, 4*time.Second, "the others are refused", func() bool { return refused.Load() == few })
+	release()
+	asking.Wait()
+	if told.Load() != few {
+		t.Errorf("%d have waited", told.Load())
+	}
+}
+
 // freeOfOneSource is how many logins nobody has to wait for.
 const freeOfOneSource = 5
 
@@ -213,7 +245,7 @@ func TestOurOwnTroubleIsNoWrongLogin(t *testing.T) {
 	proof := b.browse()
 	var places []func()
 	for range outsideAtOnce {
-		done, err := b.api.openID.asking.take()
+		done, err := b.api.openID.asking.take(logins)
 		if err != nil {
 			t.Fatal(err)
 		}

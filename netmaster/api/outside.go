@@ -20,19 +20,22 @@ type outside struct {
 
 func newOutside() outside { return outside{asking: make(places, outsideAtOnce)} }
 
+// logins is what these places are for.
+const logins = "logins"
+
 // outsideAtOnce is how many logins each of them is asked about at a time.
 const outsideAtOnce = 16
 
 // places are for so many at a time.
 type places chan struct{}
 
-// take takes one, until done is called. It does not wait.
-func (p places) take() (done func(), err error) {
+// take takes one, until done is called. It does not wait: what says which there are too many of.
+func (p places) take(what string) (done func(), err error) {
 	select {
 	case p <- struct{}{}:
 		return func() { <-p }, nil
 	default:
-		return nil, fault.New(fault.Unavailable, "too many logins at a time, try again in a moment")
+		return nil, fault.New(fault.Unavailable, "too many %s at a time, try again in a moment", what)
 	}
 }
 

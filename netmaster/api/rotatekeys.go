@@ -63,7 +63,7 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rep
 
 // allHave refuses a step while a netmaster that is registered has another keyring.
 func (a *API) allHave(ctx context.Context, state string) error {
-	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	masters, err := a.masters(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (a *API) allHave(ctx context.Context, state string) error {
 // allSeal tells whether the store lets in netmasters only, and each of those that are registered tells agents what is sealed there:
 // one of an older version does not.
 func (a *API) allSeal(ctx context.Context) (bool, error) {
-	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	masters, err := a.masters(ctx)
 	if err != nil || !a.config.StoreClosed {
 		return false, err
 	}

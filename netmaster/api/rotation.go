@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -104,16 +105,19 @@ func (a *API) nameAuthorities(ctx context.Context, hash string) (int64, error) {
 
 // waitedFor refuses a step while somebody who is registered does not know the authorities
 // yet, and names who has joined and is away: it will have to join anew if it stays away for
-// all steps.
+// all steps. Netmasters that were removed are not waited for.
 func (a *API) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
 	absent = []string{}
 	var behind []string
 	here := map[string]bool{}
-	for service, kind := range map[string]identity.Kind{mastercfg.MasterService: identity.Master, mastercfg.AgentService: identity.Node} {
-		all, err := a.store.Services(ctx, service)
-		if err != nil {
-			return nil, err
-		}
+	registered := map[identity.Kind][]objdb.Service{}
+	if registered[identity.Master], err = a.masters(ctx); err != nil {
+		return nil, err
+	}
+	if registered[identity.Node], err = a.store.Services(ctx, mastercfg.AgentService); err != nil {
+		return nil, err
+	}
+	for kind, all := range registered {
 		for _, s := range all {
 			name := s.Hostname
 			if kind == identity.Master {

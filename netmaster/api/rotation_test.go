@@ -110,3 +110,39 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 		t.Errorf("the record names %s", got.Authorities)
 	}
 }
+
+// Nobody waits for a netmaster that was removed and runs on, also one of an earlier version, which is known by its address only.
+func TestNobodyWaitsForANetmasterThatWasRemoved(t *testing.T) {
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, func(c *Config) { c.Authorities = func() pki.Authorities { return by } })
+	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		for _, m := range []mastercfg.RemovedMaster{{Host: "m2", Addresses: []string{"10.0.0.9"}}, {Host: "m3", Addresses: []string{"10.0.0.3"}}} {
+			if err := ledger.Write(tx, mastercfg.RemovedMasterPrefix+m.Host, m); err != nil {
+				return err
+			}
+		}
+		return ledger.Write(tx, mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen, ClusterID: by.Cluster()})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	registered, err := b.db.Register(t.Context(), time.Minute,
+		objdb.Service{ServiceName: mastercfg.MasterService, Hostname: "m1", HostAddr: "10.0.0.1", Port: 1, Authorities: by.Hash()},
+		objdb.Service{ServiceName: mastercfg.MasterService, Hostname: "m2", HostAddr: "10.0.0.2", Port: 1},
+		objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1},
+		objdb.Service{ServiceName: mastercfg.MasterService, Hostname: "m4", HostAddr: "10.0.0.9", Port: 1}) // has the address of m2 now
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registered.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Eventually(t, 20*time.Second, "it waits for m4 only", func() bool {
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, `{"dryRun":true}`, "Accept", problemType)
+		return code == http.StatusConflict && strings.Contains(answer, "waits for master/10.0.0.9, which")
+	})
+}

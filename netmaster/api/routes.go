@@ -73,8 +73,8 @@ func (a *API) table() []route {
 		{mastercfg.AuthorityPath, rights.Public, methods{http.MethodGet: a.authority}},
 		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: notOpen(plugin(a.join))}}, // a token is shown
 		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}},        // a certificate that may have expired
-		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: mastersOnly("the keys of the authorities", a.handOver)}},
-		{mastercfg.StoreMembersPath, rights.Public, methods{http.MethodPost: mastersOnly("a member of the store", plugin(a.addMember))}},
+		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: a.mastersOnly("the keys of the authorities", a.handOver)}},
+		{mastercfg.StoreMembersPath, rights.Public, methods{http.MethodPost: a.mastersOnly("a member of the store", plugin(a.addMember))}},
 		{mastercfg.RotatePath, rights.Access, methods{http.MethodPost: plugin(a.rotate)}},
 		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
 		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: notOpen(a.joinTokens), http.MethodPost: notOpen(plugin(a.createJoinToken))}},

@@ -183,7 +183,7 @@ func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.Securi
 // and its name belongs to a key.
 func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error) {
 	found := []contivmodel.SecurityDaemon{}
-	masters, err := a.store.Services(ctx, mastercfg.MasterService)
+	masters, err := a.masters(ctx)
 	if err != nil {
 		return nil, err
 	}

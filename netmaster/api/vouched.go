@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -15,6 +16,36 @@ import (
 // fault.Denied for who is none.
 type Vouch func(ctx context.Context, token string) (identity.Identity, error)
 
+// How many tokens others are asked about at a time, for how many that is waited for or done, and for how long: whoever
+// shows any text has us ask, and may have no more of our connections and of their time than that.
+const (
+	vouchesAtOnce = 16
+	vouchesTaken  = 64
+	vouchTime     = 5 * time.Second
+)
+
+// vouches are the tokens that others are asked about.
+type vouches struct{ taken, asked places }
+
+func newVouches() vouches { return vouches{make(places, vouchesTaken), make(places, vouchesAtOnce)} }
+
+// ask asks whose a token is. It fails as unavailable if too many are asked about, or when its time is over.
+func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.Identity, error) {
+	leave, err := v.taken.take("nodes and netmasters that join")
+	if err != nil {
+		return identity.Identity{}, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, vouchTime)
+	defer cancel()
+	done, err := v.asked.wait(ctx)
+	if err != nil {
+		return identity.Identity{}, fault.New(fault.Unavailable, "join token: too many are asked about: %w", err)
+	}
+	defer done()
+	return vouch(ctx, token)
+}
+
 // joinVouched makes a node or a netmaster of who shows a token that is vouched for. Such a token is
 // that of one name, so the name is given to another key as well: a machine that was set up
 // anew comes back by itself, and who has the token of a machine is root there, who has its
@@ -24,7 +55,7 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (repl
 	if err != nil {
 		return reply{}, err
 	}
-	who, err := a.config.Vouch(r.Context(), request.Token)
+	who, err := a.vouches.ask(r.Context(), a.config.Vouch, request.Token)
 	if err != nil {
 		return reply{}, err
 	}

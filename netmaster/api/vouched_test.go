@@ -2,8 +2,13 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -88,5 +93,57 @@ func TestNobodyVouchesUnlessTold(t *testing.T) {
 	j := startJoin(t)
 	if _, refused := j.join(newMachine(t, "h1"), "node-h1"); !strings.Contains(refused, "netctl token create") {
 		t.Errorf("%q", refused)
+	}
+}
+
+// Who vouches is asked about few at a time, and for a moment: whoever shows nonsense, however often, keeps few connections waiting and
+// gets an answer, and who is vouched for joins behind it.
+func TestStrangersDoNotWaitForWhoVouchesWithoutEnd(t *testing.T) {
+	const strangers, asked, most = 200, 16, 64
+	var at, peak atomic.Int64
+	j := startJoin(t, func(c *Config) {
+		c.Vouch = func(ctx context.Context, token string) (identity.Identity, error) {
+			if token != "nonsense" {
+				return vouchesFor(ctx, token)
+			}
+			if now := at.Add(1); now > peak.Load() {
+				peak.Store(now)
+			}
+			defer at.Add(-1)
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Second):
+				t.Error("it is waited for without end")
+			}
+			return identity.Identity{}, fault.New(fault.Unavailable, "join token: %w", context.Cause(ctx))
+		}
+	})
+	m := newMachine(t, "h1")
+	request, err := json.Marshal(mastercfg.JoinRequest{Token: "nonsense", Host: m.name, CSR: m.csr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var atOnce, later atomic.Int64
+	var asking sync.WaitGroup
+	for range strangers {
+		asking.Go(func() {
+			began := time.Now()
+			code, answer, headers := j.do("POST", mastercfg.JoinPath, string(request), "Accept", problemType)
+			if code != http.StatusServiceUnavailable || headers.Get("Retry-After") == "" {
+				t.Errorf("%d %s %v", code, answer, headers)
+			}
+			if strings.Contains(answer, "too many") && time.Since(began) < 4*time.Second {
+				atOnce.Add(1)
+			} else {
+				later.Add(1)
+			}
+		})
+	}
+	asking.Wait()
+	if peak.Load() > asked || later.Load() > most || atOnce.Load() < strangers-most {
+		t.Errorf("asked about %d at a time, %d had to wait, %d were refused at once", peak.Load(), later.Load(), atOnce.Load())
+	}
+	if _, refused := j.join(m, "node-h1"); refused != "" {
+		t.Error(refused)
 	}
 }

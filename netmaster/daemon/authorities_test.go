@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +94,48 @@ func TestAFollowerPassesOnWhoIsAsking(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 		follower.transport.CloseIdleConnections()
+	}
+}
+
+// A follower that has no authorities cannot tell a leader by its certificate: it keeps to itself what nobody could read on
+// the way to it and nobody may read behind it. What has no secret is passed on, as in an open cluster.
+func TestAFollowerWithoutAuthoritiesSendsNoSecretInPlainText(t *testing.T) {
+	var reached atomic.Int64
+	leader := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer leader.Close()
+	follower := newProxy(holder(func() (string, error) { return leader.Listener.Addr().String(), nil }), "127.0.0.1:1", new(certificates), testkit.Quiet())
+	defer follower.transport.CloseIdleConnections()
+	ways := map[string]func(r *http.Request) *http.Request{
+		"over TLS":      func(r *http.Request) *http.Request { r.TLS = new(tls.ConnectionState); return r },
+		"from loopback": func(r *http.Request) *http.Request { r.RemoteAddr = "127.0.0.1:4000"; return r },
+		"by root's socket": func(r *http.Request) *http.Request {
+			return r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Root}))
+		},
+	}
+	for name, c := range map[string]struct {
+		method, path, header string
+		code                 int
+	}{
+		"login":           {"POST", api.AuthPath + "/login/", "", 502},
+		"unclean":         {"POST", "/" + api.AuthPath + "//login/", "", 502},
+		"user create":     {"POST", api.AuthPath + "/local_users", "", 502},
+		"password":        {"PATCH", api.AuthPath + "/local_users/ann", "", 502},
+		"token":           {"GET", "/api/v1/tenants/", "X-Auth-Token", 502},
+		"bearer":          {"GET", "/api/v1/tenants/", "Authorization", 502},
+		"without secrets": {"GET", "/api/v1/tenants/", "", 200},
+	} {
+		for way, over := range ways {
+			before := reached.Load()
+			r := over(httptest.NewRequest(c.method, "http://m1"+c.path, strings.NewReader("{}")))
+			if c.header != "" {
+				r.Header.Set(c.header, "secret")
+			}
+			w := httptest.NewRecorder()
+			follower.ServeHTTP(w, r)
+			if sent := reached.Load() > before; w.Code != c.code || sent != (c.code == 200) {
+				t.Errorf("%s %s: %d %s, and the leader has got it: %t", name, way, w.Code, w.Body, sent)
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@
 //	             (the gate, package gate, takes over agents that want the state)
 //	certificates.go  authorities and own certificates; tlsconfig.go who is believed by them;
 //	             bootstrap.go how a cluster gets them, joining.go how another netmaster does,
-//	rotation.go  and how all get other ones
+//	rotation.go  and how all get other ones; removed.go who is believed no more
 //	member.go    the embedded member of the store, and the room it has;
 //	entering.go  how a member with TLS comes into its cluster, storecert.go its certificate
 package daemon
@@ -108,6 +108,8 @@ type Daemon struct {
 	certificates *certificates
 	keyring      *keyring.Keyring // nil: no secrets are kept
 	mode         *mode
+	removed      *removals
+	refusals     *api.EarlyRefusals
 	member       *member
 	promoting    notify.Signal // a member was added
 	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
@@ -128,7 +130,7 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.SweepEvery == 0 {
 		cfg.SweepEvery = 30 * time.Second
 	}
-	cfg.API.Self, cfg.API.LeafLife = cfg.Control, cfg.Security.LeafLife
+	cfg.API.Self, cfg.API.Name, cfg.API.LeafLife = cfg.Control, cfg.Security.Name, cfg.Security.LeafLife
 	if cfg.Security.Store = isSecure(cfg.Embedded); cfg.Security.Store && cfg.Security.Dir == "" {
 		return nil, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)
 	}
@@ -148,7 +150,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: api.NewEarlyRefusals(cfg.API.Audit)}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()
@@ -168,7 +170,7 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(member, cfg.Control, certificates, cfg.Log), d.metrics, d.mode.now)
-	d.front.reached = member.reached
+	d.front.reached, d.front.proxy.refusals = member.reached, d.refusals
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
 		d.front.debug = debugging()
@@ -189,7 +191,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback), d.certificates, d.log)
+	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}
@@ -219,6 +221,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.loop(working, ctx) })
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.mode.Run(working, d.db) })
+	leading.Go(func() { d.removed.Run(working, d.db) })
 	leading.Go(func() { d.certificates.Run(working, d.cluster) })
 	leading.Go(func() { d.certificates.own.Run(working, d.cfg.Security.Reread) })
 	leading.Go(func() { d.gate.Run(working) })
@@ -290,7 +293,7 @@ func (d *Daemon) registered() []objdb.Service {
 	}
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
-		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Addresses: hostaddr.All(),
+		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
 		Authorities: d.member.knows(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil,
 	}}
 }

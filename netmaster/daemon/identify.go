@@ -28,7 +28,7 @@ type verifier interface {
 // or nobody. A certificate that does not count is refused with the reason, whatever the
 // request: who shows one believes to be somebody. The connection ends then, for a
 // certificate is shown at its beginning only, and the client may have another one by now.
-func identify(next http.Handler, clients verifier) http.Handler {
+func identify(next http.Handler, clients verifier, refusals *api.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn, plain := r.Header.Get(identityHeader), r.Header.Get(plainHeader)
 		r.Header.Del(identityHeader)
@@ -44,12 +44,23 @@ func identify(next http.Handler, clients verifier) http.Handler {
 			}
 		}
 		if err != nil {
-			w.Header().Set("Connection", "close")
-			api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
+			doubt(w, r, err, refusals)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(identity.With(r.Context(), who)))
 	})
+}
+
+// doubt answers who shows a certificate that does not count, or of which that is not known yet.
+func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *api.EarlyRefusals) {
+	w.Header().Set("Connection", "close")
+	if fault.Is(err, fault.Unavailable) {
+		w.Header().Set("Retry-After", "1")
+		api.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "%s %s: %w", r.Method, r.URL.Path, err))
+		return
+	}
+	refusals.Add(r, "certificate", http.StatusUnauthorized, err)
+	api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 }
 
 // forwardedFor takes from a request what it says of where it comes from, and returns the

@@ -145,7 +145,7 @@ func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
 			old = 0
 		}
 		if !d.mayLead(ctx) || old > 1 {
-			end(fault.New(fault.NotLeader, "another netmaster has the authorities of the cluster, this one does not"))
+			end(fault.New(fault.NotLeader, "another netmaster has the authorities of the cluster, and this one does not, or was removed"))
 		}
 	}
 }
@@ -164,19 +164,20 @@ func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error)
 }
 
 // mayLead tells whether this netmaster may stand for election, or go on leading: it has
-// the authorities of the cluster, or nobody else has. Where the store does not tell, the
-// election does.
+// the authorities of the cluster and was not removed, or there is nobody else of whom that is true. Where the store does not
+// tell, the election does.
 func (d *Daemon) mayLead(ctx context.Context) bool {
 	switch {
 	case d.toJoin.Load():
 		return false
+	case d.removed.has(d.cfg.Security.Name):
 	case d.certificates.hasAuthorities():
 		return true
 	}
 	if cluster, err := d.cluster(ctx); err != nil || cluster == "" {
 		return true
 	}
-	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" })
+	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" && !d.removed.has(s.Hostname) })
 }
 
 // upToDate tells whether this netmaster has the authorities and the keyring that the record names, or

@@ -78,7 +78,7 @@ const plainHeader = "Contiv-Plain"
 // closes refuses what comes over plain HTTP in an enforced cluster, and while the mode is not known, and marks it in others.
 // Who asks whether this netmaster is well is answered on its machine, and in the role of loopback, if
 // there is one, everybody of the machine is served.
-func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string) http.Handler {
+func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string, refusals *api.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root {
 			next.ServeHTTP(w, r)
@@ -90,7 +90,9 @@ func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback stri
 		case here && loopback != "":
 			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Loopback, Name: loopback}))
 		case mode() == mastercfg.SecurityEnforced:
-			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r)))
+			why := fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r))
+			refusals.Add(r, "", http.StatusForbidden, why)
+			api.WriteStatus(w, r, http.StatusForbidden, why)
 			return
 		case mode() == "":
 			w.Header().Set("Retry-After", "1")

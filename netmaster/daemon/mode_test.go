@@ -200,7 +200,7 @@ func TestWhatAModeMeansForConnections(t *testing.T) {
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
 		r.RemoteAddr, r.Host = c.from, "m1:9999"
-		closes(named, func() mastercfg.SecurityMode { return c.mode }, c.role).ServeHTTP(w, r)
+		closes(named, func() mastercfg.SecurityMode { return c.mode }, c.role, nil).ServeHTTP(w, r)
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s: %d %s, want %d %s", name, w.Code, w.Body, c.code, c.want)
 		}
@@ -242,7 +242,7 @@ func TestTheLeaderHearsWhetherOthersCouldReadARequest(t *testing.T) {
 	addr, p := served(t)
 	proxy := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
 	defer proxy.transport.CloseIdleConnections()
-	follower := closes(proxy, func() mastercfg.SecurityMode { return mastercfg.SecurityPermissive }, "")
+	follower := closes(proxy, func() mastercfg.SecurityMode { return mastercfg.SecurityPermissive }, "", nil)
 	for name, c := range map[string]struct {
 		from string
 		over *tls.ConnectionState

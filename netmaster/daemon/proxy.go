@@ -39,6 +39,8 @@ const (
 var (
 	// errNoLeader is the documented answer when nobody holds the lock.
 	errNoLeader = fault.New(fault.NotLeader, "Leader not found")
+	// errInPlainText is why a secret that nobody else has read yet goes no further.
+	errInPlainText = errors.New("this netmaster has no authorities to know the leader by, and passes tokens and passwords on over TLS only: ask the leader, or have this one join")
 	// errLeads ends forwarding when this netmaster leads itself by now.
 	errLeads = errors.New("this netmaster leads")
 )
@@ -51,6 +53,7 @@ type proxy struct {
 	transport    *reconnect.Transport
 	buffers      buffers
 	certificates *certificates
+	refusals     *api.EarlyRefusals // nil: they are not written down
 	log          *log.Logger
 }
 
@@ -73,6 +76,7 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 // happened yet, it tries again for a moment: a change of leader is short.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := api.Confidential(r); err != nil {
+		p.refusals.Add(r, "", http.StatusForbidden, err)
 		api.WriteError(w, r, err)
 		return
 	}
@@ -159,8 +163,11 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	out := r.Clone(r.Context())
 	out.URL.Host, out.Host = leader, leader
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(a.body)), int64(len(a.body)), nil
-	if a.certificates.hasAuthorities() {
+	switch {
+	case a.certificates.hasAuthorities():
 		out.URL.Scheme = "https"
+	case api.Private(r) && api.HasSecret(r):
+		return nil, false, errInPlainText
 	}
 	resp, err = a.transport.RoundTrip(out)
 	if isPlain(err) && !api.Private(r) {

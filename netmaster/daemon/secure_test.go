@@ -180,7 +180,7 @@ func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(named, clients(p), testkit.Quiet())
+	s := newServer(named, clients(p), nil, testkit.Quiet())
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities}) }()
 	t.Cleanup(func() {

@@ -31,10 +31,10 @@ type server struct {
 	conn *shedder
 }
 
-func newServer(handler http.Handler, clients verifier, entry *logrus.Entry) *server {
+func newServer(handler http.Handler, clients verifier, refusals *api.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients))), paceTime))),
+		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals))), paceTime))),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,

@@ -29,7 +29,7 @@ func serving(t *testing.T, limit int, release <-chan struct{}) (*server, string)
 		}
 		_, _ = io.WriteString(w, "hello")
 	})
-	s := newServer(handler, new(certificates), testkit.Quiet())
+	s := newServer(handler, new(certificates), nil, testkit.Quiet())
 	s.conn.limit = limit
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

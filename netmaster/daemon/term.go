@@ -59,6 +59,9 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := d.bootstrap(ctx, opened); err != nil {
 		return err
 	}
+	if err := d.noteSelf(ctx, opened); err != nil {
+		return err
+	}
 	if err := d.mode.learn(opened); err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ const (
 	MasterPrefix    = AccessRoot + "masters/"
 	JoinTokenPrefix = AccessRoot + "joinTokens/"
 	TakenKeyPrefix  = AccessRoot + "takenKeys/" // by hash
+
+	RemovedMasterPrefix = AccessRoot + "removedMasters/"
 )
 
 // Joined is a node or a netmaster that has joined the cluster: its name belongs to its key.
@@ -53,6 +55,14 @@ const VouchedToken = "vouched"
 type TakenKey struct {
 	Host  string    `json:"host"`
 	Taken time.Time `json:"taken"`
+}
+
+// RemovedMaster is a netmaster that was removed or rekeyed, until one joins under its name: a certificate of that name is nobody's.
+// The key of such a certificate tells nothing, as netmasters sign their own.
+type RemovedMaster struct {
+	Host      string    `json:"host"`
+	Addresses []string  `json:"addresses,omitempty"` // that it had joined with
+	Removed   time.Time `json:"removed"`
 }
 
 // JoinToken is what lets nodes or netmasters join. Its secret is not in it.

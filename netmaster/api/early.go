@@ -1,0 +1,43 @@
+package api
+
+import (
+	"cmp"
+	"crypto/rand"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/shares"
+)
+
+// EarlyRefusals writes down requests that a netmaster refuses before it asks who leads: nobody has to be known, or to have a
+// key, to send thousands in a second, so that of each address one in a while is written down, as of those of nobody that routes refuse.
+type EarlyRefusals struct {
+	log  *audit.Log
+	told *shares.Shares
+	now  func() time.Time
+}
+
+// NewEarlyRefusals writes them into a log; nil: nowhere.
+func NewEarlyRefusals(log *audit.Log) *EarlyRefusals {
+	return &EarlyRefusals{log: log, told: shares.New(shares.Limits{Rate: rate.Inf}), now: time.Now}
+}
+
+// Add writes down that a request was refused with a status. shown is what it has shown that counts for nothing; empty: see who
+// it comes from. One that is nil writes nothing.
+func (e *EarlyRefusals) Add(r *http.Request, shown string, status int, reason error) {
+	if e == nil {
+		return
+	}
+	now, source, who := e.now().UTC(), sourceOf(r), identity.From(r.Context())
+	untold, worth := e.told.Tell(accounts.Source(source), shares.Excess, now)
+	if !worth {
+		return
+	}
+	e.log.Add(audit.Entry{Time: now, Request: rand.Text(), Told: requestID(r), Principal: who.String(), How: cmp.Or(shown, how(who)), Source: source,
+		Verb: r.Method, Key: r.URL.Path, Decision: audit.Denied, Reason: reason.Error(), Status: status, Untold: untold})
+}

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"errors"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/audit"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Of each address one refusal in ten seconds is written down, and how many were not.
+func TestEarlyRefusalsDoNotFillTheAuditLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	now := time.Now()
+	refusals := NewEarlyRefusals(log)
+	refusals.now = func() time.Time { return now }
+	refuse := func(from string) {
+		r := httptest.NewRequest("GET", "/api/v1/tenants/", nil)
+		r.RemoteAddr = from
+		refusals.Add(r, "certificate", 401, errors.New("it has ended"))
+	}
+	for range 100 {
+		refuse("192.0.2.1:4000")
+	}
+	refuse("192.0.2.2:4000")
+	now = now.Add(10 * time.Second)
+	refuse("192.0.2.1:5000")
+	(*EarlyRefusals)(nil).Add(httptest.NewRequest("GET", "/", nil), "", 403, errors.New("nowhere"))
+	text := linesOf(t, log, path)
+	if n, err := audit.Verify(strings.NewReader(text)); n != 3 || err != nil || strings.Count(text, `"how":"certificate","source":"192.0.2.1"`) != 2 ||
+		strings.Count(text, `"untold":99`) != 1 || strings.Count(text, `"reason":"it has ended","status":401`) != 3 {
+		t.Errorf("%d lines, %v:\n%s", n, err, text)
+	}
+}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"context"
+	"crypto/x509"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/objdb/mirror"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// A netmaster says of other requests than its own who they come from, and is believed. So each netmaster knows which ones
+// were removed, one that follows, too: whoever shows the name of such a one is nobody.
+//
+// The name is all that netmasters are told apart by: they have the keys of the authorities and sign their own certificates.
+// Whoever has those keys signs for any name, until the authorities are replaced.
+
+// removals are the names of the netmasters that were removed, as the store has them.
+type removals struct {
+	names atomic.Pointer[map[string]bool] // replaced as a whole; nil: not known yet
+}
+
+// Run follows the records until ctx ends. What is known stays while the store is away.
+func (m *removals) Run(ctx context.Context, db *objdb.DB) {
+	mirror.New(db, mastercfg.RemovedMasterPrefix, m.take).Follow(ctx)
+}
+
+func (m *removals) take(b mirror.Batch) {
+	names := map[string]bool{}
+	if known := m.names.Load(); known != nil && !b.Snapshot {
+		names = maps.Clone(*known)
+	}
+	for _, e := range b.Events {
+		name := strings.TrimPrefix(e.Key, mastercfg.RemovedMasterPrefix)
+		if delete(names, name); e.Value != nil {
+			names[name] = true
+		}
+	}
+	m.names.Store(&names)
+}
+
+// has tells whether a netmaster was removed, as far as that is known.
+func (m *removals) has(name string) bool {
+	known := m.names.Load()
+	return known != nil && (*known)[name]
+}
+
+// admit refuses a netmaster that was removed, and each while it is not known which were.
+func (m *removals) admit(name string) error {
+	switch {
+	case m.names.Load() == nil:
+		return fault.New(fault.Unavailable, "certificate of netmaster %s: this one does not know yet whether it was removed", name)
+	case m.has(name):
+		return fault.New(fault.Unauthenticated, "certificate: netmaster %s was removed, and is nobody until it joins again", name)
+	}
+	return nil
+}
+
+// judged are certificates of whose netmasters those that were removed do not count.
+type judged struct {
+	verifier
+	removed *removals
+}
+
+// Identify implements verifier.
+func (j judged) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
+	known, err := j.verifier.Identify(chain, now)
+	if err != nil || known.who.Kind != identity.Master {
+		return known, err
+	}
+	if err := j.removed.admit(known.who.Name); err != nil {
+		return cachedIdentity{}, err
+	}
+	verified := known.holds
+	known.holds = func(at time.Time) bool { return verified(at) && j.removed.admit(known.who.Name) == nil }
+	return known, nil
+}
+
+// noteSelf has a record say that this netmaster, which leads, is one of the cluster, if none does: who has founded a cluster has
+// joined nobody, and could not be removed. The name belongs to no key, as it did without the record.
+func (d *Daemon) noteSelf(ctx context.Context, opened *ledger.Ledger) error {
+	s, shown := d.cfg.Security, d.certificates.current.Load()
+	if shown == nil || s.Name == "" {
+		return nil
+	}
+	at := mastercfg.MasterPrefix + s.Name
+	if known, err := hasAny(opened, at, mastercfg.RemovedMasterPrefix+s.Name); known || err != nil {
+		return err
+	}
+	addresses := []string{}
+	for _, addr := range s.Addresses {
+		addresses = append(addresses, addr.String())
+	}
+	_, err := opened.Update(ctx, func(tx *ledger.Tx) error {
+		return ledger.Write(tx, at, mastercfg.Joined{Host: s.Name, Addresses: addresses, Joined: time.Now().UTC(), Expires: shown.client.Leaf.NotAfter})
+	})
+	return err
+}
+
+// hasAny tells whether one of some keys is there.
+func hasAny(opened *ledger.Ledger, keys ...string) (any bool, err error) {
+	err = opened.View(func(r ledger.Reader) error {
+		for _, key := range keys {
+			_, there := r.Get(key)
+			any = any || there
+		}
+		return nil
+	})
+	return any, err
+}

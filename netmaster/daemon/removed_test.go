@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// asMaster is what a netmaster answers who shows a certificate of another one: the status of a request for the keys, and of one that is
+// passed on for root.
+func asMaster(t *testing.T, at *node, by pki.Authorities, shown tls.Certificate) (keys, passed string) {
+	t.Helper()
+	client := asking(t, []*x509.Certificate{by[pki.API].Certificate}, shown)
+	for path, into := range map[string]*string{mastercfg.AuthoritiesPath: &keys, mastercfg.NodesPath: &passed} {
+		req, err := http.NewRequest("GET", "https://"+at.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "application/problem+json")
+		if path == mastercfg.NodesPath {
+			req.Header.Set(identityHeader, "root")
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		*into = resp.Status[:3]
+	}
+	return keys, passed
+}
+
+// A netmaster that was removed, or whose name is for another key, is nobody at every netmaster until one joins under the name, and the
+// authorities are replaced without it.
+func TestANetmasterThatWasRemovedIsNobody(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	root := overSocket(t, cfg.Socket)
+	second := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
+	third := newcomer(t, "m3", tokenFile(t, cfg.Socket, "master"))
+	for _, n := range []*node{second, third} {
+		testkit.Eventually(t, time.Minute, "it has the authorities", n.daemon.certificates.hasAuthorities)
+	}
+	by := first.daemon.certificates.authorities()
+	shown := certificate(t, by[pki.Client], identity.Identity{Kind: identity.Master, Name: "m2"}, x509.ExtKeyUsageClientAuth, time.Now())
+	everywhere := func(want string) {
+		t.Helper()
+		for at, n := range map[string]*node{"the leader": first, "a follower": third} {
+			testkit.Eventually(t, 20*time.Second, fmt.Sprintf("%s answers m2 with %s", at, want), func() bool {
+				keys, passed := asMaster(t, n, by, shown)
+				return (keys == want || n != first && want == "200") && passed == want // the keys are given by the leader itself only
+			})
+		}
+	}
+	rejoined := func() *node {
+		again := newcomer(t, "m2", tokenFile(t, cfg.Socket, "master"))
+		testkit.Eventually(t, time.Minute, "m2 has the authorities again", again.daemon.certificates.hasAuthorities)
+		return again
+	}
+	change := func(method, path string, want int) {
+		t.Helper()
+		if code, answer := exchange(t, root, method, "http://localhost"+mastercfg.MastersPath+path, ""); code != want {
+			t.Fatalf("%s %s: %d %s", method, path, code, answer)
+		}
+	}
+	everywhere("200")
+	change("POST", "/m2/rekey", http.StatusOK)
+	everywhere("401")
+	second.shut()
+	second = rejoined()
+	everywhere("200")
+	change("DELETE", "/m2", http.StatusOK)
+	everywhere("401")
+	change("DELETE", "/m1", http.StatusConflict) // it leads
+
+	if err := os.Remove(second.daemon.cfg.Security.TokenFile); err != nil { // else it joins again
+		t.Fatal(err)
+	}
+	before := second.daemon.certificates.authorities().Hash()
+	rotate(t, first, pki.Add)
+	now := first.daemon.certificates.authorities()
+	testkit.Eventually(t, time.Minute, "m3 has those of the step", func() bool { return third.daemon.certificates.authorities().Hash() == now.Hash() })
+	rotate(t, first, pki.Switch)
+	if second.daemon.certificates.authorities().Hash() != before {
+		t.Error("m2 was given the new authorities")
+	}
+	first.shut()
+	leader(t, second, third)
+	if second.leads() {
+		t.Error("the one that was removed leads")
+	}
+}
+
+// Also the netmaster that has founded the cluster, and has joined nobody, can be removed.
+func TestTheFounderCanBeRemoved(t *testing.T) {
+	storetest.Open(t)
+	first, cfg := secured(t)
+	token := tokenFile(t, cfg.Socket, "master")
+	dir := t.TempDir()
+	second := run(t, func(c *Config) {
+		c.Security = Security{Dir: filepath.Join(dir, "pki"), Secure: true, Name: "m2", TokenFile: token, Socket: filepath.Join(dir, "netmaster.sock")}
+	})
+	testkit.Eventually(t, time.Minute, "m2 has the authorities", second.daemon.certificates.hasAuthorities)
+	by := first.daemon.certificates.authorities()
+	first.shut()
+	leader(t, second)
+	root := overSocket(t, filepath.Join(dir, "netmaster.sock"))
+	if _, answer := exchange(t, root, "GET", "http://localhost"+mastercfg.MastersPath, ""); !strings.Contains(answer, `"m1"`) {
+		t.Errorf("netmasters: %s", answer)
+	}
+	if code, answer := exchange(t, root, "DELETE", "http://localhost"+mastercfg.MastersPath+"/m1", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, answer)
+	}
+	shown := certificate(t, by[pki.Client], identity.Identity{Kind: identity.Master, Name: "m1"}, x509.ExtKeyUsageClientAuth, time.Now())
+	testkit.Eventually(t, 20*time.Second, "m1 is nobody", func() bool {
+		keys, passed := asMaster(t, second, by, shown)
+		return keys == "401" && passed == "401"
+	})
+}
