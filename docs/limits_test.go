@@ -171,6 +171,7 @@ var limitSections = []struct {
 	{"Services of Kubernetes", "An event of the service tells of what is beyond ([kubernetes.md](kubernetes.md)).", []limit{
 		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
+		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address; a node port is one more at each cluster address"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{

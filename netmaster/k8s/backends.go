@@ -190,6 +190,10 @@ const drainsMost = time.Hour
 func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
 	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
+	keeps := map[string]bool{} // names of ports of TCP
+	for _, p := range service.Ports {
+		keeps[p.Name] = keeps[p.Name] || p.Protocol == "TCP"
+	}
 	var own, others []backend
 	var failed error
 	r.Range(prefix, func(key string, _ []byte) bool {
@@ -197,8 +201,7 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		name := mastercfg.K8sPortName(port)
 		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
 		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) // else it is damaged
-		if _, stays := wanted[key]; !isIt || stays ||
-			!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
+		if _, stays := wanted[key]; !isIt || stays || !keeps[name] {
 			return true
 		}
 		one := backend{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}

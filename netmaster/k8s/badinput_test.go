@@ -145,6 +145,24 @@ func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
 }
 
+// toldThat waits for an event of a service with a text that begins so.
+func (w *world) toldThat(service, reason, text string) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.client.EventsV1().Events("shop").List(w.Context(), metav1.ListOptions{})
+		var got []string
+		if err == nil {
+			for _, e := range list.Items {
+				got = append(got, fmt.Sprint(e.Regarding.Name, " ", e.Reason, ": ", e.Note))
+			}
+			if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, service+" "+reason+": "+text) }) {
+				err = fmt.Errorf("no event %s %s: %s; there are %q", service, reason, text, got)
+			}
+		}
+		return err
+	})
+}
+
 // What is not served as a service says is told once: SCTP, and more backends than a node balances over.
 func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w := newWorld(t)
@@ -158,25 +176,9 @@ func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w.service("phone", func(s *corev1.Service) {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.Ports[0].Protocol = "10.96.0.8", nil, corev1.ProtocolSCTP
 	}, "sig=5060")
-	told := func(service, reason, text string) {
-		t.Helper()
-		w.eventually(func() error {
-			list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
-			var got []string
-			if err == nil {
-				for _, e := range list.Items {
-					got = append(got, fmt.Sprint(e.Regarding.Name, " ", e.Reason, ": ", e.Note))
-				}
-				if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, service+" "+reason+": "+text) }) {
-					err = fmt.Errorf("no event %s %s: %s; there are %q", service, reason, text, got)
-				}
-			}
-			return err
-		})
-	}
-	told("phone", "PortNotServed", "port 5060 is not served: SCTP")
+	w.toldThat("phone", "PortNotServed", "port 5060 is not served: SCTP")
 	w.slice("web-1", "web", "", 80, nil, many...)
-	told("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
+	w.toldThat("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
 	if texts := tooLarge(make([]backend, pipeline.MaxProviders)); texts != nil {
 		t.Errorf("as many as can be: %q", texts)
 	}

@@ -55,6 +55,7 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	for _, p := range s.Spec.Ports {
 		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
 	}
+	record.Ports = servedPorts(record)
 	record.Shared = isNeeded(s)
 	record.InternalLocal = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	record.ExternalLocal = s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal

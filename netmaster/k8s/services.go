@@ -262,7 +262,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if all.unknown {
 		d.again = unknownAgain
 	}
-	d.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	d.problems = map[string][]string{portNotServed: unserved(record), serviceTooLarge: tooManyPorts(service, record), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
@@ -272,7 +272,8 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		d.problems[addressNotServed] = append(notLooked(service), refused...)
 	}
 	if beyond > 0 {
-		d.problems[serviceTooLarge] = []string{fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends)}
+		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
+			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}
 	hosts, records := all.forHosts(home), map[string]any{}
 	for tenant := range all.of {
