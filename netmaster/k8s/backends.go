@@ -16,6 +16,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -200,7 +201,8 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 		name := mastercfg.K8sPortName(port)
 		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
-		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) // else it is damaged
+		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) && // else it is damaged
+			pipeline.OfOneHost(before.Address.Addr())
 		if _, stays := wanted[key]; !isIt || stays || !keeps[name] {
 			return true
 		}

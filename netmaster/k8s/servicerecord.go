@@ -11,6 +11,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // Labels that take a service, or a slice, away from us: another proxy serves it, or nobody does.
@@ -105,10 +106,10 @@ func addresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
-// endpoint is a backend of a port; ok is false if it has no address.
+// endpoint is a backend of a port; ok is false if it has no address of a host.
 func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b backend, ok bool) {
 	at := addresses(e.Addresses[:min(1, len(e.Addresses))]) // the others have no meaning
-	if len(at) == 0 {
+	if len(at) == 0 || !pipeline.OfOneHost(at[0]) {
 		return b, false
 	}
 	is := func(condition *bool, otherwise bool) bool {

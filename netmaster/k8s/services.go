@@ -262,14 +262,16 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if all.unknown {
 		d.again = unknownAgain
 	}
-	d.problems = map[string][]string{portNotServed: unserved(record), serviceTooLarge: tooManyPorts(service, record), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	d.problems = map[string][]string{
+		portNotServed: unserved(record), serviceTooLarge: tooManyPorts(service, record),
+		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
 		if err != nil {
 			return d, err
 		}
-		d.problems[addressNotServed] = append(notLooked(service), refused...)
+		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], notLooked(service), refused)
 	}
 	if beyond > 0 {
 		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],

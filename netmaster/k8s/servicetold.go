@@ -2,10 +2,12 @@ package k8s
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -25,6 +27,25 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 		if p.Protocol != string(corev1.ProtocolTCP) && p.Protocol != string(corev1.ProtocolUDP) {
 			texts = append(texts, fmt.Sprintf("port %d is not served: %s is not balanced; let clients ask its pods, by a headless service", p.Port, p.Protocol))
 		}
+	}
+	return texts
+}
+
+// nobodys tells of backends in slices at addresses that no host can have.
+func nobodys(objects []any) (texts []string) {
+	var odd []netip.Addr
+	for _, object := range objects {
+		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
+		for _, e := range slice.Endpoints {
+			for _, a := range addresses(e.Addresses[:min(1, len(e.Addresses))]) {
+				if !pipeline.OfOneHost(a) {
+					odd = append(odd, a)
+				}
+			}
+		}
+	}
+	if len(odd) > 0 {
+		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host", len(odd), slices.MinFunc(odd, netip.Addr.Compare)))
 	}
 	return texts
 }
