@@ -30,7 +30,8 @@ type backend struct {
 // Each is a key in the store and at every node, and a service has many ports and slices.
 const maxBackends = 100 * 1000
 
-// backends are those of slices, each address of a port once: pods move from slice to slice. If there are more than most,
+// backends are those of slices, each address of a port once: pods move from slice to slice. Of copies, one that stays
+// wins, and then that of the newest slice, in whatever order the slices come. If there are more backends than most,
 // they are those of some addresses, the same at each port; left is how many others there are.
 func backends(service mastercfg.K8sService, objects []any, most int) (all []backend, left int) {
 	var served []*discoveryv1.EndpointSlice
@@ -63,6 +64,9 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 			}
 		}
 	}
+	slices.SortFunc(served, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 	without, left := surplusOf(count, most)
 	found := map[string]map[netip.AddrPort]backend{}
 	for _, slice := range served {
