@@ -172,7 +172,8 @@ var limitSections = []struct {
 	{"Services of Kubernetes", "An event of the service tells of what is beyond ([kubernetes.md](kubernetes.md)).", []limit{
 		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
-		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address; a node port is one more at each cluster address"},
+		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address, and at those of load balancers for each source range; a node port is one more at each cluster address. One is served in any case"},
+		{"netmaster/k8s.maxRanges", number, "source ranges of load balancers (`loadBalancerSourceRanges`) that are served, the first ones"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{

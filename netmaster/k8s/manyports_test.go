@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -38,6 +39,14 @@ func TestAServiceHasAsManyPortsAsNodesServe(t *testing.T) {
 	at("203.0.113.1", "203.0.113.2", "203.0.113.3")
 	wantPorts(2500)
 	w.toldThat("many", "ServiceTooLarge", "1500 of 4000 ports are not served: 10000 are, each counted at every address")
+	w.service("ranges", func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.0.8", nil
+		for i := range 1001 {
+			s.Spec.LoadBalancerSourceRanges = append(s.Spec.LoadBalancerSourceRanges, fmt.Sprintf("198.18.%d.%d/32", i/250, i%250))
+		}
+	}, "=80")
+	w.toldThat("ranges", "ServiceTooLarge", "1 of 1001 loadBalancerSourceRanges are not served: the first 1000 are")
+	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "ranges", metav1.DeleteOptions{}))
 	w.slice("many-1", "many", "p2499", 8080, nil, "10.128.0.4")
 	w.slice("many-2", "many", "p2500", 8080, nil, "10.128.0.4")
 	w.wantServices("default/shop/many", "default/shop/many/p2499/10.128.0.4:8080")
@@ -51,11 +60,23 @@ func TestAPortIsCountedAtEveryAddress(t *testing.T) {
 	for i := range long {
 		long[i] = fmt.Sprint("203.0.113.", i)
 	}
+	balanced := func(s *corev1.Service, addresses, ranges int) {
+		for i := range addresses {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: fmt.Sprint("203.0.113.", i)})
+		}
+		for i := range ranges {
+			s.Spec.LoadBalancerSourceRanges = append(s.Spec.LoadBalancerSourceRanges, fmt.Sprintf("198.18.%d.%d/32", i/250, i%250))
+		}
+	}
 	for _, c := range []struct {
 		what   string
 		change func(*corev1.Service)
 		want   int
 	}{
+		{"source ranges, at each address of a load balancer", func(s *corev1.Service) { balanced(s, 2, 20) }, 10000 / 41},
+		{"very many source ranges, of which some are looked at", func(s *corev1.Service) { balanced(s, 1, 2000) }, 10000 / 1001},
+		{"the first port is served in any case", func(s *corev1.Service) { balanced(s, 32, 2000) }, 1},
+		{"source ranges without a load balancer", func(s *corev1.Service) { balanced(s, 0, 20) }, 10000},
 		{"one address", func(*corev1.Service) {}, 10000},
 		{"both versions of IP", func(s *corev1.Service) { s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00:96::7") }, 5000},
 		{"external addresses, of which no more are served", func(s *corev1.Service) { s.Spec.ExternalIPs = long }, 10000 / 33},

@@ -46,7 +46,7 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 		slices.SortFunc(*list, netip.Addr.Compare)
 		*list = slices.Compact(*list)
 	}
-	for _, text := range s.Spec.LoadBalancerSourceRanges {
+	for _, text := range s.Spec.LoadBalancerSourceRanges[:min(len(s.Spec.LoadBalancerSourceRanges), maxRanges)] {
 		if _, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(text)); err == nil {
 			base, _ := netip.AddrFromSlice(n.IP)
 			bits, _ := n.Mask.Size()

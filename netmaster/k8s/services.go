@@ -263,7 +263,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		d.again = unknownAgain
 	}
 	d.problems = map[string][]string{
-		portNotServed: unserved(record), serviceTooLarge: tooManyPorts(service, record),
+		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
