@@ -174,6 +174,8 @@ var limitSections = []struct {
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
 		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address, and at those of load balancers for each source range; a node port is one more at each cluster address. One is served in any case"},
 		{"netmaster/k8s.maxRanges", number, "source ranges of load balancers (`loadBalancerSourceRanges`) that are served, the first ones"},
+		{"ofnet/pipeline.MaxProviders", number, "backends of a port that one node uses, each node others"},
+		{"ofnet/pipeline.maxBuckets", number, "such backends of all ports at all addresses of a service; each port gets an equal part, and one at least"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{

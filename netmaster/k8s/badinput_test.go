@@ -197,7 +197,11 @@ func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w.toldThat("phone", "PortNotServed", "port 5060 is not served: SCTP")
 	w.slice("web-1", "web", "", 80, nil, many...)
 	w.toldThat("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
-	if texts := tooLarge(make([]backend, pipeline.MaxProviders)); texts != nil {
+	if texts := tooLarge(make([]backend, pipeline.MaxProviders), pipeline.MaxProviders); texts != nil {
 		t.Errorf("as many as can be: %q", texts)
+	}
+	const want = `port "" has 26 backends of IPv6, and a node uses 25 of them, each node others; use several services`
+	if texts := tooLarge(make([]backend, 26), 25); len(texts) != 1 || texts[0] != want {
+		t.Errorf("of a service with many ports: %q, want %q", texts, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // balancer notes services and who is behind them, for the tenants that have pods there.
@@ -280,7 +281,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	hosts, records := all.forHosts(home), map[string]any{}
 	for tenant := range all.of {
 		serving := all.in(tenant)
-		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving)...)
+		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
 		if record.Shared && tenant != hosts && len(serving) == 0 {
 			continue // its pods reach those of the other tenant
 		}

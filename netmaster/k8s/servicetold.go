@@ -51,7 +51,7 @@ func nobodys(objects []any) (texts []string) {
 }
 
 // tooLarge tells of ports with more backends than a node balances over, in one tenant.
-func tooLarge(all []backend) (texts []string) {
+func tooLarge(all []backend, most int) (texts []string) {
 	type of struct {
 		port string
 		ipv4 bool
@@ -61,9 +61,9 @@ func tooLarge(all []backend) (texts []string) {
 		count[of{one.port, one.Address.Addr().Is4()}]++
 	}
 	for o, n := range count {
-		if n > pipeline.MaxProviders {
+		if n > most {
 			texts = append(texts, fmt.Sprintf("port %q has %d backends of IPv%d, and a node uses %d of them, each node others; use several services",
-				o.port, n, map[bool]int{true: 4, false: 6}[o.ipv4], pipeline.MaxProviders))
+				o.port, n, map[bool]int{true: 4, false: 6}[o.ipv4], most))
 		}
 	}
 	return texts

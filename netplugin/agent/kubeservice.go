@@ -28,7 +28,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		name      string
 		udp, ipv4 bool
 	}
-	sets := make(map[who]kubeservice.Sets)
+	sets, most := make(map[who]kubeservice.Sets), pipeline.ProvidersOf(s.record.Places())
 	sources := map[bool][]netip.Prefix{true: c.sources(s.record.SourceRanges, true), false: c.sources(s.record.SourceRanges, false)}
 	for _, p := range s.ports {
 		port, ok := c.placedPort(p.ServicePort)
@@ -43,7 +43,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 					all = append(all, b)
 				}
 			}
-			sets[key] = kubeservice.Choose(all, here, key.udp).AtMost(pipeline.MaxProviders, c.host)
+			sets[key] = kubeservice.Choose(all, here, key.udp).AtMost(most, c.host)
 		}
 		chosen := sets[key].Cluster
 		if p.local {

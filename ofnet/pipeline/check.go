@@ -54,7 +54,12 @@ const (
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 
 	MaxProviders = 500 // of a service: its group must fit into a message of 64 KiB
+
+	maxBuckets = 100 * 1000 // of all groups of a service of Kubernetes, which has providers of its own at each port
 )
+
+// ProvidersOf is how many providers each port of a service of Kubernetes may have that has so many of them, at all its addresses together.
+func ProvidersOf(ports int) int { return max(1, min(MaxProviders, maxBuckets/max(1, ports))) }
 
 // ValidTCPFlags tells whether a rule may have a flag expression; none is one.
 func ValidTCPFlags(expression string) bool {
