@@ -12,7 +12,7 @@ type arranged struct {
 	Service
 	at      map[asking][]ServicePort // those that differ in their clients only
 	onlyUDP map[netip.Addr]uint16    // the number of the only UDP port at an address; 0: there are several
-	first   map[remembering]uint32   // the group of the first of them
+	first   map[remembering]uint32   // the group of the first port of those that share the memory of their clients
 }
 
 // asking is what clients ask for: an address, a protocol and a number.
