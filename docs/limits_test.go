@@ -154,7 +154,8 @@ var limitSections = []struct {
 		{"cmd/contivk8s.otherTimeout", span, "for other commands"},
 		{"cmd/contivk8s.patience", span, "to reach netplugin, which may be about to start"},
 		{"mgmtfn/k8splugin.addsAtOnce", number, "ADDs carried out at a time on a node; as many wait, the others get code 11 at once"},
-		{"mgmtfn/k8splugin.othersAtOnce", number, "other commands; the same"},
+		{"mgmtfn/k8splugin.asksAtOnce", number, "STATUSes; the same"},
+		{"mgmtfn/k8splugin.othersAtOnce", number, "other commands; the same, but a DEL is noted on disk then, and carried out later"},
 		{"mgmtfn/k8splugin.maxConnections", number, "connections to netplugin's socket"},
 		{"mgmtfn/k8splugin.requestTime", span, "for a client to send its request"},
 		{"mgmtfn/k8splugin.addTime", span, "for an ADD in netplugin, undoing not included"},
@@ -176,6 +177,10 @@ var limitSections = []struct {
 	{"Services of Kubernetes", "An event of the service tells of what is beyond ([kubernetes.md](kubernetes.md)).", []limit{
 		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
+		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address, and at those of load balancers for each source range; a node port is one more at each cluster address. One is served in any case"},
+		{"netmaster/k8s.maxRanges", number, "source ranges of load balancers (`loadBalancerSourceRanges`) that are served, the first ones"},
+		{"ofnet/pipeline.MaxProviders", number, "backends of a port that one node uses, each node others"},
+		{"ofnet/pipeline.maxBuckets", number, "such backends of all ports at all addresses of a service; each port gets an equal part, and one at least"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{

@@ -64,7 +64,8 @@ type Limits struct {
 	Beat        time.Duration // how often the heartbeat is touched
 	Sweep       time.Duration // how often attachments without a namespace are looked for
 	Adds        int           // ADDs carried out at a time; as many wait for their turn
-	Others      int           // commands other than ADD carried out at a time; as many wait
+	Asks        int           // STATUSes carried out at a time; as many wait
+	Others      int           // other commands carried out at a time; as many wait
 	Connections int           // open at a time
 	Request     time.Duration // for a client to send its request
 }
@@ -85,6 +86,7 @@ const (
 	sweepEvery     = time.Minute
 
 	addsAtOnce     = 64
+	asksAtOnce     = 16
 	othersAtOnce   = 64
 	maxConnections = 320 // more than all that run and wait
 )
@@ -117,7 +119,7 @@ func (l *Limits) setDefaults(mode Mode) {
 	for _, n := range []struct {
 		value    *int
 		standard int
-	}{{&l.Adds, addsAtOnce}, {&l.Others, othersAtOnce}, {&l.Connections, maxConnections}} {
+	}{{&l.Adds, addsAtOnce}, {&l.Asks, asksAtOnce}, {&l.Others, othersAtOnce}, {&l.Connections, maxConnections}} {
 		if *n.value == 0 {
 			*n.value = n.standard
 		}

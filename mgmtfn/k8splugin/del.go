@@ -2,6 +2,7 @@ package k8splugin
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
@@ -26,4 +27,14 @@ func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
 		}
 	}
 	return failed(stepState, s.pending.Done(a))
+}
+
+// postpone notes a DEL that gets no turn on disk, as one that finds no server: it is carried out later. A runtime that is
+// refused keeps the container and tries again, and the burst does not end.
+func (s *Server) postpone(r cniwire.Request, cause error) error {
+	if err := s.pending.Put(r); err != nil {
+		return failed(stepState, fmt.Errorf("DEL of %s gets no turn (%v): %w", r.Attachment(), cause, err))
+	}
+	s.Log.WithField("attachment", r.Attachment().String()).WithError(cause).Warn("DEL gets no turn, going on in the background")
+	return nil
 }

@@ -38,6 +38,7 @@ type Server struct {
 	locks   keylock.Locks[cniwire.Attachment]
 	names   keylock.Locks[string] // ids of endpoints that are begun, or given up
 	adds    slots
+	asks    slots
 	others  slots
 	wake    notify.Signal // there is something to undo
 
@@ -72,6 +73,7 @@ func New(c Config) (*Server, error) {
 		boots:   boots,
 		pending: pending.Open(c.StateDir),
 		adds:    newSlots(c.Limits.Adds),
+		asks:    newSlots(c.Limits.Asks),
 		others:  newSlots(c.Limits.Others),
 		wake:    notify.New(),
 	}, nil
@@ -152,6 +154,17 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
+// slotsOf are those that a command takes one of.
+func (s *Server) slotsOf(command string) slots {
+	switch command {
+	case cniwire.Add:
+		return s.adds
+	case cniwire.Status:
+		return s.asks
+	}
+	return s.others
+}
+
 // execute carries out a command when there is a slot for it.
 func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error) {
 	passed := takePassed(ctx)
@@ -161,11 +174,10 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 		return nil, err
 	}
 	c.passed = passed
-	slots := s.others
-	if r.Command == cniwire.Add {
-		slots = s.adds
+	leave, err := s.slotsOf(r.Command).enter(ctx)
+	if err != nil && r.Command == cniwire.Del {
+		return nil, s.postpone(r, err)
 	}
-	leave, err := slots.enter(ctx)
 	if err != nil {
 		return nil, failed(stepRequest, fmt.Errorf("%s of %s: %w", r.Command, c.id, err))
 	}

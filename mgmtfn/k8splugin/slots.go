@@ -10,7 +10,8 @@ import (
 // slots bounds the commands of a kind: some are carried out, as many wait, and
 // the rest is refused at once, so that none of them holds a connection that
 // another command needs. ADD has slots of its own: it waits for the master and
-// the switch, and a node whose ADDs hang must still be able to delete.
+// the switch, and a node whose ADDs hang must still be able to delete. So has STATUS:
+// a node that is refused an answer is not ready, and DELs may hang as well.
 type slots struct{ running, waiting chan struct{} }
 
 func newSlots(n int) slots { return slots{make(chan struct{}, n), make(chan struct{}, n)} }

@@ -72,3 +72,43 @@ func TestAddsThatHangKeepNoOtherCommandWaiting(t *testing.T) {
 	hanging.Wait()
 	<-done
 }
+
+// A node whose DELs hang is asked for its status all the same, and takes in other DELs: those are noted, and carried out later.
+func TestDelsThatHangKeepNeitherStatusNorOtherDelsWaiting(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t)
+	for _, pod := range []string{"pod", "other"} {
+		do(t, node, request(cniwire.Add, pod, fakenode.NewNamespace(t), ""))
+	}
+	const running, waiting, beyond = 64, 64, 12
+	release := make(chan struct{})
+	node.Cluster.Watch(func(call string) {
+		if call == fakenode.DeleteEndpoint {
+			<-release
+		}
+	})
+	var hanging sync.WaitGroup
+	answers := make(chan error, running+waiting+beyond)
+	for range running + waiting + beyond {
+		hanging.Go(func() {
+			_, err := node.Do(request(cniwire.Del, "pod", "", ""))
+			answers <- err
+		})
+	}
+	t.Cleanup(hanging.Wait)
+	released := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(released)
+	for range beyond { // 64 run, 64 wait, the rest is answered at once
+		if err := <-answers; err != nil {
+			t.Errorf("DEL: %v", err)
+		}
+	}
+	for _, r := range []cniwire.Request{{Command: cniwire.Status, Stdin: []byte(conf)}, request(cniwire.Del, "other", "", "")} {
+		if _, err := node.Do(r); err != nil {
+			t.Errorf("%s: %v", r.Command, err)
+		}
+	}
+	released()
+	hanging.Wait()
+	node.NothingLeft(t)
+}

@@ -32,14 +32,18 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 
 // undo removes everything an attachment may have: port, link and flows here,
 // address and record at the master, and when all that is gone the checkpoint.
-// A part that fails does not keep the others.
+// A part that fails does not keep the others. Neither does one that waits as long as it may, such as for
+// a switch that was never there: the first two are done at once.
 func (s *Server) undo(ctx context.Context, r attachment.Record) error {
 	log := s.Log.WithField("attachment", r.Attachment().String())
-	log.Debug("undo: datapath")
-	detached := failed(stepDatapath, s.Datapath.Detach(ctx, r.EndpointID()))
+	detached := make(chan error, 1)
+	go func() {
+		log.Debug("undo: datapath")
+		detached <- failed(stepDatapath, s.Datapath.Detach(ctx, r.EndpointID()))
+	}()
 	log.Debug("undo: master")
 	deleted := failed(stepMaster, s.deleteEndpoint(ctx, r))
-	if err := errors.Join(detached, deleted); err != nil {
+	if err := errors.Join(<-detached, deleted); err != nil {
 		return err
 	}
 	log.Debug("undo: checkpoint")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -29,7 +30,8 @@ type backend struct {
 // Each is a key in the store and at every node, and a service has many ports and slices.
 const maxBackends = 100 * 1000
 
-// backends are those of slices, each address of a port once: pods move from slice to slice. If there are more than most,
+// backends are those of slices, each address of a port once: pods move from slice to slice. Of copies, one that stays
+// wins, and then that of the newest slice, in whatever order the slices come. If there are more backends than most,
 // they are those of some addresses, the same at each port; left is how many others there are.
 func backends(service mastercfg.K8sService, objects []any, most int) (all []backend, left int) {
 	var served []*discoveryv1.EndpointSlice
@@ -62,6 +64,9 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 			}
 		}
 	}
+	slices.SortFunc(served, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 	without, left := surplusOf(count, most)
 	found := map[string]map[netip.AddrPort]backend{}
 	for _, slice := range served {
@@ -190,15 +195,19 @@ const drainsMost = time.Hour
 func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
 	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
+	keeps := map[string]bool{} // names of ports of TCP
+	for _, p := range service.Ports {
+		keeps[p.Name] = keeps[p.Name] || p.Protocol == "TCP"
+	}
 	var own, others []backend
 	var failed error
 	r.Range(prefix, func(key string, _ []byte) bool {
 		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 		name := mastercfg.K8sPortName(port)
 		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
-		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) // else it is damaged
-		if _, stays := wanted[key]; !isIt || stays ||
-			!slices.ContainsFunc(service.Ports, func(p mastercfg.K8sServicePort) bool { return p.Name == name && p.Protocol == "TCP" }) {
+		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) && // else it is damaged
+			pipeline.OfOneHost(before.Address.Addr())
+		if _, stays := wanted[key]; !isIt || stays || !keeps[name] {
 			return true
 		}
 		one := backend{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -73,6 +74,7 @@ func TestOddSlicesAreUnderstoodAsFarAsTheyCanBe(t *testing.T) {
 		"names":                   {discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeFQDN, Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, nil},
 		"only the first address":  {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1", "10.1.1.2")}}, []string{"10.1.1.1:8080"}},
 		"leading zeros":           {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("010.01.001.8"), at("10.1.1.8")}}, []string{"10.1.1.8:8080"}},
+		"of many hosts":           {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port}, Endpoints: []discoveryv1.Endpoint{at("239.1.1.1"), at("0.0.0.0"), at("ff02::1"), at("::"), at("::ffff:224.0.0.1"), at("10.1.1.1")}}, []string{"10.1.1.1:8080"}},
 		"a port twice":            {discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{port, port}, Endpoints: []discoveryv1.Endpoint{at("10.1.1.1")}}, []string{"10.1.1.1:8080"}},
 	} {
 		var got []string
@@ -149,6 +151,40 @@ func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
 }
 
+// A backend at an address that no host can have is left out, and told. Switches refuse a whole service that has one, so a record that another
+// netmaster has written of it goes at once.
+func TestABackendThatIsNoHostIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	odd := mastercfg.K8sBackend{Address: netip.MustParseAddrPort("239.1.1.2:80"), Ready: true, Serving: true}
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sBackendKey("default", "shop", "web", "", odd.Address), odd)
+	}))
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1", "239.1.1.1", "0.0.0.0")
+	w.slice("web-2", "web", "", 80, func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 }, "fd00::1", "ff05::1", "::")
+	w.follow()
+	w.wantServices("default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/-/[fd00::1]:80")
+	w.toldThat("web", "AddressNotServed", "4 backends are not served, such as 0.0.0.0, which is not an address of one host")
+}
+
+// toldThat waits for an event of a service with a text that begins so.
+func (w *world) toldThat(service, reason, text string) {
+	w.Helper()
+	w.eventually(func() error {
+		list, err := w.client.EventsV1().Events("shop").List(w.Context(), metav1.ListOptions{})
+		var got []string
+		if err == nil {
+			for _, e := range list.Items {
+				got = append(got, fmt.Sprint(e.Regarding.Name, " ", e.Reason, ": ", e.Note))
+			}
+			if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, service+" "+reason+": "+text) }) {
+				err = fmt.Errorf("no event %s %s: %s; there are %q", service, reason, text, got)
+			}
+		}
+		return err
+	})
+}
+
 // What is not served as a service says is told once: SCTP, and more backends than a node balances over.
 func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w := newWorld(t)
@@ -162,26 +198,14 @@ func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w.service("phone", func(s *corev1.Service) {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.Ports[0].Protocol = "10.96.0.8", nil, corev1.ProtocolSCTP
 	}, "sig=5060")
-	told := func(service, reason, text string) {
-		t.Helper()
-		w.eventually(func() error {
-			list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
-			var got []string
-			if err == nil {
-				for _, e := range list.Items {
-					got = append(got, fmt.Sprint(e.Regarding.Name, " ", e.Reason, ": ", e.Note))
-				}
-				if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, service+" "+reason+": "+text) }) {
-					err = fmt.Errorf("no event %s %s: %s; there are %q", service, reason, text, got)
-				}
-			}
-			return err
-		})
-	}
-	told("phone", "PortNotServed", "port 5060 is not served: SCTP")
+	w.toldThat("phone", "PortNotServed", "port 5060 is not served: SCTP")
 	w.slice("web-1", "web", "", 80, nil, many...)
-	told("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
-	if texts := tooLarge(make([]backend, pipeline.MaxProviders)); texts != nil {
+	w.toldThat("web", "ServiceTooLarge", `port "" has 501 backends of IPv4`)
+	if texts := tooLarge(make([]backend, pipeline.MaxProviders), pipeline.MaxProviders); texts != nil {
 		t.Errorf("as many as can be: %q", texts)
+	}
+	const want = `port "" has 26 backends of IPv6, and a node uses 25 of them, each node others; use several services`
+	if texts := tooLarge(make([]backend, 26), 25); len(texts) != 1 || texts[0] != want {
+		t.Errorf("of a service with many ports: %q, want %q", texts, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // Labels that take a service, or a slice, away from us: another proxy serves it, or nobody does.
@@ -45,10 +46,11 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 		slices.SortFunc(*list, netip.Addr.Compare)
 		*list = slices.Compact(*list)
 	}
-	record.SourceRanges = sourceRanges(s.Spec.LoadBalancerSourceRanges)
+	record.SourceRanges = sourceRanges(s.Spec.LoadBalancerSourceRanges[:min(len(s.Spec.LoadBalancerSourceRanges), maxRanges)])
 	for _, p := range s.Spec.Ports {
 		record.Ports = append(record.Ports, mastercfg.K8sServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: uint16(p.Port), NodePort: uint16(p.NodePort)})
 	}
+	record.Ports = servedPorts(record)
 	record.Shared = isNeeded(s)
 	record.InternalLocal = s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	record.ExternalLocal = s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
@@ -64,8 +66,8 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 	return record, true
 }
 
-// nobodys is a network that no client is in.
-var nobodys = netip.PrefixFrom(netip.IPv4Unspecified(), 32)
+// noClient is a network that no client is in.
+var noClient = netip.PrefixFrom(netip.IPv4Unspecified(), 32)
 
 // sourceRanges are those that are understood. Where none is of some, they are nobody's: none at all would be everybody's.
 func sourceRanges(texts []string) (all []netip.Prefix) {
@@ -75,7 +77,7 @@ func sourceRanges(texts []string) (all []netip.Prefix) {
 		}
 	}
 	if len(texts) > 0 && all == nil {
-		all = append(all, nobodys)
+		all = append(all, noClient)
 	}
 	return all
 }
@@ -114,10 +116,10 @@ func addresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
-// endpoint is a backend of a port; ok is false if it has no address.
+// endpoint is a backend of a port; ok is false if it has no address of a host.
 func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b backend, ok bool) {
 	at := addresses(e.Addresses[:min(1, len(e.Addresses))]) // the others have no meaning
-	if len(at) == 0 {
+	if len(at) == 0 || !pipeline.OfOneHost(at[0]) {
 		return b, false
 	}
 	is := func(condition *bool, otherwise bool) bool {

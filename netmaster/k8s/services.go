@@ -20,6 +20,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // balancer notes services and who is behind them, for the tenants that have pods there.
@@ -262,22 +263,25 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if all.unknown {
 		d.again = unknownAgain
 	}
-	d.problems = map[string][]string{portNotServed: unserved(record), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	d.problems = map[string][]string{
+		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
+		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
 		if err != nil {
 			return d, err
 		}
-		d.problems[addressNotServed] = append(notLooked(service), refused...)
+		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], notLooked(service), refused)
 	}
 	if beyond > 0 {
-		d.problems[serviceTooLarge] = []string{fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends)}
+		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
+			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}
 	hosts, records := all.forHosts(home), map[string]any{}
 	for tenant := range all.of {
 		serving := all.in(tenant)
-		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving)...)
+		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
 		if record.Shared && tenant != hosts && len(serving) == 0 {
 			continue // its pods reach those of the other tenant
 		}

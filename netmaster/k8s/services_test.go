@@ -416,6 +416,29 @@ func TestACopyOfABackendThatStaysWins(t *testing.T) {
 	}
 }
 
+// The cache has slices in no order. Of copies that stay, that of the newest slice wins, of one second the first by name: what is noted
+// does not change from look to look.
+func TestOfCopiesOfABackendTheNewestWins(t *testing.T) {
+	port, number, ready, no := "http", int32(8080), true, false
+	node1, node2 := "node1", "node2"
+	slice := func(name string, second int64, e discoveryv1.Endpoint) any {
+		e.Addresses = []string{"10.128.0.4"}
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)},
+			Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}, Endpoints: []discoveryv1.Endpoint{e}}
+	}
+	service := mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Name: port, Port: 80}}}
+	old := slice("web-0", 1, discoveryv1.Endpoint{NodeName: &node1})
+	newest := slice("web-1", 2, discoveryv1.Endpoint{NodeName: &node2, Conditions: discoveryv1.EndpointConditions{Ready: &no}})
+	equal := slice("web-2", 2, discoveryv1.Endpoint{NodeName: &node1, Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}}})
+	leaves := slice("web-3", 3, discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Terminating: &ready}})
+	for _, objects := range [][]any{{old, newest, equal, leaves}, {leaves, equal, newest, old}, {equal, old, leaves, newest}} {
+		got, _ := backends(service, objects, maxBackends)
+		if len(got) != 1 || got[0].Node != node2 || got[0].Ready || got[0].Terminating || got[0].ForZones != nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestNodesAndRangesOfServicesAreNoted(t *testing.T) {
 	w := newWorld(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},

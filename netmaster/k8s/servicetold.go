@@ -2,10 +2,12 @@ package k8s
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -29,8 +31,27 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 	return texts
 }
 
+// nobodys tells of backends in slices at addresses that no host can have.
+func nobodys(objects []any) (texts []string) {
+	var odd []netip.Addr
+	for _, object := range objects {
+		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
+		for _, e := range slice.Endpoints {
+			for _, a := range addresses(e.Addresses[:min(1, len(e.Addresses))]) {
+				if !pipeline.OfOneHost(a) {
+					odd = append(odd, a)
+				}
+			}
+		}
+	}
+	if len(odd) > 0 {
+		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host", len(odd), slices.MinFunc(odd, netip.Addr.Compare)))
+	}
+	return texts
+}
+
 // tooLarge tells of ports with more backends than a node balances over, in one tenant.
-func tooLarge(all []backend) (texts []string) {
+func tooLarge(all []backend, most int) (texts []string) {
 	type of struct {
 		port string
 		ipv4 bool
@@ -40,9 +61,9 @@ func tooLarge(all []backend) (texts []string) {
 		count[of{one.port, one.Address.Addr().Is4()}]++
 	}
 	for o, n := range count {
-		if n > pipeline.MaxProviders {
+		if n > most {
 			texts = append(texts, fmt.Sprintf("port %q has %d backends of IPv%d, and a node uses %d of them, each node others; use several services",
-				o.port, n, map[bool]int{true: 4, false: 6}[o.ipv4], pipeline.MaxProviders))
+				o.port, n, map[bool]int{true: 4, false: 6}[o.ipv4], most))
 		}
 	}
 	return texts

@@ -25,6 +25,17 @@ type K8sService struct {
 	Affinity      int    `json:"affinity,omitempty"`      // seconds for which a client keeps its backend; 0: not at all
 }
 
+// Places are how many ports a service has at all its addresses together. A node port is one at an address of each version of IP.
+func (s K8sService) Places() (n int) {
+	for _, p := range s.Ports {
+		n += len(s.Addresses) + len(s.External) + len(s.LoadBalancers)
+		if p.NodePort != 0 {
+			n += len(s.Addresses)
+		}
+	}
+	return n
+}
+
 // K8sServicePort is a port of a service.
 type K8sServicePort struct {
 	Name     string `json:"name,omitempty"` // of the service's ports at most one has none

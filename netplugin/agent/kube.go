@@ -117,6 +117,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 	if s.Shared {
 		inside |= pipeline.FromTenants
 	}
+	outside := external(s)
 	for _, p := range s.Ports {
 		protocol, known := map[string]uint8{"TCP": openflow.ProtoTCP, "UDP": openflow.ProtoUDP}[p.Protocol]
 		if !known || p.Port == 0 {
@@ -142,7 +143,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 				add(a, pipeline.FromOutside, number, true)
 			}
 		}
-		for _, a := range external(s) {
+		for _, a := range outside {
 			outer(a, p.Port)
 		}
 		for _, a := range s.Addresses {

@@ -28,7 +28,8 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		name      string
 		udp, ipv4 bool
 	}
-	sets := make(map[who]kubeservice.Sets)
+	sets, most := make(map[who]kubeservice.Sets), pipeline.ProvidersOf(s.record.Places())
+	sources := map[bool][]netip.Prefix{true: c.sources(s.record.SourceRanges, true), false: c.sources(s.record.SourceRanges, false)}
 	for _, p := range s.ports {
 		port, ok := c.placedPort(p.ServicePort)
 		if !ok {
@@ -42,17 +43,16 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 					all = append(all, b)
 				}
 			}
-			sets[key] = kubeservice.Choose(all, here, key.udp)
+			sets[key] = kubeservice.Choose(all, here, key.udp).AtMost(most, c.host)
 		}
 		chosen := sets[key].Cluster
 		if p.local {
 			chosen = sets[key].Local
 		}
-		chosen = chosen.AtMost(pipeline.MaxProviders, c.host)
 		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
 		port.Mixed = c.mixed(s.tenant, p.ServicePort)
 		if p.limited {
-			port.Sources = c.sources(s.record.SourceRanges, port.Address.Is4())
+			port.Sources = sources[port.Address.Is4()]
 		}
 		o.Ports = append(o.Ports, port)
 	}

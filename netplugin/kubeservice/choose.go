@@ -123,6 +123,11 @@ func chosen(serving, all []Backend, udp bool) (c Chosen) {
 	return c
 }
 
+// AtMost leaves n of each set.
+func (s Sets) AtMost(n int, node string) Sets {
+	return Sets{Cluster: s.Cluster.AtMost(n, node), Local: s.Local.AtMost(n, node)}
+}
+
 // AtMost leaves n of the chosen ones, those that serve before those that drain. Which ones depends on the
 // node, so that all together the nodes use all of them, and one that comes or goes changes at most one other.
 func (c Chosen) AtMost(n int, node string) Chosen {

@@ -35,20 +35,6 @@ const maxClients = 16384
 // gets the receiver's MAC later. SCRATCH holds the client's provider.
 var keptPort = openflow.FieldReg(regDstMAC.Index + 1)
 
-// remembered is the number under which the clients of a port are remembered: that of the group of
-// the service's first port of the same name, protocol and version of IP. Providers do not
-// matter: those for clients from outside may be others, and they change. The timeout does: a learned
-// flow keeps its first one, and ovs-vswitchd may learn with the one before for a moment after
-// a change, from packets that it counts late. Nobody is looked up there then.
-func (o Service) remembered(p ServicePort) uint32 {
-	for _, first := range o.Ports {
-		if first.Name == p.Name && first.Target == p.Target && first.Protocol == p.Protocol && first.Address.Is4() == p.Address.Is4() {
-			return first.Group ^ uint32(o.Affinity)
-		}
-	}
-	return p.Group ^ uint32(o.Affinity)
-}
-
 // kept are the registers that tell a client's provider.
 func kept(provider netip.Addr) openflow.Match {
 	words := regScratch.words(provider)
@@ -60,13 +46,13 @@ func kept(provider netip.Addr) openflow.Match {
 
 // lookUp asks for the client's provider, and begins again in DEST. SCRATCH is zero before:
 // what uses it goes on in other tables.
-func (o Service) lookUp(p ServicePort) []openflow.Action {
+func (o arranged) lookUp(p ServicePort) []openflow.Action {
 	return []openflow.Action{set(openflow.Reg(regDstMAC.Index+1, o.remembered(p), ^uint32(0))), regAffinity.set(1),
 		openflow.Resubmit{Table: tableAffinity}, openflow.Resubmit{Table: tableDest}}
 }
 
 // affinity is what a port of a service with affinity has besides.
-func (o Service) affinity(w *Wants, p ServicePort) {
+func (o arranged) affinity(w *Wants, p ServicePort) {
 	f := familyOf(p.Address)
 	begins := append(o.fragments(p), p.matches(openflow.TCPDst, openflow.UDPDst, p.Port))
 	for _, m := range begins {
@@ -89,7 +75,7 @@ func (o Service) affinity(w *Wants, p ServicePort) {
 }
 
 // learn remembers the provider of a packet's sender.
-func (o Service) learn(p ServicePort, provider netip.Addr) openflow.Learn {
+func (o arranged) learn(p ServicePort, provider netip.Addr) openflow.Learn {
 	f := familyOf(provider)
 	a := openflow.Learn{IdleTimeout: o.Affinity, Priority: priorityExact, Cookie: o.learnedCookie(), Delete: true,
 		Table: tableAffinity, Limit: maxClients, Specs: []openflow.LearnSpec{

@@ -54,7 +54,12 @@ const (
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 
 	MaxProviders = 500 // of a service: its group must fit into a message of 64 KiB
+
+	maxBuckets = 100 * 1000 // of all groups of a service of Kubernetes, which has providers of its own at each port
 )
+
+// ProvidersOf is how many providers each port of a service of Kubernetes may have that has so many of them, at all its addresses together.
+func ProvidersOf(ports int) int { return max(1, min(MaxProviders, maxBuckets/max(1, ports))) }
 
 // ValidTCPFlags tells whether a rule may have a flag expression; none is one.
 func ValidTCPFlags(expression string) bool {
@@ -109,7 +114,7 @@ func checkService(s Service) error {
 		return fault.New(fault.Invalid, "service %s: local tag %d is not in 1..%d", s.ID, s.Tag, MaxTag)
 	}
 	for _, a := range slices.Concat(s.Providers, s.Draining) {
-		if !plain(a) {
+		if !OfOneHost(a) {
 			return fault.New(fault.Invalid, "service %s: provider %s is not an address of one host", s.ID, a)
 		}
 	}
@@ -120,7 +125,7 @@ func checkService(s Service) error {
 		if err := checkProviders(s.ID, p); err != nil {
 			return err
 		}
-		if !plain(p.Address) {
+		if !OfOneHost(p.Address) {
 			return fault.New(fault.Invalid, "service %s: port %d is at %s, which is not an address of one host", s.ID, p.Port, p.Address)
 		}
 		if p.Group < groupServices || p.Group >= groupServices+groupRange {
@@ -139,15 +144,16 @@ func checkProviders(service string, p ServicePort) error {
 		return fault.New(fault.Exhausted, "service %s: %d providers of port %d, at most %d can be balanced over", service, n, p.Port, MaxProviders)
 	}
 	for _, a := range slices.Concat(p.Serving, p.Draining) {
-		if p.Target != 0 || !plain(a.Addr()) || a.Addr().Is4() != p.Address.Is4() || a.Port() == 0 {
+		if p.Target != 0 || !OfOneHost(a.Addr()) || a.Addr().Is4() != p.Address.Is4() || a.Port() == 0 {
 			return fault.New(fault.Invalid, "service %s: provider %s of port %d is not an address of one host, of the version of IP of %s", service, a, p.Port, p.Address)
 		}
 	}
 	return nil
 }
 
-// plain tells whether an address is one that a host can have in any network.
-func plain(a netip.Addr) bool {
+// OfOneHost tells whether an address is one that a host can have in any network. A service with a provider at another one is
+// refused as a whole, so who writes down providers leaves those out.
+func OfOneHost(a netip.Addr) bool {
 	return a.IsValid() && !a.Is4In6() && a.Zone() == "" && !a.IsMulticast() && !a.IsUnspecified()
 }
 

@@ -175,6 +175,8 @@ const (
 // is the same in every run, or if that is taken the next one that is not.
 func (o Service) Numbered(taken func(group uint32) bool) Service {
 	o.Ports = slices.Clone(o.Ports)
+	own := make(map[uint32]struct{}, len(o.Ports))
+	used := func(group uint32) bool { _, has := own[group]; return has || taken(group) }
 	for i, p := range o.Ports {
 		h := fnv.New32a()
 		h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
@@ -183,11 +185,11 @@ func (o Service) Numbered(taken func(group uint32) bool) Service {
 			h.Write(p.Address.AsSlice())
 		}
 		n := h.Sum32() % groupRange
-		used := func(other ServicePort) bool { return other.Group == groupServices+n }
-		for taken(groupServices+n) || slices.ContainsFunc(o.Ports[:i], used) {
+		for used(groupServices + n) {
 			n = (n + 1) % groupRange
 		}
 		o.Ports[i].Group = groupServices + n
+		own[groupServices+n] = struct{}{}
 	}
 	return o
 }

@@ -127,12 +127,13 @@ func (e entrance) service(w *Wants, o Service) {
 	if o.Encap == VLAN || !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&^FromPods != 0 }) {
 		return
 	}
+	clients := o.clients()
 	for _, a := range slices.Concat(o.addresses(FromHost|FromPods), o.addresses(FromTenants)) { // a whole address of the service
 		w.flow(entered(a, priorityRefuse).goTo(tableAnswer))
 		for _, m := range withoutPorts(a) {
 			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
 		}
-		o.takeIn(a, o.clients(a)&FromOutside, func(from netip.Prefix, priority uint16, actions ...openflow.Action) {
+		o.takeIn(a, clients[a]&FromOutside, func(from netip.Prefix, priority uint16, actions ...openflow.Action) {
 			m := []openflow.FieldMatch{openflow.IPFragment()}
 			if from.IsValid() {
 				m = append(m, familyOf(a).src(from))
@@ -187,12 +188,11 @@ func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefi
 	}
 }
 
-// clients are all that some port at an address serves.
-func (o Service) clients(a netip.Addr) (all Clients) {
+// clients are all that some port at an address serves, by the address.
+func (o Service) clients() map[netip.Addr]Clients {
+	all := map[netip.Addr]Clients{}
 	for _, p := range o.Ports {
-		if p.Address == a {
-			all |= p.From
-		}
+		all[p.Address] |= p.From
 	}
 	return all
 }

@@ -48,9 +48,15 @@ func (o Service) behind(p ServicePort) []netip.AddrPort {
 	return slices.Concat(serving, draining)
 }
 
-// servesAt tells whether some port at an address has somebody behind it.
-func (o Service) servesAt(a netip.Addr) bool {
-	return slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.Address == a && len(o.behind(p)) > 0 })
+// serving are the addresses at which some port has somebody behind it.
+func (o Service) serving() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for _, p := range o.Ports {
+		if !all[p.Address] && len(o.behind(p)) > 0 {
+			all[p.Address] = true
+		}
+	}
+	return all
 }
 
 // backends are those of the ports that serve some of the given clients, each once.
@@ -84,52 +90,13 @@ func (o Service) served() (all []netip.Addr) {
 	return all
 }
 
-// counted are the providers for which a port has flows that count requests. Such a flow matches the port's
-// address, protocol and number, not who asks: of two ports that differ only in their clients, the first
-// has it for a provider of both.
-func (o Service) counted(p ServicePort) (all []netip.Addr) {
-	before := map[netip.Addr]bool{}
-	for _, other := range o.Ports {
-		own := other.From == p.From
-		if !other.at(p) {
-			continue
-		}
-		for _, at := range o.behind(other) {
-			if a := at.Addr(); !before[a] {
-				before[a] = true
-				if own {
-					all = append(all, a)
-				}
-			}
-		}
-		if own {
-			break
-		}
-	}
-	return all
-}
-
-// at tells whether clients ask at the same address, protocol and number.
-func (p ServicePort) at(other ServicePort) bool {
-	return p.Address == other.Address && p.Protocol == other.Protocol && p.Port == other.Port
-}
-
-// outer matches the clients of a port, if others get other providers: those that
-// came from outside, or everybody else.
-func (o Service) outer(p ServicePort) openflow.Match {
-	for _, other := range o.Ports {
-		if other.at(p) && other.From != p.From {
-			return openflow.Match{regOuter.is(uint32(p.From&FromOutside) / uint32(FromOutside))}
-		}
-	}
-	return nil
-}
-
 // addresses are those at which all of the given clients are served, but for those that
 // the service shares with others.
 func (o Service) addresses(from Clients) (all []netip.Addr) {
+	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
-		if p.From&from == from && !p.Shared && !slices.Contains(all, p.Address) {
+		if p.From&from == from && !p.Shared && !seen[p.Address] {
+			seen[p.Address] = true
 			all = append(all, p.Address)
 		}
 	}

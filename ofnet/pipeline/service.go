@@ -83,22 +83,23 @@ func (f family) errorsOfRouters(origin uint32) (all []openflow.Flow) {
 	return all
 }
 
-func (s services) service(w *Wants, o Service) {
-	for _, a := range o.addresses(FromPods) {
+func (s services) service(w *Wants, wanted Service) {
+	o, own, serving := arrange(wanted), wanted.addresses(FromPods), wanted.serving()
+	for _, a := range own {
 		if a.Is4() {
 			w.flow(answerARP(o.Tag, a, s.gateway))
 		} else {
 			w.flow(answerND(o.Tag, a, s.gateway))
 		}
 		w.flow(
-			s.arrival(o, a, priorityRefuse).goTo(tableAnswer),
+			s.arrival(o.Service, a, priorityRefuse).goTo(tableAnswer),
 			// Wherever a route leads, what is still for the service goes nowhere, such as later fragments of what is refused.
 			at(tableDest, priorityRefuse, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)), regRouted.is(1))...).drop(reasonNoProvider))
-		if !o.servesAt(a) {
+		if !serving[a] {
 			continue
 		}
 		for _, m := range withoutPorts(a) {
-			w.flow(s.arrival(o, a, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
+			w.flow(s.arrival(o.Service, a, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
 		}
 	}
 	for _, a := range o.served() {
@@ -112,7 +113,7 @@ func (s services) service(w *Wants, o Service) {
 		}
 	}
 	for _, b := range o.backends(^Clients(0)) {
-		s.answers(w, o, b)
+		s.answers(w, wanted, own, b)
 	}
 }
 
@@ -133,7 +134,7 @@ func errorsAbout(a netip.Addr) (list []openflow.Match) {
 }
 
 // port balances what is for one port.
-func (s services) port(w *Wants, o Service, p ServicePort) {
+func (s services) port(w *Wants, o arranged, p ServicePort) {
 	serving, draining := o.providers(p)
 	var choices [][]openflow.Action
 	for _, a := range serving {
@@ -149,7 +150,7 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	if p.From&FromPods != 0 {
 		p.admit(w, netip.Prefix{}, priorityExcept, func(priority uint16, from ...openflow.FieldMatch) flowBuilder {
-			return s.arrival(o, p.Address, priority, append(from, to...)...)
+			return s.arrival(o.Service, p.Address, priority, append(from, to...)...)
 		}, regRouted.set(1), o.translate(tableSource))
 	}
 	for _, a := range o.counted(p) {
@@ -175,7 +176,7 @@ func (s services) port(w *Wants, o Service, p ServicePort) {
 
 // choose lets the group of a port find a provider. Fragments have a higher priority, as they
 // must all get the same one.
-func (o Service) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
+func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
 	group := openflow.OutputGroup{ID: p.Group}
 	to := o.fresh(port, p, append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Port), more...)...)
 	if p.Protocol == openflow.ProtoUDP {
@@ -187,9 +188,10 @@ func (o Service) choose(w *Wants, p ServicePort, port, fragments uint16, more ..
 	}
 }
 
-// fragments match those that can only be for a port of UDP, though they do not say it.
-func (o Service) fragments(p ServicePort) (list []openflow.Match) {
-	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Mixed || !o.onlyUDP(p) {
+// fragments match those that can only be for a port of UDP, though they do not say it: the service has no other
+// UDP port at the address.
+func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
+	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Mixed || o.onlyUDP[p.Address] != p.Port {
 		return nil
 	}
 	for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {
@@ -198,24 +200,16 @@ func (o Service) fragments(p ServicePort) (list []openflow.Match) {
 	return list
 }
 
-// onlyUDP tells whether the service has no other UDP port at the address. Then a fragment tells
-// what it is for without having ports.
-func (o Service) onlyUDP(only ServicePort) bool {
-	return !slices.ContainsFunc(o.Ports, func(p ServicePort) bool {
-		return p.Protocol == only.Protocol && p.Address == only.Address && p.Port != only.Port
-	})
-}
-
-// answers restores the service as the sender of what a provider answers.
-func (s services) answers(w *Wants, o Service, b backend) {
+// answers restores the service as the sender of what a provider answers. Own are its addresses for endpoints.
+func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
 	from, to := f.src(openflow.Host(provider)), f.dst(openflow.Host(provider))
 	answer := b.matches(openflow.TCPSrc, openflow.UDPSrc)
 	asker, sender := f.hairpinAddress(), []openflow.Action(nil)
-	own := slices.DeleteFunc(o.addresses(FromPods), func(a netip.Addr) bool { return a.Is4() != provider.Is4() })
-	if o.Mode.Bridged() && len(own) > 0 { // there is one of each version of IP
-		asker, sender = own[0], []openflow.Action{set(openflow.EthSrc(s.gateway))}
+	same := func(a netip.Addr) bool { return a.Is4() == provider.Is4() }
+	if i := slices.IndexFunc(own, same); o.Mode.Bridged() && i >= 0 { // there is one of each version of IP
+		asker, sender = own[i], []openflow.Action{set(openflow.EthSrc(s.gateway))}
 		w.flow(s.arrival(o, asker, priorityService, append(answer, from)...).
 			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
 	}
@@ -243,7 +237,7 @@ func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...ope
 }
 
 // fresh matches what is still for a service: it begins a connection.
-func (o Service) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
+func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(p.Address)
 	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(openflow.Host(p.Address)),
 		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)

@@ -1,4 +1,4 @@
-// Package pending is the queue of deletions that found no server.
+// Package pending is the queue of deletions that found no server, or no turn there.
 //
 // A container runtime that is told "DEL failed" keeps the pod and tries again,
 // for ever if need be; a node whose agent is being upgraded would not get rid

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Who serves a port is chosen once, at however many addresses the service has it. Of many times, taken in turns, the
+// shortest are compared: other work on the machine does not lengthen all of them.
+func TestBackendsAreChosenOnceForAllAddresses(t *testing.T) {
+	const backends, addresses, turns = 4000, 60, 10
+	chosenFor := func(addresses byte) func() time.Duration {
+		n := kubeNode(t)
+		for i := range backends {
+			n.backend("http", fmt.Sprintf("10.1.%d.%d:8080", 1+i/250, 1+i%250), "node2")
+		}
+		s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}}
+		for a := range addresses {
+			s.External = append(s.External, netip.AddrFrom4([4]byte{203, 0, 113, 1 + a}))
+		}
+		n.kubeService(s).step()
+		return func() time.Duration {
+			began := time.Now()
+			o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+			took := time.Since(began)
+			if err != nil || len(o.(pipeline.Service).Ports) != int(addresses)+1 {
+				t.Fatal(o, err)
+			}
+			return took
+		}
+	}
+	one, many := chosenFor(1), chosenFor(addresses)
+	atOne, atMany := time.Hour, time.Hour
+	for range turns {
+		atOne, atMany = min(atOne, one()), min(atMany, many())
+	}
+	if atMany > 4*atOne {
+		t.Errorf("%v with an external address, %v with %d", atOne, atMany, addresses)
+	}
+}
+
+// A switch has a bucket for each backend of each port at each address. Of a service with very many a node uses some backends of each port.
+func TestANodeUsesFewerBackendsOfAServiceWithManyPorts(t *testing.T) {
+	const backends = 60
+	n := kubeNode(t)
+	s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}}
+	for i := range backends {
+		n.backend("p0", fmt.Sprintf("10.1.1.%d:8080", 1+i), "node2")
+	}
+	wantServing := func(ports, want int) {
+		t.Helper()
+		for i := len(s.Ports); i < ports; i++ {
+			s.Ports = append(s.Ports, mastercfg.K8sServicePort{Name: fmt.Sprint("p", i), Protocol: "TCP", Port: uint16(1 + i)})
+		}
+		n.kubeService(s).step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(o.(pipeline.Service).Ports[0].Serving); got != want {
+			t.Errorf("%d ports at %d addresses: %d backends serve the first, want %d", ports, 1+len(s.External), got, want)
+		}
+	}
+	wantServing(1000, 60)
+	for a := range byte(3) {
+		s.External = append(s.External, netip.AddrFrom4([4]byte{203, 0, 113, 1 + a}))
+	}
+	wantServing(1000, 100_000/4000)
+	wantServing(2500, 100_000/10_000)
+}

@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// arranged is a service that knows what each of its ports has to do with the others without looking at all
+// of them: it may have tens of thousands.
+type arranged struct {
+	Service
+	at      map[asking][]ServicePort // those that differ in their clients only
+	onlyUDP map[netip.Addr]uint16    // the number of the only UDP port at an address; 0: there are several
+	first   map[remembering]uint32   // the group of the first port of those that share the memory of their clients
+}
+
+// asking is what clients ask for: an address, a protocol and a number.
+type asking struct {
+	address  netip.Addr
+	protocol uint8
+	port     uint16
+}
+
+func (p ServicePort) asked() asking { return asking{p.Address, p.Protocol, p.Port} }
+
+// remembering is what ports have in common that share the memory of their clients.
+type remembering struct {
+	name     string
+	target   uint16
+	protocol uint8
+	ipv4     bool
+}
+
+func (p ServicePort) memory() remembering {
+	return remembering{p.Name, p.Target, p.Protocol, p.Address.Is4()}
+}
+
+func arrange(o Service) arranged {
+	all := arranged{o, make(map[asking][]ServicePort, len(o.Ports)), map[netip.Addr]uint16{}, map[remembering]uint32{}}
+	for _, p := range o.Ports {
+		all.at[p.asked()] = append(all.at[p.asked()], p)
+		if _, known := all.first[p.memory()]; !known {
+			all.first[p.memory()] = p.Group
+		}
+		if p.Protocol != openflow.ProtoUDP {
+			continue
+		}
+		if only, known := all.onlyUDP[p.Address]; !known {
+			all.onlyUDP[p.Address] = p.Port
+		} else if only != p.Port {
+			all.onlyUDP[p.Address] = 0
+		}
+	}
+	return all
+}
+
+// counted are the providers for which a port has flows that count requests. Such a flow matches the port's
+// address, protocol and number, not who asks: of two ports that differ only in their clients, the first
+// has it for a provider of both.
+func (o arranged) counted(p ServicePort) (all []netip.Addr) {
+	before := map[netip.Addr]bool{}
+	for _, other := range o.at[p.asked()] {
+		own := other.From == p.From
+		for _, at := range o.behind(other) {
+			if a := at.Addr(); !before[a] {
+				before[a] = true
+				if own {
+					all = append(all, a)
+				}
+			}
+		}
+		if own {
+			break
+		}
+	}
+	return all
+}
+
+// outer matches the clients of a port, if others get other providers: those that
+// came from outside, or everybody else.
+func (o arranged) outer(p ServicePort) openflow.Match {
+	for _, other := range o.at[p.asked()] {
+		if other.From != p.From {
+			return openflow.Match{regOuter.is(uint32(p.From&FromOutside) / uint32(FromOutside))}
+		}
+	}
+	return nil
+}
+
+// remembered is the number under which the clients of a port are remembered: that of the group of
+// the service's first port of the same name, protocol and version of IP. Providers do not
+// matter: those for clients from outside may be others, and they change. The timeout does: a learned
+// flow keeps its first one, and ovs-vswitchd may learn with the one before for a moment after
+// a change, from packets that it counts late. Nobody is looked up there then.
+func (o arranged) remembered(p ServicePort) uint32 {
+	return o.first[p.memory()] ^ uint32(o.Affinity)
+}
