@@ -189,20 +189,22 @@ func (b *Border) give(c drivers.Change) {
 	}
 }
 
-// withoutDoubles keeps of each object the last word.
+// withoutDoubles keeps of each object the last word. The agent waits for it, and a neighbour that goes takes all its routes with it.
 func withoutDoubles(c drivers.Change) drivers.Change {
-	last := map[pipeline.Key]pipeline.Object{}
+	last := map[pipeline.Key]pipeline.Object{} // nil: removed
+	for _, key := range c.Remove {
+		last[key] = nil
+	}
 	for _, o := range c.Set {
 		last[o.Key()] = o
 	}
 	out := drivers.Change{}
-	for _, key := range c.Remove {
-		if _, set := last[key]; !set && !slices.Contains(out.Remove, key) {
+	for key, o := range last {
+		if o == nil {
 			out.Remove = append(out.Remove, key)
+		} else {
+			out.Set = append(out.Set, o)
 		}
-	}
-	for _, o := range last {
-		out.Set = append(out.Set, o)
 	}
 	return out
 }
