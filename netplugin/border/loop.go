@@ -96,17 +96,15 @@ func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
 func (b *Border) open(wanted *agent.BGP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	router := routerOf(wanted)
-	if b.router != router {
-		if b.router.ID == "" {
-			b.speaker.Repeat() // it goes on where it has not noticed that it was silenced
-		}
-		b.router = router
+	router, links := routerOf(wanted), linksOf(wanted)
+	if b.router != router || b.links != links {
+		b.router, b.links = router, links
+		b.speaker.Repeat() // another link has other next hops, and it goes on where it has not noticed that it was silenced
 		change := drivers.Change{Set: []pipeline.Object{router}}
 		for _, e := range b.remote {
 			b.lead(e, &change)
 		}
-		b.NetworkDriver.Update(change)
+		b.NetworkDriver.Update(withoutDoubles(change))
 	}
 	b.speaker.Configure(speaking(wanted))
 	change := drivers.Change{}
