@@ -24,6 +24,8 @@ type BGP struct {
 type Border interface {
 	// Configure tells what kind of router; nil: none. It returns at once.
 	Configure(*BGP)
+	// Inspect says how it stands with that; nil: there is nothing to say.
+	Inspect() *mastercfg.NodeBgp
 }
 
 // routers are the nodes that are routers.
@@ -85,22 +87,51 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 }
 
 // speak tells the border what has changed about this node as a router, and at first what
-// it is. Only where networks are routed there is anything to route to.
+// it is; why it cannot be what it is to be, it logs once.
 func (a *Agent) speak() {
-	own := a.cache.routers.own
-	if a.cache.mode.Bridged() {
+	own, mute := a.cache.routers.own, a.cannotSpeak()
+	if mute != "" {
 		own = nil
 	}
+	if mute != a.mute && mute != "" {
+		a.log.Warn(mute)
+	}
+	a.mute = mute
 	if own == a.told && a.spoken {
 		return
 	}
 	a.told, a.spoken = own, true
-	switch {
-	case a.cfg.Border != nil:
+	if a.cfg.Border != nil {
 		a.cfg.Border.Configure(own)
-	case own != nil:
-		a.log.Warn("the node is to speak BGP, and cannot: it has no uplink")
 	}
+}
+
+// cannotSpeak tells why the node cannot be a router that it is to be; "": it can, or is to be none.
+// Only where networks are routed there is anything to route to.
+func (a *Agent) cannotSpeak() string {
+	switch {
+	case a.cache.routers.own == nil:
+		return ""
+	case a.cache.mode.Bridged():
+		return "the node is to speak BGP, and the forwarding mode of the cluster is bridge: there is nothing to route to"
+	case a.cfg.Border == nil:
+		return "the node is to speak BGP, and has no uplink: start netplugin with --vlan-uplinks"
+	}
+	return ""
+}
+
+// InspectBGP says how it stands with the node as a router, or why it is none though the store has it be one; nil: it is to be none.
+func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
+	a.mu.Lock()
+	mute := a.mute
+	a.mu.Unlock()
+	switch {
+	case mute != "":
+		return &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}, Problem: mute}
+	case a.cfg.Border == nil:
+		return nil
+	}
+	return a.cfg.Border.Inspect()
 }
 
 // routedVLAN is a network of encapsulation vlan in forwarding mode routing.
