@@ -32,24 +32,35 @@ type Border interface {
 type routers struct {
 	addresses map[string]netip.Addr // by host
 	own       *BGP
+	unusable  error // of this node's record; nil: there is none, or it is of use
 }
 
 func newRouters() routers { return routers{addresses: map[string]netip.Addr{}} }
 
+// putBGP takes a record; what is wrong with that of this node is told to who asks for its BGP.
 func (c *cache) putBGP(host string, value []byte, _ int64) error {
 	var record mastercfg.CfgBgpState
-	if err := json.Unmarshal(value, &record); err != nil {
-		return err
+	var part *BGP
+	err := json.Unmarshal(value, &record)
+	if err == nil {
+		part, err = bgpPart(record)
 	}
-	part, err := bgpPart(record)
 	if err != nil {
-		return fmt.Errorf("bgp of host %s: %w", host, err)
+		err = fmt.Errorf("bgp of host %s: %w", host, err)
+	}
+	if host == c.host {
+		c.routers.unusable, err = err, nil
 	}
 	c.setRouter(host, part)
-	return nil
+	return err
 }
 
-func (c *cache) removeBGP(host string) { c.setRouter(host, nil) }
+func (c *cache) removeBGP(host string) {
+	if host == c.host {
+		c.routers.unusable = nil
+	}
+	c.setRouter(host, nil)
+}
 
 func (c *cache) setRouter(host string, part *BGP) {
 	if host == c.host {
@@ -109,8 +120,10 @@ func (a *Agent) speak() {
 // cannotSpeak tells why the node cannot be a router that it is to be; "": it can, or is to be none.
 // Only where networks are routed there is anything to route to.
 func (a *Agent) cannotSpeak() string {
-	switch {
-	case a.cache.routers.own == nil:
+	switch routers := a.cache.routers; {
+	case routers.unusable != nil:
+		return "the node is to speak BGP, and cannot: " + routers.unusable.Error()
+	case routers.own == nil:
 		return ""
 	case a.cache.mode.Bridged():
 		return "the node is to speak BGP, and the forwarding mode of the cluster is bridge: there is nothing to route to"

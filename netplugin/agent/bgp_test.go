@@ -65,4 +65,12 @@ func TestWhyANodeSpeaksNoBGPIsTold(t *testing.T) {
 	store.del(bgpKey)
 	says(a, "no router is wanted any more", "nothing")
 	says(inland, "nor of a node without an uplink", "nothing")
+	store.put(bgpKey, `{"id":"`+me+`","hostname":"`+me+`","router-ip":"192.0.2.9","as":"65001"}`)
+	says(a, "a record that cannot be used", "[]the node is to speak BGP, and cannot: bgp of host node1: routerip \"192.0.2.9\": want the IPv4 address of one host with a length, such as 192.0.2.11/24")
+	store.put(bgpKey, `{"id":"`+me+`","hostname":"`+me+`","router-ip":"192.0.2.9/24","as":"65001"}`)
+	says(a, "one that can", "[192.0.2.9/24]")
+	store.put(bgpKey, "{")
+	says(a, "a damaged record", "[]the node is to speak BGP, and cannot: bgp of host node1: unexpected end of JSON input")
+	store.del(bgpKey)
+	says(a, "no record", "nothing")
 }
