@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/border"
 )
@@ -12,12 +11,4 @@ func asBorder(b *border.Border) agent.Border {
 		return nil
 	}
 	return b
-}
-
-// inspectBGP tells how it stands with BGP, if there is any.
-func inspectBGP(b *border.Border) func() *mastercfg.NodeBgp {
-	if b == nil {
-		return nil
-	}
-	return b.Inspect
 }

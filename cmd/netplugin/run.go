@@ -88,7 +88,7 @@ func run(ctx context.Context, o *options) error {
 	host = newHostAccess(o, node, master, db, driver, hostPorts(cni, node, driver), portsMoved)
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
-		BGP: inspectBGP(routes), Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
 		Trace: tracer(node, own).Trace,
 	})
 	if err != nil {

@@ -67,21 +67,33 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	if refused == nil {
 		refused = restart(pod, before, record, at)
 	}
-	record.Tenant, record.Network, record.Group, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.Group, before.IPv4, before.IPv6
+	record.Tenant, record.Network, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.IPv4, before.IPv6
 	record.Class, record.Classed = before.Class, before.Classed // policies change it
+	var stays *refusal
+	if record.Group, stays = groupOf(r, pod, record, before.Group, at); refused == nil {
+		refused = stays
+	}
 	if refused != nil {
 		record.Later = refused.reason + ": " + refused.message
-		return record, nil
+	} else {
+		record.Later = elsewhere(r, pod, asked, before, p.cfg.Choice)
 	}
-	record.Later = elsewhere(r, pod, asked, before, p.cfg.Choice)
+	return record, nil
+}
+
+// groupOf is the group of a pod that lives: the one that it is to have by now, whatever else of that is refused, if it is of the
+// pod's network and takes its address. A place that could not be found is of no network.
+func groupOf(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod, before string, at place) (string, *refusal) {
+	if at.tenant != record.Tenant || at.network != record.Network {
+		return before, nil // told as what is refused
+	}
 	record.Group = at.group
 	if ep, differs := misplaced(r, pod, record); differs {
 		if err := master.Takes(r, &ep, groupID(record)); err != nil {
-			record.Group = before.Group
-			record.Later = fmt.Sprintf("%s: pod %s stays in group %q: %v; delete the pod to have another address", needsRestart, record.Pod(), before.Group, err)
+			return before, &refusal{needsRestart, fmt.Sprintf("pod %s stays in group %q: %v; delete the pod to have another address", record.Pod(), before, err)}
 		}
 	}
-	return record, nil
+	return at.group, nil
 }
 
 // asItWas is a namespace that says of tenant and network what it said when a pod got its place:

@@ -138,6 +138,36 @@ func TestAPodMovesToAnotherGroupAndKeepsItsAddress(t *testing.T) {
 	w.wantGroups("c-web 10.128.0.5 front:default 1")
 }
 
+// What else is refused of a pod that lives is told, and is no reason to keep its group.
+func TestAPodMovesToAnotherGroupWhateverElseIsRefused(t *testing.T) {
+	w := grouped(t)
+	w.follow()
+	in := func(group string, annotations map[string]string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Labels, p.Annotations = map[string]string{mastercfg.GroupLabel: group}, annotations
+		}
+	}
+	w.pod("web", "u0", "node1", in("front", nil))
+	w.want(map[string]string{"node1/u0": "default/default-net/front"})
+	w.attached("web", "node1", "10.128.0.5", "front")
+	ids, next := map[string]int{"front": 1, "back": 2}, map[string]string{"front": "back", "back": "front"}
+	group := "front"
+	moves := func(reason string, annotations map[string]string) {
+		t.Helper()
+		group = next[group]
+		w.change("web", in(group, annotations))
+		w.wantGroups(fmt.Sprintf("c-web 10.128.0.5 %s:default %d", group, ids[group]))
+		w.want(map[string]string{"node1/u0": "default/default-net/" + group})
+		w.told("web", reason)
+	}
+	moves("BandwidthInvalid", map[string]string{ingressAnnotation: "fast"})
+	moves("ProfileNotFound", map[string]string{mastercfg.ProfileAnnotation: "missing"})
+	moves("AddressInvalid", map[string]string{mastercfg.IPv4Annotation: "10.9.0.5"})
+	moves(needsRestart, map[string]string{mastercfg.IPv4Annotation: "10.128.0.77"})
+	w.put(&contivmodel.Tenant{TenantName: "default", Namespaces: "others"})
+	moves("TenantNotAllowed", nil)
+}
+
 // The change may come between the answer to the pod's ADD and the moment that its address is known.
 func TestAPodThatWasAttachedInItsFormerGroupIsMoved(t *testing.T) {
 	w := grouped(t)

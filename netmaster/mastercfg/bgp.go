@@ -16,7 +16,7 @@ type CfgBgpState struct {
 	HoldTime   int         `json:"hold-time,omitempty"` // seconds
 }
 
-// NodeBgp is what an agent answers at /inspect/bgp; null when it is no speaker.
+// NodeBgp is what an agent answers at /inspect/bgp; null when it is to be no speaker.
 type NodeBgp struct {
 	Peers []NodeBgpPeer `json:"peers"`
 	Dsts  []string      `json:"dsts"` // prefixes learned

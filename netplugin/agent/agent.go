@@ -68,9 +68,10 @@ type Agent struct {
 	inSync  flag          // the switch has once had all that was wanted
 	serving flag          // the first state was given
 
-	told      *BGP // what the border was told; guarded by mu
-	spoken    bool // whether it was told anything; guarded by mu
-	held      held // guarded by mu
+	told      *BGP   // what the border was told; guarded by mu
+	spoken    bool   // whether it was told anything; guarded by mu
+	mute      string // why the node is not the router that it is to be; guarded by mu
+	held      held   // guarded by mu
 	orphans   orphans
 	unclaimed orphans
 	spared    map[string]bool // endpoints whose port the reaper leaves to a pod, and has said so

@@ -24,30 +24,43 @@ type BGP struct {
 type Border interface {
 	// Configure tells what kind of router; nil: none. It returns at once.
 	Configure(*BGP)
+	// Inspect says how it stands with that; nil: there is nothing to say.
+	Inspect() *mastercfg.NodeBgp
 }
 
 // routers are the nodes that are routers.
 type routers struct {
 	addresses map[string]netip.Addr // by host
 	own       *BGP
+	unusable  error // of this node's record; nil: there is none, or it is of use
 }
 
 func newRouters() routers { return routers{addresses: map[string]netip.Addr{}} }
 
+// putBGP takes a record; what is wrong with that of this node is told to who asks for its BGP.
 func (c *cache) putBGP(host string, value []byte, _ int64) error {
 	var record mastercfg.CfgBgpState
-	if err := json.Unmarshal(value, &record); err != nil {
-		return err
+	var part *BGP
+	err := json.Unmarshal(value, &record)
+	if err == nil {
+		part, err = bgpPart(record)
 	}
-	part, err := bgpPart(record)
 	if err != nil {
-		return fmt.Errorf("bgp of host %s: %w", host, err)
+		err = fmt.Errorf("bgp of host %s: %w", host, err)
+	}
+	if host == c.host {
+		c.routers.unusable, err = err, nil
 	}
 	c.setRouter(host, part)
-	return nil
+	return err
 }
 
-func (c *cache) removeBGP(host string) { c.setRouter(host, nil) }
+func (c *cache) removeBGP(host string) {
+	if host == c.host {
+		c.routers.unusable = nil
+	}
+	c.setRouter(host, nil)
+}
 
 func (c *cache) setRouter(host string, part *BGP) {
 	if host == c.host {
@@ -85,22 +98,53 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 }
 
 // speak tells the border what has changed about this node as a router, and at first what
-// it is. Only where networks are routed there is anything to route to.
+// it is; why it cannot be what it is to be, it logs once.
 func (a *Agent) speak() {
-	own := a.cache.routers.own
-	if a.cache.mode.Bridged() {
+	own, mute := a.cache.routers.own, a.cannotSpeak()
+	if mute != "" {
 		own = nil
 	}
+	if mute != a.mute && mute != "" {
+		a.log.Warn(mute)
+	}
+	a.mute = mute
 	if own == a.told && a.spoken {
 		return
 	}
 	a.told, a.spoken = own, true
-	switch {
-	case a.cfg.Border != nil:
+	if a.cfg.Border != nil {
 		a.cfg.Border.Configure(own)
-	case own != nil:
-		a.log.Warn("the node is to speak BGP, and cannot: it has no uplink")
 	}
+}
+
+// cannotSpeak tells why the node cannot be a router that it is to be; "": it can, or is to be none.
+// Only where networks are routed there is anything to route to.
+func (a *Agent) cannotSpeak() string {
+	switch routers := a.cache.routers; {
+	case routers.unusable != nil:
+		return "the node is to speak BGP, and cannot: " + routers.unusable.Error()
+	case routers.own == nil:
+		return ""
+	case a.cache.mode.Bridged():
+		return "the node is to speak BGP, and the forwarding mode of the cluster is bridge: there is nothing to route to"
+	case a.cfg.Border == nil:
+		return "the node is to speak BGP, and has no uplink: start netplugin with --vlan-uplinks"
+	}
+	return ""
+}
+
+// InspectBGP says how it stands with the node as a router, or why it is none though the store has it be one; nil: it is to be none.
+func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
+	a.mu.Lock()
+	mute := a.mute
+	a.mu.Unlock()
+	switch {
+	case mute != "":
+		return &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}, Problem: mute}
+	case a.cfg.Border == nil:
+		return nil
+	}
+	return a.cfg.Border.Inspect()
 }
 
 // routedVLAN is a network of encapsulation vlan in forwarding mode routing.

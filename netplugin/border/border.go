@@ -52,6 +52,7 @@ type Border struct {
 	wanted  *agent.BGP      // nil: this node is no router
 	cleared bool            // there is no interface, of an earlier run neither
 	router  pipeline.Router // zero: not yet, or no more
+	links   [2]netip.Prefix // of IPv4 and IPv6, in which routes lead to next hops by now
 	told    bool            // by the agent, what is wanted
 	started bool            // the driver has been given its first state
 	rib     *rib

@@ -260,6 +260,39 @@ func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 	}
 }
 
+// The subnet of the routers may be made larger or smaller, with the node's address in it as it was.
+func TestAnotherLengthOfTheLinkCountsAtOnce(t *testing.T) {
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	border.Update(drivers.Change{Replace: true, Set: []pipeline.Object{
+		pipeline.Endpoint{ID: "far", Encap: pipeline.VLAN, IPv4: addr("10.1.1.2"), VTEP: addr("192.0.2.200")},
+	}})
+	border.speaker.Recall([]bgp.Route{
+		{Prefix: prefix("198.51.100.0/24"), Neighbour: addr("192.0.2.1"), NextHop: addr("192.0.2.201")},
+		{Prefix: prefix("2001:db8:1::/64"), Neighbour: addr("192.0.2.1"), NextHop: addr("2001:db8::1:1")},
+	})
+	for _, step := range []struct {
+		link, link6 string
+		want        []string
+	}{
+		{"192.0.2.9/25", "2001:db8::9/112", nil},
+		{"192.0.2.9/24", "2001:db8::9/112", []string{"10.1.1.2/32", "198.51.100.0/24"}},
+		{"192.0.2.9/24", "2001:db8::9/64", []string{"10.1.1.2/32", "198.51.100.0/24", "2001:db8:1::/64"}},
+		{"192.0.2.9/25", "2001:db8::9/64", []string{"2001:db8:1::/64"}},
+	} {
+		wanted := &agent.BGP{AS: 1, Link: prefix(step.link), Link6: prefix(step.link6)}
+		border.Configure(wanted)
+		border.open(wanted)
+		border.takeIn(false)
+		var got []string
+		for p := range border.rib.given {
+			got = append(got, p.String())
+		}
+		if slices.Sort(got); !slices.Equal(got, step.want) {
+			t.Errorf("%s and %s: routes %q, want %q", step.link, step.link6, got, step.want)
+		}
+	}
+}
+
 func TestTheKernelTellsWhichNextHopsAnswer(t *testing.T) {
 	testkit.NeedsMachine(t)
 	alone(t, func() {

@@ -26,6 +26,9 @@ func routerOf(w *agent.BGP) pipeline.Router {
 	return pipeline.Router{ID: Interface, MAC: [6]byte{2, 2, four[0], four[1], four[2], four[3]}, IPv4: w.Link.Addr(), IPv6: w.Link6.Addr()}
 }
 
+// linksOf are the subnets in which the node reaches next hops.
+func linksOf(w *agent.BGP) [2]netip.Prefix { return [2]netip.Prefix{w.Link, w.Link6} }
+
 // ensureInterface makes the host's interface, or sets it right.
 func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	port, err := b.AddPort(ctx, pipeline.VLAN, Interface, 0)

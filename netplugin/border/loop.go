@@ -96,17 +96,15 @@ func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
 func (b *Border) open(wanted *agent.BGP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	router := routerOf(wanted)
-	if b.router != router {
-		if b.router.ID == "" {
-			b.speaker.Repeat() // it goes on where it has not noticed that it was silenced
-		}
-		b.router = router
+	router, links := routerOf(wanted), linksOf(wanted)
+	if b.router != router || b.links != links {
+		b.router, b.links = router, links
+		b.speaker.Repeat() // another link has other next hops, and it goes on where it has not noticed that it was silenced
 		change := drivers.Change{Set: []pipeline.Object{router}}
 		for _, e := range b.remote {
 			b.lead(e, &change)
 		}
-		b.NetworkDriver.Update(change)
+		b.NetworkDriver.Update(withoutDoubles(change))
 	}
 	b.speaker.Configure(speaking(wanted))
 	change := drivers.Change{}
@@ -189,20 +187,22 @@ func (b *Border) give(c drivers.Change) {
 	}
 }
 
-// withoutDoubles keeps of each object the last word.
+// withoutDoubles keeps of each object the last word. The agent waits for it, and a neighbour that goes takes all its routes with it.
 func withoutDoubles(c drivers.Change) drivers.Change {
-	last := map[pipeline.Key]pipeline.Object{}
+	last := map[pipeline.Key]pipeline.Object{} // nil: removed
+	for _, key := range c.Remove {
+		last[key] = nil
+	}
 	for _, o := range c.Set {
 		last[o.Key()] = o
 	}
 	out := drivers.Change{}
-	for _, key := range c.Remove {
-		if _, set := last[key]; !set && !slices.Contains(out.Remove, key) {
+	for key, o := range last {
+		if o == nil {
 			out.Remove = append(out.Remove, key)
+		} else {
+			out.Set = append(out.Set, o)
 		}
-	}
-	for _, o := range last {
-		out.Set = append(out.Set, o)
 	}
 	return out
 }

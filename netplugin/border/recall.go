@@ -127,7 +127,7 @@ func (b *Border) recall(state *saved) {
 	if link, known, err := lookAround(); err != nil {
 		b.log.WithError(err).Debug("next hops of the last run")
 	} else if link != nil {
-		b.router = routerOf(b.wanted)
+		b.router, b.links = routerOf(b.wanted), linksOf(b.wanted)
 		b.meet(known, &change) // the loop asks for the others
 	}
 }

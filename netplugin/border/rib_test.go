@@ -4,9 +4,11 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
@@ -129,5 +131,19 @@ func TestSetsOfNextHopsShareGroupsAndNeverANumber(t *testing.T) {
 		if _, err := pipeline.New(pipeline.Config{UplinkPort: 1}).For(r.given[p], 0); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// All routes of a neighbour go at once when its session ends, with the agent waiting for the border.
+func TestRoutesThatGoTogetherTakeTimeInProportion(t *testing.T) {
+	const count, most = 50_000, time.Second // of a processor: 0.05 s; 4 if each were compared with each
+	var change, left drivers.Change
+	for i := range count {
+		key := pipeline.Route{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32)}.Key()
+		change.Remove = append(change.Remove, key, key)
+	}
+	took := testkit.Processor(t, func() { left = withoutDoubles(change) })
+	if len(left.Remove) != count || len(left.Set) != 0 || took > most {
+		t.Errorf("of %d routes that go %d are removed and %d set, after %v", count, len(left.Remove), len(left.Set), took)
 	}
 }

@@ -1,8 +1,12 @@
 package hostaccess
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -10,25 +14,26 @@ import (
 
 // inTheWay names a chain of others that drops what the host forwards. A packet passes
 // the chains of all tables, so ours cannot let it through. A chain that speaks of our
-// interface is taken to let it through: somebody has thought of it.
+// interface, or calls one that does, is taken to let it through: somebody has thought of it.
 func (r *rules) inTheWay(ctx context.Context) error {
 	now := generation()
 	if now != 0 && now == r.passed {
 		return nil
 	}
-	chains, err := exec.CommandContext(ctx, "nft", "list", "chains").Output()
+	listed, err := exec.CommandContext(ctx, "nft", "list", "chains").Output()
 	if err != nil {
 		return fault.New(fault.Unavailable, "nft list chains: %w", err)
 	}
-	for _, c := range forwardDroppers(string(chains)) {
-		rules, err := exec.CommandContext(ctx, "nft", "list", "chain", c.family, c.table, c.name).Output()
+	chains := foreignChains(string(listed))
+	for _, c := range slices.SortedFunc(maps.Keys(chains), foreignChain.compare) {
+		passes, err := c.passes(ctx, chains)
 		if err != nil {
 			if generation() != now {
 				continue // it may have gone meanwhile: the next look finds out
 			}
-			return fault.New(fault.Unavailable, "nft list chain %s %s %s: %w", c.family, c.table, c.name, err)
+			return err
 		}
-		if !strings.Contains(string(rules), outsideLink) {
+		if !passes {
 			return fault.New(fault.Conflict, "chain %s of nftables table %s %s drops what is forwarded: let pass there what comes from %s and what goes to it",
 				c.name, c.family, c.table, outsideLink)
 		}
@@ -39,19 +44,91 @@ func (r *rules) inTheWay(ctx context.Context) error {
 
 type foreignChain struct{ family, table, name string }
 
-// forwardDroppers finds the base chains with hook forward and policy drop.
-func forwardDroppers(chains string) (found []foreignChain) {
+func (c foreignChain) compare(o foreignChain) int {
+	return cmp.Or(cmp.Compare(c.family, o.family), cmp.Compare(c.table, o.table), cmp.Compare(c.name, o.name))
+}
+
+// passes tells whether a chain lets pass what is forwarded, or somebody has thought of our interface there.
+func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked) (bool, error) {
+	base := chains[c]
+	if !base.forwards {
+		return true, nil
+	}
+	rules, err := c.list(ctx)
+	if err != nil || !drops(rules, base.drops) {
+		return true, err
+	}
+	return c.thoughtOf(ctx, rules, chains, map[foreignChain]bool{c: true})
+}
+
+// hooked tells what a chain is asked about by the kernel.
+type hooked struct {
+	forwards bool // what is forwarded
+	drops    bool // by its policy, what no rule is about
+}
+
+// foreignChains reads a list of chains, and leaves out our own.
+func foreignChains(list string) map[foreignChain]hooked {
+	found := map[foreignChain]hooked{}
 	var at foreignChain
-	for line := range strings.Lines(chains) {
+	for line := range strings.Lines(list) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) > 2 && words[0] == "table":
 			at = foreignChain{family: words[1], table: words[2]}
+		case at.family == "inet" && at.table == tableName:
 		case len(words) > 1 && words[0] == "chain":
 			at.name = words[1]
-		case strings.Contains(line, "hook forward") && strings.Contains(line, "policy drop"):
-			found = append(found, at)
+			found[at] = hooked{}
+		case strings.Contains(line, "hook forward") && at.family != "bridge": // which is asked about frames
+			found[at] = hooked{forwards: true, drops: strings.Contains(line, "policy drop")}
 		}
 	}
 	return found
+}
+
+func (c foreignChain) list(ctx context.Context) (string, error) {
+	rules, err := exec.CommandContext(ctx, "nft", "list", "chain", c.family, c.table, c.name).Output()
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "nft list chain %s %s %s: %w", c.family, c.table, c.name, err)
+	}
+	return string(rules), nil
+}
+
+// aboutAll is a rule without a condition that decides; it may count and log what it decides about.
+var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(accept|drop|reject)\b`)
+
+// drops tells whether a base chain drops what no rule of a condition is about.
+func drops(rules string, byPolicy bool) bool {
+	for line := range strings.Lines(rules) {
+		if decides := aboutAll.FindStringSubmatch(strings.TrimSpace(line)); decides != nil {
+			return decides[1] != "accept"
+		}
+	}
+	return byPolicy
+}
+
+// calls are the names of chains that rules call.
+var calls = regexp.MustCompile(`\b(?:jump|goto) ([^\s,}]+)`)
+
+// thoughtOf tells whether the rules of a chain speak of our interface, or those of a chain that they call, once asked.
+func (c foreignChain) thoughtOf(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (bool, error) {
+	if strings.Contains(rules, outsideLink) {
+		return true, nil
+	}
+	for _, call := range calls.FindAllStringSubmatch(rules, -1) {
+		next := foreignChain{c.family, c.table, call[1]}
+		if _, there := chains[next]; !there || asked[next] {
+			continue
+		}
+		asked[next] = true
+		rules, err := next.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		if speaks, err := next.thoughtOf(ctx, rules, chains, asked); speaks || err != nil {
+			return speaks, err
+		}
+	}
+	return false, nil
 }

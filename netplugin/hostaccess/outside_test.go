@@ -161,6 +161,38 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	}
 }
 
+// Firewalld's chains accept what no rule is about, and end with a rule about everything.
+func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	const forward = "nft flush ruleset; nft add table inet theirs; nft add chain inet theirs FWD '{ type filter hook forward priority 10; policy accept; }'; " +
+		"nft add chain inet theirs ZONES; nft add chain inet theirs OWN; nft add rule inet theirs FWD ct state established accept; " +
+		"nft add rule inet theirs FWD jump ZONES; nft add rule inet theirs ZONES iifname vmap '{ \"eth7\" : goto OWN }'; "
+	for what, c := range map[string]struct {
+		rules  string
+		passes bool
+	}{
+		"nothing is dropped":                {"true", true},
+		"a part is dropped":                 {"nft add rule inet theirs FWD ct state invalid drop", true},
+		"everything is rejected":            {"nft add rule inet theirs FWD reject with icmpx type admin-prohibited", false},
+		"everything is dropped":             {"nft add rule inet theirs FWD counter log prefix '\"in drop \"' level info drop comment '\"jump over\"'", false},
+		"with a number, as iptables has it": {"nft add rule inet theirs FWD counter reject", false},
+		"what is left is let through":       {"nft add rule inet theirs FWD accept; nft add rule inet theirs FWD drop", true},
+		"a policy that is not reached":      {"nft add chain inet theirs FWD '{ policy drop; }'; nft add rule inet theirs FWD accept", true},
+		"a zone has the interface":          {"nft add rule inet theirs FWD reject; nft add rule inet theirs OWN iifname contivh0 accept", true},
+		"a chain that nobody calls":         {"nft add rule inet theirs FWD reject; nft add chain inet theirs ALONE; nft add rule inet theirs ALONE iifname contivh0 accept", false},
+		"what is for the host":              {"nft add chain inet theirs IN '{ type filter hook input priority 10; policy accept; }'; nft add rule inet theirs IN drop", true},
+		"what a bridge forwards":            {"nft add table bridge theirs; nft add chain bridge theirs FWD '{ type filter hook forward priority 10; policy drop; }'", true},
+	} {
+		run(t, forward+c.rules)
+		var r rules
+		err := r.inTheWay(t.Context())
+		if c.passes != (err == nil) || err != nil && !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: says %v; rules:\n%s", what, err, run(t, "nft list ruleset"))
+		}
+	}
+}
+
 // nothingWanted is an agent of a node whose host has no place in any network.
 type nothingWanted struct{ Datapath }
 

@@ -55,7 +55,7 @@ func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, view)
 }
 
-// inspectBGP is null as long as there is nobody to speak with.
+// inspectBGP is null as long as the node is to be no router.
 func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
 	if h.BGP == nil {
 		h.json(w, nil)

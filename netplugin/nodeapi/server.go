@@ -74,7 +74,7 @@ type Config struct {
 	Agent       Agent
 	Attachments Attachments
 	Names       Names
-	BGP         func() *mastercfg.NodeBgp // nil: the node has no uplink
+	BGP         func() *mastercfg.NodeBgp // nil, as what it answers: the node is to be no router
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
 	Metrics     prometheus.Gatherer

@@ -23,7 +23,7 @@ type clientStats struct {
 	EndpointIP string // of the node
 	VrfName    string // the tenant
 	PortStats  portStats
-	SvcStats   map[string]svcStats // by virtual address; ADDRESS:PORT:PROTOCOL of a service with several ports
+	SvcStats   map[string]svcStats // by virtual address; ADDRESS:PORT:PROTOCOL where the tenant has several ports, of whatever services
 }
 
 type svcStats struct {
@@ -58,21 +58,16 @@ func (h handlers) serviceStats(w http.ResponseWriter, r *http.Request) {
 
 // clientsOf are the clients of a node, by tenant.
 func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]clientStats {
-	all := map[string]clientStats{}
+	all, ports := map[string]clientStats{}, portsAt(services)
 	for _, s := range services {
 		key := node + ":" + s.Tenant
 		clients, known := all[key]
 		if !known {
 			clients = clientStats{EndpointIP: node, VrfName: s.Tenant, SvcStats: map[string]svcStats{}}
 		}
-		seen, several := map[netip.Addr]bool{}, map[netip.Addr]bool{}
-		for _, p := range s.Ports {
-			several[p.Address] = seen[p.Address]
-			seen[p.Address] = true
-		}
 		for _, p := range s.Ports {
 			name, stats := p.Address.String(), statsOf(s, p)
-			if several[p.Address] {
+			if ports[site{s.Tenant, p.Address}] > 1 {
 				name += ":" + stats.SvcPort + ":" + stats.Protocol
 			}
 			clients.SvcStats[name] = stats
@@ -83,6 +78,23 @@ func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]
 		all[key] = clients
 	}
 	return all
+}
+
+// site is an address in a tenant. Services share it, as all node ports are at one.
+type site struct {
+	tenant  string
+	address netip.Addr
+}
+
+// portsAt counts the ports at each address.
+func portsAt(services map[string]agent.ServiceCounts) map[site]int {
+	count := map[site]int{}
+	for _, s := range services {
+		for _, p := range s.Ports {
+			count[site{s.Tenant, p.Address}]++
+		}
+	}
+	return count
 }
 
 func statsOf(s agent.ServiceCounts, p agent.PortCounts) svcStats {

@@ -41,3 +41,31 @@ func TestServiceStatsHaveTheirShape(t *testing.T) {
 		t.Errorf("of a provider: %+v", got)
 	}
 }
+
+// Services have node ports at the same address, and may share external ones.
+func TestServicesAtOneAddressAreCountedEachByItself(t *testing.T) {
+	node, other, provider := netip.MustParseAddr("172.19.0.1"), netip.MustParseAddr("10.1.2.200"), netip.MustParseAddr("10.1.2.1")
+	of := func(tenant string, address netip.Addr, port uint16, packets uint64) agent.ServiceCounts {
+		return agent.ServiceCounts{Tenant: tenant, Ports: []agent.PortCounts{{
+			ServicePort: pipeline.ServicePort{Address: address, Protocol: 6, Port: port},
+			Providers:   map[netip.Addr]agent.EndpointCounts{provider: {Sent: drivers.Count{Packets: packets}}},
+		}}}
+	}
+	all := clientsOf("192.168.2.1", map[string]agent.ServiceCounts{
+		"web:blue": of("blue", node, 30080, 1), "db:blue": of("blue", node, 30432, 2), "lan:blue": of("blue", other, 80, 3),
+		"web:green": of("green", node, 31080, 4),
+	})
+	got := map[string]uint64{}
+	for client, stats := range all {
+		for name, s := range stats.SvcStats {
+			got[client+" "+name] = s.SvcStats.PacketsIn
+		}
+	}
+	want := map[string]uint64{
+		"192.168.2.1:blue 172.19.0.1:30080:TCP": 1, "192.168.2.1:blue 172.19.0.1:30432:TCP": 2, "192.168.2.1:blue 10.1.2.200": 3,
+		"192.168.2.1:green 172.19.0.1": 4,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
