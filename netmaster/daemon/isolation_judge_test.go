@@ -41,7 +41,7 @@ func (c *tenancy) judge(since int64, within time.Duration) {
 	}
 	c.Logf("%d operations, of which %d were refused; %d lines of %d watches; %d times that somebody saw or wrote what is of a tenant; a watch ended %s after a role was taken at most",
 		c.done.Load(), c.refused.Load(), c.heard.Load(), len(c.ends), len(c.seen), slowest)
-	if len(c.seen) < 50 || c.refused.Load() < 50 {
+	if !c.enough() {
 		c.Error("too little has happened")
 	}
 }
