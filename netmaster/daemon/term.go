@@ -59,8 +59,8 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := d.bootstrap(ctx, opened); err != nil {
 		return err
 	}
-	if err := d.noteSelf(ctx, opened); err != nil {
-		return err
+	if err := d.noteSelf(ctx, opened); err != nil { // a store that is full still has to be led
+		log.WithError(err).Warn("no record says that this netmaster is one of the cluster: it cannot be removed before the next term")
 	}
 	if err := d.mode.learn(opened); err != nil {
 		return err
