@@ -64,13 +64,18 @@ func (g *Gate) unknown(_ any, stream grpc.ServerStream) error {
 	return g.refuse(c, method, "", "nodes do not call this")
 }
 
-// turnAway notes a connection of one who is not let in: of each machine the first hundred, and then one in a while.
+// turnAway writes down a connection of one who is not let in: of each machine the first hundred, and then one in a while.
 func (g *Gate) turnAway(from net.Addr, why error) {
 	host, _, err := net.SplitHostPort(from.String())
 	if err != nil {
 		host = from.String()
 	}
-	if untold, worth := g.strangers.Tell(accounts.Source(host), shares.Refusal, time.Now()); worth {
+	now := time.Now()
+	if untold, worth := g.strangers.Tell(accounts.Source(host), shares.Refusal, now); worth {
+		g.cfg.Audit.Add(audit.Entry{
+			Time: now.UTC(), Principal: identity.Identity{}.String(), How: "certificate", Source: from.String(), Verb: "connect",
+			Decision: audit.Denied, Reason: why.Error(), Status: 401, Untold: untold,
+		})
 		g.log.WithError(why).WithFields(logrus.Fields{"from": from.String(), "untold": untold}).Info("connection to the gate refused")
 	}
 }

@@ -24,7 +24,8 @@ import (
 
 func TestOnlyNodesEnter(t *testing.T) {
 	b := newBed(t)
-	g := b.open()
+	audits, read := audited(t)
+	g := b.open(audits)
 	n := b.join("h1", []string{"192.0.2.1"})
 	others := &bed{TB: t}
 	var err error
@@ -48,6 +49,11 @@ func TestOnlyNodesEnter(t *testing.T) {
 	}
 	if err := b.through(n, g).Ping(t.Context()); err != nil {
 		t.Error(err)
+	}
+	for _, want := range []string{"no certificate was shown", "master/m1 is not a node", "user/eve is not a node", "node h9 has not joined"} {
+		if !strings.Contains(read(), want) {
+			t.Errorf("%q is not written down:\n%s", want, read())
+		}
 	}
 }
 
