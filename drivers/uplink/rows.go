@@ -38,7 +38,8 @@ type (
 		Name    string            `ovsdb:"name"`
 		Type    string            `ovsdb:"type"`
 		Options map[string]string `ovsdb:"options"`
-		Error   *string           `ovsdb:"error"` // why it failed
+		Error   *string           `ovsdb:"error"`  // why it failed
+		OFPort  *int64            `ovsdb:"ofport"` // its number, once it is a port; negative: it is refused
 	}
 )
 
@@ -87,6 +88,15 @@ func (db *database) members(bridge string) map[string]interfaceRow {
 		}
 	}
 	return all
+}
+
+// opened are those links that ovs-vswitchd has made ports of. Others have a row at most.
+func (db *database) opened(bridge string, links []string) []string {
+	members := db.members(bridge)
+	return slices.DeleteFunc(slices.Clone(links), func(name string) bool {
+		row := members[name]
+		return row.Error != nil || row.OFPort == nil || *row.OFPort <= 0
+	})
 }
 
 // bridgeOf is the bridge that a link is a port of, "" if there is none.

@@ -257,7 +257,7 @@ func (b *Bridge) look(ctx context.Context) error {
 		b.noteMembers(leaving, want.links, config)
 	}
 	problems = append(problems, b.settle())
-	problems = append(problems, b.moveHost(want.links))
+	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
 	for name, err := range b.failures() {
 		states[name] = err
 		problems = append(problems, err)
