@@ -217,6 +217,19 @@ func (b *Bridge) noteLocal() error {
 	return b.config.writeRecord(b.moved)
 }
 
+// noteBeforeLoss writes down what the local port has, which is about to be taken down, or to
+// be another one: it is given all of that anew.
+func (b *Bridge) noteBeforeLoss() error {
+	if b.moved.Local == 0 {
+		return nil
+	}
+	if err := b.noteLocal(); err != nil {
+		return err
+	}
+	b.moved.Local = 0
+	return b.config.writeRecord(b.moved)
+}
+
 // hardware is the MAC of the link that the host is reached by, "" if there is none.
 func (r record) hardware() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Links)) {
