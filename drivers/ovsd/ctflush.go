@@ -57,10 +57,10 @@ type flushes struct {
 // ctFlush ends one kind of connections, in rounds.
 type ctFlush struct {
 	connections openflow.CTFlush
-	group       string // the place of the bucket that has made them; empty: there is none, or they are those of an endpoint that has left
-	rounds      int    // to come; 0: the bucket may go
-	begun       bool   // it has had a round
-	waits       bool   // for the flows of the endpoint to be out
+	groups      []string // the places of the buckets that have made them; none: there are no such, or they are those of an endpoint that has left
+	rounds      int      // to come; 0: the buckets may go
+	begun       bool     // it has had a round
+	waits       bool     // for the flows of the endpoint to be out
 	queued      bool
 }
 
@@ -88,7 +88,7 @@ func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 // forgetFlushes forgets what is being ended; what is left of it is in the switch. Of endpoints
 // that have left nothing is there.
 func (l *books) forgetFlushes() {
-	maps.DeleteFunc(l.flushing, func(_ openflow.CTFlush, e *ctFlush) bool { return e.group != "" })
+	maps.DeleteFunc(l.flushing, func(_ openflow.CTFlush, e *ctFlush) bool { return len(e.groups) > 0 })
 	for _, e := range l.flushing {
 		e.queued = false
 	}
@@ -137,10 +137,7 @@ func (l *books) keepBuckets() {
 			if l.made[c] > 0 {
 				continue
 			}
-			if e := l.flushing[c]; e == nil || e.group == "" {
-				l.flushing[c] = &ctFlush{connections: c, group: p.name, rounds: flushRounds}
-			}
-			if l.flushing[c].rounds > 0 {
+			if l.flushOf(c, p.name).rounds > 0 {
 				ends = append(ends, c)
 			}
 		}
@@ -150,6 +147,23 @@ func (l *books) keepBuckets() {
 		}
 		l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, rest)
 	}
+}
+
+// flushOf ends connections that a group has made. Several groups make the same ones, for clients of
+// different kinds; one that comes when the rounds of the others are over has its own.
+func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
+	e := l.flushing[c]
+	switch {
+	case e == nil || len(e.groups) == 0:
+		e = &ctFlush{connections: c, groups: []string{group}, rounds: flushRounds}
+		l.flushing[c] = e
+	case !slices.Contains(e.groups, group):
+		e.groups = append(e.groups, group)
+		if e.rounds == 0 {
+			e.rounds, e.begun = flushRounds, false
+		}
+	}
+	return e
 }
 
 // uniteGroups adds the buckets that are to be ended to those that an object wants.
@@ -179,6 +193,7 @@ func (l *books) queueFlushes(everything bool) {
 		switch {
 		case l.over(e):
 			delete(l.flushing, c)
+			l.releaseBuckets(e)
 		case l.due(e) && !e.queued && (everything || !e.begun):
 			e.queued = true
 			list = append(list, e)
@@ -194,27 +209,38 @@ func (l *books) queueFlushes(everything bool) {
 	}
 }
 
-// over tells whether there is nothing to end any more: there is a provider again, or the bucket
-// has gone, or without one the rounds are over.
+// over tells whether there is nothing to end any more: there is a provider again, or the buckets
+// have gone, or without one the rounds are over.
 func (l *books) over(e *ctFlush) bool {
-	if e.group == "" {
+	if len(e.groups) == 0 {
 		return e.rounds == 0 || l.made[e.connections] > 0
 	}
-	p := l.groups.places[e.group]
-	return l.made[e.connections] > 0 || p == nil || e.rounds == 0 && !slices.Contains(pipeline.Connections(p.have), e.connections)
+	return l.made[e.connections] > 0 || !slices.ContainsFunc(l.placesOf(e), func(p *place[openflow.Group]) bool {
+		return e.rounds > 0 || slices.Contains(pipeline.Connections(p.have), e.connections)
+	})
+}
+
+// placesOf are the groups that have made the connections, as far as they are left.
+func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
+	for _, name := range e.groups {
+		if p := l.groups.places[name]; p != nil {
+			places = append(places, p)
+		}
+	}
+	return places
 }
 
 // due tells whether a flush may have a round now: the first only when nothing is sent
-// to the bucket any more.
+// to the buckets any more.
 func (l *books) due(e *ctFlush) bool {
-	if l.flushing[e.connections] != e || e.rounds == 0 {
+	if l.flushing[e.connections] != e || e.rounds == 0 || l.made[e.connections] > 0 {
 		return false
 	}
-	if e.group == "" {
-		return !e.waits && l.made[e.connections] == 0
+	if len(e.groups) == 0 {
+		return !e.waits
 	}
-	p := l.groups.places[e.group]
-	return l.made[e.connections] == 0 && p != nil && (!p.pending || e.begun)
+	places := l.placesOf(e)
+	return len(places) > 0 && (e.begun || !slices.ContainsFunc(places, func(p *place[openflow.Group]) bool { return p.pending }))
 }
 
 // nextFlushes returns the flushes of the next step, and how many in the queue they end;
@@ -247,8 +273,8 @@ func (l *books) flushed(count int) {
 			continue
 		}
 		e.begun = true
-		if e.rounds--; e.rounds == 0 && e.group != "" {
-			l.releaseBuckets(l.groups.places[e.group])
+		if e.rounds--; e.rounds == 0 {
+			l.releaseBuckets(e)
 		}
 	}
 	l.queue = l.queue[count:]
@@ -265,15 +291,20 @@ func (l *books) flushNothing() {
 	l.queue = nil
 	for _, e := range l.flushing {
 		e.rounds, e.queued = 0, false
-		if p := l.groups.places[e.group]; p != nil {
-			l.releaseBuckets(p)
-		}
+		l.releaseBuckets(e)
 	}
 }
 
-// releaseBuckets lets a group go without the buckets that were kept.
-func (l *books) releaseBuckets(p *place[openflow.Group]) {
-	l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, nil)
+// releaseBuckets lets the groups go without the buckets that they keep of the connections. Those
+// of others are kept again when the groups are written.
+func (l *books) releaseBuckets(e *ctFlush) {
+	for _, p := range l.placesOf(e) {
+		if slices.ContainsFunc(p.claims, func(c claim[openflow.Group]) bool {
+			return c.owner.Kind == kindFlushed && slices.Contains(pipeline.Connections(c.thing), e.connections)
+		}) {
+			l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, nil)
+		}
+	}
 }
 
 // moreRounds tells whether there is something to end later.

@@ -188,6 +188,44 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	}
 }
 
+// Clients of another kind have a group of their own, which makes the same connections.
+func TestNoGroupIsLeftOfThoseThatMakeTheSameConnections(t *testing.T) {
+	both, pods := balanced("ab", map[uint16]uint16{80: 8080}), balanced("ab", map[uint16]uint16{80: 8080})
+	outside := both.Ports[0]
+	outside.From, outside.Target, outside.Serving = pipeline.FromOutside, 0, []netip.AddrPort{netip.AddrPortFrom(both.Providers[0], 8080)}
+	both.Ports = append(both.Ports, outside)
+	both = both.Numbered(func(uint32) bool { return false })
+
+	s := flushSwitch{t, newBooks(defaultChunk)}.want(&both)
+	if len(s.inSwitch()) != 2 || s.buckets() != 3 {
+		t.Fatalf("at the start: %v", s.inSwitch())
+	}
+	s.want(nil).expect("the service has gone", false, "*:80")
+	if s.buckets() != 3 {
+		t.Errorf("%d buckets while connections are ended", s.buckets())
+	}
+	for range flushRounds - 1 {
+		s.expect("one more round", true, "*:80")
+	}
+	s.expect("all rounds are over", true)
+	if len(s.inSwitch()) != 0 || s.moreRounds() {
+		t.Errorf("left: %v", s.inSwitch())
+	}
+
+	s = flushSwitch{t, newBooks(defaultChunk)}.want(&both).want(nil)
+	s.expect("the service has gone", false, "*:80")
+	s.want(&pods).expect("it is back for pods only", true)
+	if len(s.inSwitch()) != 1 || s.buckets() != 2 || s.moreRounds() {
+		t.Errorf("left: %v", s.inSwitch())
+	}
+
+	s = flushSwitch{t, newBooks(defaultChunk)}.want(&both).want(&pods)
+	s.expect("only one has gone", false)
+	if len(s.inSwitch()) != 1 || s.pending() != 0 {
+		t.Errorf("left: %v", s.inSwitch())
+	}
+}
+
 func TestStepsOfEndingsAreSmall(t *testing.T) {
 	all, few := balanced("abcdefghijklmnop", map[uint16]uint16{80: 8080}), balanced("p", map[uint16]uint16{80: 8080})
 	s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)

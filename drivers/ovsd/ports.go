@@ -379,22 +379,43 @@ func (n *numbers) latest() uint32 {
 	return n.last
 }
 
-// take reserves a number that no link in any bridge has: names are global.
+// take reserves a number that no link in any bridge has: names are global. It is one whose
+// port shares no meters with another one, while there is such a number.
 func (n *numbers) take(db *database) (uint32, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.taken == nil {
 		n.taken = map[uint32]bool{}
 	}
-	for range lastNumber {
-		n.last = n.last%lastNumber + 1
-		if !n.taken[n.last] && !db.hasInterface(hostLinkName(n.last)) {
-			n.taken[n.last] = true
-			return n.last, nil
+	used := n.meters(db)
+	for _, alone := range []bool{true, false} {
+		for i := range lastNumber {
+			number := (n.last+i)%lastNumber + 1
+			if alone && used[metersOf(number)] || n.taken[number] || db.hasInterface(hostLinkName(number)) {
+				continue
+			}
+			n.last, n.taken[number] = number, true
+			return number, nil
 		}
 	}
 	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
 }
+
+// meters are those that the bridge's ports have, and ports that are being made.
+func (n *numbers) meters(db *database) map[uint32]bool {
+	used := map[uint32]bool{}
+	for number := range n.taken {
+		used[metersOf(number)] = true
+	}
+	for _, port := range db.endpointPorts() {
+		if number, ok := hostLinkNumber(port.link.Name); ok {
+			used[metersOf(number)] = true
+		}
+	}
+	return used
+}
+
+func metersOf(number uint32) uint32 { return pipeline.MetersOf(number + endpointOffset) }
 
 // busy tells whether somebody is making the link of a number.
 func (n *numbers) busy(number uint32) bool {

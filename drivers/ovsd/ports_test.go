@@ -271,6 +271,19 @@ func TestANumberIsNotUsedAgainAtOnceByAnotherDriver(t *testing.T) {
 	}
 }
 
+// Ports whose numbers are 1,024 apart would share what an endpoint may ask and flood.
+func TestPortsShareNoMetersWhileThereAreOthers(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	old := r.add("old")
+	r.stop()
+	n.Vsctl("set", "bridge", bridge, fmt.Sprintf("external_ids:last-port-number=%d", old.OFPort-1+1023))
+	r = n.start()
+	if got := r.add("new"); got.OFPort != old.OFPort+1025 {
+		t.Errorf("beside port %d one has number %d", old.OFPort, got.OFPort)
+	}
+}
+
 func TestALinkWithoutAPortIsAdoptedIfItsEndpointIsKnown(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -13,9 +13,9 @@ import (
 
 // A host that is reached by a link is reached by the local port of the bridge when the
 // link is a port of it. The port has the link's MAC, so that nobody outside notices.
-// For each link: what is there is written down, the link becomes a port, addresses are
-// added to the local port and taken off the link, routes follow. Between the last two
-// the host has no route for some microseconds; connections do not notice.
+// For each link: what is there is written down, ovs-vswitchd makes a port of the link,
+// addresses are added to the local port and taken off the link, routes follow. Between
+// the last two the host has no route for some microseconds; connections do not notice.
 //
 // Addresses that appear on the link later, as from a DHCP client, follow, too, once the
 // link has been quiet for some seconds: the client adds routes by them first.
@@ -87,7 +87,8 @@ func (b *Bridge) hostAt(name string) (belongings, error) {
 }
 
 // moveHost gives the local port what was written down, unless it has it, once the links
-// it is from are ports.
+// it is from are ports. What is from one that ovs-vswitchd refuses stays there: nothing
+// that the local port sends would leave by it.
 func (b *Bridge) moveHost(ports []string) error {
 	if len(b.moved.Links) == 0 {
 		return nil
@@ -213,6 +214,19 @@ func (b *Bridge) noteLocal() error {
 	first := b.moved.Links[names[0]]
 	first.Addresses = append(first.Addresses, rest.Addresses...)
 	first.Routes = append(first.Routes, moved(rest.Routes, rest.Index, first.Index)...)
+	return b.config.writeRecord(b.moved)
+}
+
+// noteBeforeLoss writes down what the local port has, which is about to be taken down, or to
+// be another one: it is given all of that anew.
+func (b *Bridge) noteBeforeLoss() error {
+	if b.moved.Local == 0 {
+		return nil
+	}
+	if err := b.noteLocal(); err != nil {
+		return err
+	}
+	b.moved.Local = 0
 	return b.config.writeRecord(b.moved)
 }
 

@@ -16,9 +16,10 @@ import (
 // record says what was moved from which link to the local port of the bridge. It is on
 // disk before anything is moved: whoever is killed while he moves finds it and goes on.
 type record struct {
-	Boot  string                 `json:"boot"`  // what is of another boot is nobody's any more
-	Local int                    `json:"local"` // index of the local port that has all of it; 0: not yet
-	Links map[string]*belongings `json:"links"`
+	Boot   string                 `json:"boot"`             // what is of another boot is nobody's any more
+	Local  int                    `json:"local"`            // index of the local port that has all of it; 0: not yet
+	Links  map[string]*belongings `json:"links"`            // what was moved, by the link
+	Former string                 `json:"former,omitempty"` // MAC that the local port had of a link that is no uplink any more
 }
 
 // note adds what was found on a link, which is to be moved.

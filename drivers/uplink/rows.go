@@ -38,7 +38,8 @@ type (
 		Name    string            `ovsdb:"name"`
 		Type    string            `ovsdb:"type"`
 		Options map[string]string `ovsdb:"options"`
-		Error   *string           `ovsdb:"error"` // why it failed
+		Error   *string           `ovsdb:"error"`  // why it failed
+		OFPort  *int64            `ovsdb:"ofport"` // its number, once it is a port; negative: it is refused
 	}
 )
 
@@ -89,6 +90,15 @@ func (db *database) members(bridge string) map[string]interfaceRow {
 	return all
 }
 
+// opened are those links that ovs-vswitchd has made ports of. Others have a row at most.
+func (db *database) opened(bridge string, links []string) []string {
+	members := db.members(bridge)
+	return slices.DeleteFunc(slices.Clone(links), func(name string) bool {
+		row := members[name]
+		return row.Error != nil || row.OFPort == nil || *row.OFPort <= 0
+	})
+}
+
 // bridgeOf is the bridge that a link is a port of, "" if there is none.
 func (db *database) bridgeOf(link string) string {
 	row, ok := db.linkNamed.Row(link)
@@ -114,7 +124,8 @@ type wanted struct {
 	datapath string
 	links    []string // that can be ports now
 	mode     BondMode // empty: a single link
-	hardware string   // MAC of the local port; empty: anything
+	hardware string   // MAC of the local port; empty: anything but former
+	former   string   // MAC that it had of a link that has it back
 }
 
 // failMode standalone: without a controller it is a learning switch.
@@ -135,7 +146,7 @@ func (w wanted) operations(db *database) []ovsdb.Operation {
 	if bridge.FailMode == nil || *bridge.FailMode != failMode {
 		row["fail_mode"] = failMode
 	}
-	if w.hardware != "" && bridge.OtherConfig["hwaddr"] != w.hardware {
+	if w.changesHardware(bridge) {
 		row["other_config"] = w.otherConfig(bridge.OtherConfig)
 	}
 	if len(row) > 0 {
@@ -171,13 +182,21 @@ func (w wanted) create() []ovsdb.Operation {
 // touchesLocal tells whether ovs-vswitchd has to make or change the local port.
 func (w wanted) touchesLocal(db *database) bool {
 	bridge, ok := db.bridge(w.name)
-	return !ok || bridge.Datapath != w.datapath || w.hardware != "" && bridge.OtherConfig["hwaddr"] != w.hardware
+	return !ok || bridge.Datapath != w.datapath || w.changesHardware(bridge)
 }
 
-// otherConfig gives the local port the MAC.
+func (w wanted) changesHardware(bridge bridgeRow) bool {
+	return !maps.Equal(bridge.OtherConfig, w.otherConfig(bridge.OtherConfig))
+}
+
+// otherConfig gives the local port the MAC. Without one it has that of some other port, as
+// Open vSwitch chooses: the host has nothing there.
 func (w wanted) otherConfig(have map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, have)
+	if all["hwaddr"] == w.former {
+		delete(all, "hwaddr")
+	}
 	if w.hardware != "" {
 		all["hwaddr"] = w.hardware
 	}

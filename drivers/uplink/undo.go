@@ -150,10 +150,13 @@ func (b *Bridge) release(local netlink.Link) error {
 			return err
 		}
 		b.moved.Local = 0 // from here on the port has less than was written down
+		what := b.moved.Links[name]
+		if bridge, _ := b.db.bridge(b.config.Bridge); bridge.OtherConfig["hwaddr"] == what.MAC {
+			b.moved.Former = what.MAC
+		}
 		if err := b.config.writeRecord(b.moved); err != nil {
 			return err
 		}
-		what := b.moved.Links[name]
 		if err := b.links.strip(local, *what); err != nil {
 			return err
 		}

@@ -230,7 +230,7 @@ func (b *Bridge) look(ctx context.Context) error {
 	problems := slices.Collect(maps.Values(states))
 	usable, err := b.noteHost(usable)
 	problems = append(problems, err)
-	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: b.moved.hardware()}
+	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: b.moved.hardware(), former: b.moved.Former}
 	if len(b.config.Links) > 1 {
 		want.mode = b.config.Mode
 	}
@@ -242,6 +242,11 @@ func (b *Bridge) look(ctx context.Context) error {
 		for _, name := range want.links {
 			if !slices.Contains(leaving, name) { // first, so that a bond begins with all its legs
 				problems = append(problems, b.links.setUp(name))
+			}
+		}
+		if local {
+			if err := b.noteBeforeLoss(); err != nil {
+				return err
 			}
 		}
 		b.config.Step("set rows")
@@ -257,7 +262,7 @@ func (b *Bridge) look(ctx context.Context) error {
 		b.noteMembers(leaving, want.links, config)
 	}
 	problems = append(problems, b.settle())
-	problems = append(problems, b.moveHost(want.links))
+	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
 	for name, err := range b.failures() {
 		states[name] = err
 		problems = append(problems, err)

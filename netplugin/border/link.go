@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -40,10 +41,12 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 		addresses = append(addresses, w.Link6)
 	}
 	mac := routerOf(w).MAC
-	_, err = hostaccess.Interface{
+	if _, err = (hostaccess.Interface{
 		Name: Interface, MAC: mac[:], Addresses: addresses, Userspace: b.Status().Datapath == datapathUserspace,
-	}.Ensure(port)
-	return err
+	}).Ensure(port); err != nil {
+		return err
+	}
+	return separate(Interface, uplink.DefaultBridge)
 }
 
 // datapathUserspace is what drivers call it.

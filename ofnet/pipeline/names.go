@@ -58,9 +58,13 @@ const (
 // LastMeter is the largest number of a meter.
 const LastMeter = meterOverheard + sharedMeters - 1
 
-func questionMeter(port uint32) uint32  { return meterNames + port%sharedMeters }
-func floodedMeter(port uint32) uint32   { return meterFlooded + port%sharedMeters }
-func overheardMeter(port uint32) uint32 { return meterOverheard + port%sharedMeters }
+func questionMeter(port uint32) uint32  { return meterNames + MetersOf(port) }
+func floodedMeter(port uint32) uint32   { return meterFlooded + MetersOf(port) }
+func overheardMeter(port uint32) uint32 { return meterOverheard + MetersOf(port) }
+
+// MetersOf tells which of the shared meters a port has: ports of which it is the same share
+// theirs.
+func MetersOf(port uint32) uint32 { return port % sharedMeters }
 
 // NamesMAC is the address of the name server's link. The link needs no ARP:
 // whatever comes from it is addressed by IP.
