@@ -15,6 +15,13 @@ import (
 // problemType is the media type by which a client asks for proper status codes.
 const problemType = "application/problem+json"
 
+// AskingExactly is a request to which a refusal has the status of its cause: clients of the original get 500 for most.
+func AskingExactly(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", problemType)
+	return r
+}
+
 // codes are the status codes of kinds for clients that asked for them. The
 // others get 500 and the text, whatever the kind: the clients of the original
 // controller show the text of a 500 only.

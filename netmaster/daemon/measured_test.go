@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +14,15 @@ import (
 // Who is let in is decided by who answers for the cluster; while nobody does, by what was
 // decided lately.
 func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
-	leads := true
+	leads, often := true, false
 	mode := mastercfg.SecurityEnforced
 	now := time.Unix(1_000_000, 0)
 	m := newMeasured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case often && strings.Contains(r.Header.Get("Accept"), "problem+json"):
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+		case often:
+			http.Error(w, "too many requests", http.StatusInternalServerError)
 		case !leads:
 			http.Error(w, "Leader not found", http.StatusServiceUnavailable)
 		case r.Header.Get("X-Auth-Token") == "may":
@@ -46,7 +51,9 @@ func TestMetricsAreShownToThoseWhoMay(t *testing.T) {
 	check("who may", "may", 200, "metrics")
 	check("who may not", "other", 403, "Insufficient privileges\n")
 	check("another netmaster asks for its client", "may", 204, "", forwardedHeader)
-	leads = false
+	often = true
+	check("who asks too often", "may", 429, "too many requests\n")
+	leads, often = false, false
 	check("without a leader, let in lately", "may", 200, "metrics")
 	check("without a leader, never let in", "other", 503, "Leader not found\n")
 	now = now.Add(admittedFor)
