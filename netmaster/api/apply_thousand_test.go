@@ -56,27 +56,31 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 	}
 }
 
-// The numbers that tenants have are searched in an index, not counted for each new tenant: among
-// 8,000 in one apply, each costs as much as among 250.
+// The numbers that tenants have are searched in an index, not counted for each new tenant: 8,000 in one apply
+// cost as much as in 32 applies of 250. The kernel counts a processor's time by ticks, so both take many.
 func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
+	const all = 8_000
 	b := ready(t)
-	each := func(tenants int) time.Duration {
+	cost := func(tenants int) time.Duration {
 		var operations []string
 		for i := range tenants {
 			operations = append(operations, apply("tenant", fmt.Sprintf(`{"tenantName":"t%05d"}`, i)))
 		}
 		sent, least := body(operations), time.Hour
 		for range 3 {
-			r, answer := httptest.NewRequest("POST", ApplyPath+"?dryRun=true", strings.NewReader(sent)), httptest.NewRecorder()
-			least = min(least, testkit.Processor(t, func() { b.api.ServeHTTP(answer, r) }))
-			if answer.Code != 200 {
-				t.Fatalf("%d %.300s", answer.Code, answer.Body)
-			}
+			least = min(least, testkit.Processor(t, func() {
+				for range all / tenants {
+					r, answer := httptest.NewRequest("POST", ApplyPath+"?dryRun=true", strings.NewReader(sent)), httptest.NewRecorder()
+					if b.api.ServeHTTP(answer, r); answer.Code != 200 {
+						t.Fatalf("%d %.300s", answer.Code, answer.Body)
+					}
+				}
+			}))
 		}
-		return least / time.Duration(tenants)
+		return least
 	}
-	few, many := each(250), each(8_000)
-	t.Logf("a tenant costs %v among 250, and %v among 8,000", few, many)
+	few, many := cost(250), cost(all)
+	t.Logf("%d tenants cost %v in applies of 250, and %v in one", all, few, many)
 	if many > 3*few {
 		t.Error("that is more")
 	}

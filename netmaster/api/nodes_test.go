@@ -17,7 +17,9 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -405,5 +407,31 @@ func TestAddressesOfPodsThatAreCleanedUpRest(t *testing.T) {
 	b.ok("DELETE", "/debug/epcleanup/tenant/blue/ep/c1", "")
 	if again := add("c2", "u1"); again != first {
 		t.Errorf("the next attempt of the pod gets %s, want %s", again, first)
+	}
+}
+
+// What nodes have told is not for who has lost his right while they were asked.
+func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	h1.held = make(chan struct{})
+	b.ok("POST", "policys/blue:p", `{"tenantName":"blue","policyName":"p"}`)
+	b.mode(mastercfg.SecurityEnforced)
+	token := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	answered := make(chan int, 1)
+	go func() {
+		code, _, _ := b.do("GET", CountersPath+"blue:p", "", tokenHeader, token, "Accept", problemType)
+		answered <- code
+	}()
+	testkit.Eventually(t, 20*time.Second, "the node is asked", func() (asked bool) {
+		h1.set(func(n *nodeREST) { asked = len(n.asked) > 0 })
+		return asked
+	})
+	b.plan(func(tx *ledger.Tx) error {
+		tx.Range(mastercfg.BindingsPrefix, func(key string, _ []byte) bool { tx.Delete(key); return true })
+		return nil
+	})
+	close(h1.held)
+	if code := <-answered; code != http.StatusForbidden {
+		t.Errorf("status %d", code)
 	}
 }

@@ -45,21 +45,24 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 		return nil
 	}
 	final := said
-	var place spool.Place // what has happened is told, however long that is
+	var place spool.Place // what has happened is told, however long that is, and whatever he may do by now who asked for it
 	var client string
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if reads {
 		place, client = a.longAnswer(r.Context()), sharer(r)
 	}
 	whole, err := a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
-		if said.from == nil {
+		if said.from == nil && !reads {
 			return said.write(out)
 		}
 		return a.ledger.View(func(reader ledger.Reader) (err error) {
 			if err := askingOf(r.Context()).still(reader); err != nil {
 				return err
 			}
-			if final, err = said.from(reader); err != nil {
-				return err
+			if said.from != nil {
+				if final, err = said.from(reader); err != nil {
+					return err
+				}
 			}
 			return final.write(out)
 		})
