@@ -191,6 +191,13 @@ func TestNobodyLearnsOfWhatIsNotHis(t *testing.T) {
 	}
 	b.want(ann, "GET", "/api/v1/trace?protocol=tcp&port=80&from=ep-blue&to=10.7.0.1", "", 500, "node h1 is not registered")
 	b.want(ann, "DELETE", "/debug/epcleanup/tenant/red/ep/ep-red", "", 403, "")
+
+	b.want("proven:root", "POST", "networks/red:lan", `{"tenantName":"red","networkName":"lan","encap":"vlan","subnet":"10.66.0.0/24"}`, 200, "")
+	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","vlans":"100-101"}`, 200, "")
+	refused := b.want(ann, "POST", "networks/blue:lan", `{"tenantName":"blue","networkName":"lan","encap":"vlan","pktTag":100,"subnet":"10.66.0.0/16"}`, 500, "overlaps a network of another tenant")
+	if strings.Contains(refused, "red") || strings.Contains(refused, "10.66.0.0/24") {
+		t.Errorf("whose network is in the way is told: %s", refused)
+	}
 }
 
 // endpointAs makes an endpoint as somebody.

@@ -98,11 +98,19 @@ func noExternal(r ledger.Reader, n *contivmodel.Network) error {
 }
 
 // aloneOutside compares a network with those of all tenants that routers outside know:
-// to them an address is one host, whosever it is.
-func aloneOutside(r ledger.Reader, n *contivmodel.Network) error {
-	o, err := overlapOf(r, master.OnVLANs, n)
+// to them an address is one host, whosever it is. Who is of tenants is not told of another one's network.
+func aloneOutside(c *Change, n *contivmodel.Network) error {
+	o, err := overlapOf(c, master.OnVLANs, n)
 	if o == nil {
 		return err
+	}
+	bounded, err := c.ofTenants()
+	switch {
+	case err != nil:
+		return err
+	case bounded && o.with.TenantName != n.TenantName:
+		return fault.New(fault.Conflict, "%s %s overlaps a network of another tenant: routed networks of encapsulation vlan share the addresses outside",
+			o.field, o.own).WithField(o.field)
 	}
 	return fault.New(fault.Conflict, "%s %s overlaps %s of network %s of tenant %s: routed networks of encapsulation vlan share the addresses outside",
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
