@@ -57,6 +57,7 @@ type Agent struct {
 	started  bool          // the driver has been given the first complete state
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
+	health   KubeHealth    // as of the last change that somebody has asked after
 
 	changed notify.Signal // there may be something to plan
 	given   notify.Signal // the driver was given a change

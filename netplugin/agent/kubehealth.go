@@ -8,7 +8,7 @@ import (
 
 // KubeHealth is what others ask a node about services of Kubernetes.
 type KubeHealth struct {
-	Ports   map[uint16]HealthPort // of services that have a port for that
+	Ports   map[uint16]HealthPort // of services that have a port for that; only read
 	Leaving bool                  // the node is about to be deleted
 	Updated time.Time             // when the node was known to have what it should; now, if it has
 	Changed <-chan struct{}       // is closed when anything may be different
@@ -28,8 +28,12 @@ func (a *Agent) KubeHealth() KubeHealth {
 	if ready {
 		a.wasReady = time.Now()
 	}
-	h := a.cache.kubeHealth()
-	h.Updated, h.Changed = a.wasReady, a.news
+	if a.health.Changed != a.news { // all services are looked at when something has changed, not for whoever asks
+		a.health = a.cache.kubeHealth()
+		a.health.Changed = a.news
+	}
+	h := a.health
+	h.Updated = a.wasReady
 	return h
 }
 
