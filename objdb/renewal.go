@@ -38,7 +38,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 		defer l.hangUp() // it would cost who serves many such clients more than one that is begun each time
 	}
 	_, err := Call(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
-		r := l.first(ctx, c, atOnce, within/(renewalsAtOnce+1))
+		r := l.first(ctx, c, atOnce, max(within/(renewalsAtOnce+1), 1))
 		if l.stream = r.on; r.err == nil {
 			l.renewed.Store(&r.sent)
 		}

@@ -111,8 +111,11 @@ func (o *options) protection() (daemon.Security, []error) {
 		found = append(found, fmt.Errorf("--join: needs --join-token-file"))
 	}
 	host, err := os.Hostname()
+	if node := os.Getenv("NODE_NAME"); o.security.podToken != "" && node != "" {
+		host, err = node, nil // by which Kubernetes vouches for it
+	}
 	if err != nil || !identity.ValidName(host) {
-		host = "netmaster" // the name is for people: certificates of netmasters mean the same
+		host = "netmaster" // others with such a name are removed with it
 	}
 	if s.Name = host; (s.Founding == mastercfg.SecurityEnforced || s.TokenFile != "") && s.Dir == "" {
 		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open, and --join-token-file, need a directory"))

@@ -150,7 +150,7 @@ func (l *books) keepBuckets() {
 }
 
 // flushOf ends connections that a group has made. Several groups make the same ones, for clients of
-// different kinds; one that comes when the rounds of the others are over has its own.
+// different kinds; with each that comes the rounds begin anew.
 func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
 	e := l.flushing[c]
 	switch {
@@ -158,10 +158,7 @@ func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
 		e = &ctFlush{connections: c, groups: []string{group}, rounds: flushRounds}
 		l.flushing[c] = e
 	case !slices.Contains(e.groups, group):
-		e.groups = append(e.groups, group)
-		if e.rounds == 0 {
-			e.rounds, e.begun = flushRounds, false
-		}
+		e.groups, e.rounds, e.begun = append(e.groups, group), flushRounds, false
 	}
 	return e
 }

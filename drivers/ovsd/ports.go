@@ -321,11 +321,22 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 
 // PortUsed tells whether somebody has the other end of the endpoint's link.
 func (d *Driver) PortUsed(endpointID string) (bool, error) {
-	have, ok := d.db.portOf(endpointID)
-	if !ok {
-		return false, nil
+	if have, ok := d.db.portOf(endpointID); ok {
+		return d.links.used(have.link.Name)
 	}
-	return d.links.used(have.link.Name)
+	ends, err := d.links.ours() // its row may have just gone
+	if err != nil {
+		return false, err
+	}
+	for _, end := range ends {
+		if end.endpointID != endpointID {
+			continue
+		}
+		if used, err := d.links.used(end.name); used || err != nil {
+			return used, err
+		}
+	}
+	return false, nil
 }
 
 // Ports lists the endpoint ports in the switch, those without a link included.

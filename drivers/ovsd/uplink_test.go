@@ -200,8 +200,8 @@ func TestVLANNetworksReachEachOtherTheRouterAndNobodyElse(t *testing.T) {
 
 	// What is flooded leaves only if it may be sent outside.
 	out.Exec("sysctl", "-qw", "net.ipv4.icmp_echo_ignore_broadcasts=0")
-	broadcasts := func() bool {
-		return a.command("ping", "-b", "-c", "1", "-W", "1", "-n", "-q", "10.1.0.255").Run() == nil
+	broadcasts := func() bool { // whether one of three is answered
+		return a.command("ping", "-b", "-c", "3", "-i", "0.2", "-W", "1", "-n", "-q", "10.1.0.255").Run() == nil
 	}
 	eventually(t, "the router answers a broadcast", broadcasts)
 	r1.give(drivers.Change{Set: []pipeline.Object{pipeline.Rule{ID: "keep-in", Priority: 1, SrcGroup: 11, Protocol: 1}}})

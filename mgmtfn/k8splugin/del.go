@@ -35,6 +35,11 @@ func (s *Server) postpone(r cniwire.Request, cause error) error {
 	if err := s.pending.Put(r); err != nil {
 		return failed(stepState, fmt.Errorf("DEL of %s gets no turn (%v): %w", r.Attachment(), cause, err))
 	}
-	s.Log.WithField("attachment", r.Attachment().String()).WithError(cause).Warn("DEL gets no turn, going on in the background")
+	log := s.Log.WithField("attachment", r.Attachment().String())
+	log.WithError(cause).Warn("DEL gets no turn, going on in the background")
+	// At once, as the runtime takes the pod for gone: another one may want its ports of the node.
+	if err := s.acceptDeletion(r.Attachment()); err != nil {
+		log.WithError(err).Warn("queued deletion waits")
+	}
 	return nil
 }

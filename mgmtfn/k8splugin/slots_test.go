@@ -3,6 +3,9 @@ package k8splugin_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +110,10 @@ func TestDelsThatHangKeepNeitherStatusNorOtherDelsWaiting(t *testing.T) {
 		if _, err := node.Do(r); err != nil {
 			t.Errorf("%s: %v", r.Command, err)
 		}
+	}
+	// Nobody has its ports of the node any more, however long it takes to undo it.
+	if text, err := os.ReadFile(filepath.Join(node.StateDir(), "other@eth0.json")); err != nil || !strings.Contains(string(text), `"deleting"`) {
+		t.Errorf("its checkpoint: %s, %v", text, err)
 	}
 	released()
 	hanging.Wait()

@@ -105,17 +105,17 @@ func (a *API) mustJoin(node mastercfg.Joined) bool {
 // on, nor by another one for that key, and its endpoints are freed; a netmaster is not known by its name until one joins
 // under it.
 func (a *API) removeJoined(what, prefix string) answer {
-	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, _ mastercfg.Joined, _ error) error {
+	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, _ error) error {
 		tx.Delete(at)
 		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
 			return master.NodeRemoved(tx, host, a.config.Now())
 		}
-		return nil
+		return a.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record.Addresses)
 	})
 }
 
 // rekey lets the next one who shows a token have the name. What removeJoined says of the
-// key of before holds here, too.
+// key of a node holds here, too.
 func (a *API) rekey(what, prefix string) answer {
 	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
 		if err != nil {
@@ -126,8 +126,7 @@ func (a *API) rekey(what, prefix string) answer {
 	})
 }
 
-// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node, the name from a
-// netmaster.
+// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
 func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) answer {
 	return func(r *http.Request) (reply, error) {
 		host := mux.Vars(r)["host"]
@@ -136,15 +135,10 @@ func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, 
 			if fault.Is(err, fault.NotFound) {
 				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
-			var taken error
-			switch {
-			case prefix == mastercfg.MasterPrefix:
-				taken = a.dismiss(tx, host, record.Addresses)
-			case err == nil:
-				taken = takeBack(tx, record, a.config.Now())
-			}
-			if taken != nil {
-				return taken
+			if err == nil && prefix == mastercfg.NodePrefix {
+				if err := takeBack(tx, record, a.config.Now()); err != nil {
+					return err
+				}
 			}
 			return change(tx, prefix+host, record, err)
 		})

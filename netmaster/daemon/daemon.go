@@ -170,7 +170,7 @@ func New(cfg Config) (*Daemon, error) {
 	})
 	d.metrics.registry.MustRegister(cfg.Metrics...)
 	d.front = newFront(newProxy(member, cfg.Control, certificates, cfg.Log), d.metrics, d.mode.now)
-	d.front.reached, d.front.proxy.refusals = member.reached, d.refusals
+	d.front.reached, d.front.proxy.refusals, d.front.proxy.mode = member.reached, d.refusals, d.mode.now
 	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if cfg.Security.Debug {
 		d.front.debug = debugging()

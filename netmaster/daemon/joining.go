@@ -164,20 +164,24 @@ func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error)
 }
 
 // mayLead tells whether this netmaster may stand for election, or go on leading: it has
-// the authorities of the cluster and was not removed, or there is nobody else of whom that is true. Where the store does not
+// the authorities of the cluster and was not removed, or there is nobody else who may. Where the store does not
 // tell, the election does.
 func (d *Daemon) mayLead(ctx context.Context) bool {
+	removed := d.removed.has(d.cfg.Security.Name)
 	switch {
 	case d.toJoin.Load():
 		return false
-	case d.removed.has(d.cfg.Security.Name):
-	case d.certificates.hasAuthorities():
+	case d.certificates.hasAuthorities() && !removed:
 		return true
 	}
 	if cluster, err := d.cluster(ctx); err != nil || cluster == "" {
 		return true
 	}
-	return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" && !d.removed.has(s.Hostname) })
+	if !d.certificates.hasAuthorities() {
+		return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" })
+	}
+	record, err := d.record(ctx)
+	return err != nil || !d.anyOther(ctx, func(s objdb.Service) bool { return hasThose(s, record) && !d.removed.has(s.Hostname) })
 }
 
 // upToDate tells whether this netmaster has the authorities and the keyring that the record names, or
@@ -188,9 +192,12 @@ func (d *Daemon) upToDate(ctx context.Context) bool {
 	if err != nil || !d.certificates.hasAuthorities() || d.hasThoseOf(record) {
 		return true
 	}
-	return !d.anyOther(ctx, func(s objdb.Service) bool {
-		return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
-	})
+	return !d.anyOther(ctx, func(s objdb.Service) bool { return hasThose(s, record) })
+}
+
+// hasThose tells whether a netmaster is registered with the authorities and the keyring that a record names.
+func hasThose(s objdb.Service, record mastercfg.Security) bool {
+	return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
 }
 
 // anyOther tells whether one of the other netmasters is as is asked, if the store tells.

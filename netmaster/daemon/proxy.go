@@ -53,7 +53,8 @@ type proxy struct {
 	transport    *reconnect.Transport
 	buffers      buffers
 	certificates *certificates
-	refusals     *api.EarlyRefusals // nil: they are not written down
+	refusals     *api.EarlyRefusals            // nil: they are not written down
+	mode         func() mastercfg.SecurityMode // nil: not open
 	log          *log.Logger
 }
 
@@ -166,7 +167,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	switch {
 	case a.certificates.hasAuthorities():
 		out.URL.Scheme = "https"
-	case api.Private(r) && api.HasSecret(r):
+	case api.Private(r) && api.HasSecret(r, a.mode != nil && a.mode() == mastercfg.SecurityOpen):
 		return nil, false, errInPlainText
 	}
 	resp, err = a.transport.RoundTrip(out)

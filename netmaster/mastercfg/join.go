@@ -36,9 +36,12 @@ type Joined struct {
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
 }
 
-// IsAt tells whether a record has the addresses and tunnel ends of another one.
+// IsAt tells whether a record has no addresses and tunnel ends but those of another one.
 func (j Joined) IsAt(other Joined) bool {
-	return slices.Equal(j.Addresses, other.Addresses) && slices.Equal(j.VTEPs, other.VTEPs)
+	within := func(some, all []string) bool {
+		return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
+	}
+	return within(j.Addresses, other.Addresses) && within(j.VTEPs, other.VTEPs)
 }
 
 // LeasesOf is how the numbers of the leases of a node begin: in their upper half, which is no other joined node's. What

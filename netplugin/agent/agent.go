@@ -180,9 +180,14 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		a.cache.hostDirty = false
 		a.host.Send()
 	}
+	a.tellNews()
+	a.changed.Send()
+}
+
+// tellNews wakes who waits for the cache to change. The lock is held.
+func (a *Agent) tellNews() {
 	close(a.news)
 	a.news = make(chan struct{})
-	a.changed.Send()
 }
 
 func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {

@@ -193,6 +193,9 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 	for _, key := range keys {
 		a.cache.apply(key, nil, 0)
 	}
+	if len(keys) > 0 {
+		a.tellNews()
+	}
 	next = sooner(sooner(next, a.cache.leave(now)), a.cache.agePeers(now))
 	if next.IsZero() {
 		return 0

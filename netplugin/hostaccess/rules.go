@@ -113,9 +113,13 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 func answersOnly(prefixes []netip.Prefix) chain {
 	c := chain{name: "answers-only", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.ManglePriority}
 	for _, p := range prefixes {
-		c.rules = append(c.rules, rule{
-			text:    knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost), "ct state new drop"),
+		to := knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost))
+		c.rules = append(c.rules, rule{ // an answer is one also if the tracker has forgotten the connection
+			text:    knftables.Concat(to, "tcp flags & (syn | ack) == syn drop"),
 			comment: "no endpoint begins connections to the host as such",
+		}, rule{
+			text:    knftables.Concat(to, "meta l4proto != tcp ct state new drop"),
+			comment: "nor sends it what is no answer",
 		})
 	}
 	return c.fromEndpoints()
