@@ -55,8 +55,12 @@ func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked
 		return true, nil
 	}
 	rules, err := c.list(ctx)
-	if err != nil || !drops(rules, base.drops) {
-		return true, err
+	if err != nil {
+		return false, err
+	}
+	verdict, err := c.decides(ctx, rules, chains, map[foreignChain]bool{c: true})
+	if err != nil || verdict == accepts || verdict == "" && !base.drops {
+		return err == nil, err
 	}
 	return c.thoughtOf(ctx, rules, chains, map[foreignChain]bool{c: true})
 }
@@ -95,17 +99,39 @@ func (c foreignChain) list(ctx context.Context) (string, error) {
 	return string(rules), nil
 }
 
-// aboutAll is a rule without a condition that decides; it may count and log what it decides about.
-var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(accept|drop|reject)\b`)
+// aboutAll is a rule without a condition that decides, or leaves it to another chain; it may count and log what it decides about.
+var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(?:(accept|drop|reject)\b|(jump|goto) (\S+))`)
 
-// drops tells whether a base chain drops what no rule of a condition is about.
-func drops(rules string, byPolicy bool) bool {
+// accepts is the verdict that lets pass.
+const accepts = "accept"
+
+// decides is the verdict of a chain about what no rule with a condition is about, with that of chains that it leaves all of it to,
+// once asked; empty: it has none.
+func (c foreignChain) decides(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (verdict string, err error) {
 	for line := range strings.Lines(rules) {
-		if decides := aboutAll.FindStringSubmatch(strings.TrimSpace(line)); decides != nil {
-			return decides[1] != "accept"
+		all := aboutAll.FindStringSubmatch(strings.TrimSpace(line))
+		if all == nil {
+			continue
+		}
+		if verdict = all[1]; verdict != "" {
+			return verdict, nil
+		}
+		next := foreignChain{c.family, c.table, all[3]}
+		if _, there := chains[next]; there && !asked[next] {
+			asked[next] = true
+			rules, err := next.list(ctx)
+			if err != nil {
+				return "", err
+			}
+			if verdict, err = next.decides(ctx, rules, chains, asked); verdict != "" || err != nil {
+				return verdict, err
+			}
+		}
+		if all[2] == "goto" {
+			return "", nil
 		}
 	}
-	return byPolicy
+	return "", nil
 }
 
 // calls are the names of chains that rules call.

@@ -181,6 +181,9 @@ func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 		"a policy that is not reached":      {"nft add chain inet theirs FWD '{ policy drop; }'; nft add rule inet theirs FWD accept", true},
 		"a zone has the interface":          {"nft add rule inet theirs FWD reject; nft add rule inet theirs OWN iifname contivh0 accept", true},
 		"a chain that nobody calls":         {"nft add rule inet theirs FWD reject; nft add chain inet theirs ALONE; nft add rule inet theirs ALONE iifname contivh0 accept", false},
+		"a chain has let all of it through": {"nft add chain inet theirs ALL; nft add rule inet theirs ALL accept; nft add rule inet theirs FWD goto ALL; nft add rule inet theirs FWD reject", true},
+		"a chain drops all of it":           {"nft add chain inet theirs ALL; nft add rule inet theirs ALL drop; nft add rule inet theirs FWD jump ALL; nft add rule inet theirs FWD accept", false},
+		"a chain is left without a verdict": {"nft add chain inet theirs ALL; nft add rule inet theirs FWD goto ALL; nft add rule inet theirs FWD reject", true},
 		"what is for the host":              {"nft add chain inet theirs IN '{ type filter hook input priority 10; policy accept; }'; nft add rule inet theirs IN drop", true},
 		"what a bridge forwards":            {"nft add table bridge theirs; nft add chain bridge theirs FWD '{ type filter hook forward priority 10; policy drop; }'", true},
 	} {
