@@ -53,9 +53,18 @@ func (bridging) network(w *Wants, n Network) {
 			at(tableNeighbour, priorityOther, regNetwork.is(uint32(n.Tag))).goTo(tableDest),
 			at(tableDest, priorityOther, regNetwork.is(uint32(n.Tag)), regRouted.is(1)).drop(reasonNoRoute))
 		for _, kind := range ndTypes {
-			w.flow(at(tablePolicy, priorityLink, icmpv6(kind, regNetwork.is(uint32(n.Tag)))...).goTo(tableForward))
+			w.flow(at(tablePolicy, priorityLink, icmpv6(kind, regNetwork.is(uint32(n.Tag)), openflow.IPTTL(onLink(kind)))...).goTo(tableForward))
 		}
 	}
+}
+
+// onLink is the hop limit by which a message of neighbour discovery (RFC 4861, 7.1), or of listeners to multicast (RFC 3810, 5),
+// shows that no router has passed it on, nor will.
+func onLink(kind uint8) uint8 {
+	if kind >= 133 && kind <= 137 {
+		return 255
+	}
+	return 1
 }
 
 func (b bridging) endpoint(w *Wants, e placed) {

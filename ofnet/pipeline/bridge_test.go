@@ -228,6 +228,9 @@ func TestRulesDoNotJudgeNeighbourDiscovery(t *testing.T) {
 	}
 	c.program(rule("no-icmp", 50, func(r *Rule) { r.Protocol = 1 }))
 	asker.send(ping("denied"))
+	routed := advertFrame(hub2.MAC, hub1.MAC, link(hub2.MAC), link(hub1.MAC), link(hub1.MAC), "denied, too")
+	routed[21] = 64 // hop limit
+	asker.send(routed)
 	asker.send(solicitationFrame(hub1.MAC, link(hub1.MAC), link(hub2.MAC), true))
 	var denied bool
 	solicited := asked.receive(soon, func(f []byte) bool {
