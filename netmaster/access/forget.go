@@ -65,4 +65,7 @@ type expiring struct {
 	Expires time.Time `json:"expires"`
 }
 
-func (e expiring) isOld(now time.Time) bool { return now.Sub(e.Expires) >= remembered }
+// isOld is false of a record that does not say when it ends.
+func (e expiring) isOld(now time.Time) bool {
+	return !e.Expires.IsZero() && now.Sub(e.Expires) >= remembered
+}

@@ -37,6 +37,7 @@ func TestTheLeaderForgetsWhatHasExpired(t *testing.T) {
 	}
 	const long, lately = 25 * time.Hour, 23 * time.Hour
 	stay := []string{session("good", -time.Hour), session("lately", lately), token("good", -time.Hour), token("lately", lately),
+		put(mastercfg.JoinTokenPrefix+"endless", mastercfg.JoinToken{ID: "endless", Role: "node"}),
 		put(mastercfg.APITokenKey(fmt.Sprintf("%032s", "named")), mastercfg.APIToken{Name: "named", Expires: time.Now().Add(-long)}), mastercfg.JoinTokenPrefix + "damaged"}
 	if _, err := etcd.Put(t.Context(), mastercfg.JoinTokenPrefix+"damaged", "{"); err != nil {
 		t.Fatal(err)
