@@ -23,8 +23,9 @@ LONG_PACKAGES := bird2 frr slapd dnsmasq-base unbound bind9
 # The folders with tests that take long: those are called TestLong..., which test/testkit makes sure of.
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' . | xargs -n1 dirname | sort -u)
 
-# What only the comparison with others needs.
-PEER_PACKAGES := ovn-central ovn-host
+# What only the comparisons with others need.
+BENCH_PACKAGES := dnsmasq-base
+PEER_PACKAGES  := ovn-central ovn-host
 
 # What a Kubernetes cluster for tests needs beside its own components: how containers
 # are run, a store, and what the suites run in pods.
@@ -122,6 +123,7 @@ demo: deps build-test ## a cluster of 3 nodes on this machine shows what it does
 	@$(BIN)/demo
 
 bench: deps build-test ## measure, with the references in the same run
+	@scripts/deps.sh $(BENCH_PACKAGES)
 	@$(BIN)/bench
 
 bench-peers: deps build-test ## measure beside OVN of Debian, on two nodes each

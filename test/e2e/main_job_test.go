@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/test/scenario"
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // newBed starts a cluster whose daemons are ready.
@@ -65,7 +66,27 @@ func newBareBedFor(t *testing.T, limit time.Duration, cfg testbed.Config) (conte
 
 func TestTheMainJobIsDoneOnThreeNodes(t *testing.T) {
 	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Secure: true, First: true})
-	report, err := scenario.Run(ctx, bed, t.Output(), scenario.MainJob)
+	play(t, ctx, bed, scenario.MainJob)
+}
+
+// demoLimit is how long `make demo` may take.
+const demoLimit = 4 * time.Minute
+
+// What `make demo` shows.
+func TestLongBothActsOfTheDemoArePlayed(t *testing.T) {
+	testkit.TakesLong(t)
+	began := time.Now()
+	ctx, bed := newBed(t, testbed.Config{Nodes: 3, Uplinks: 1, Secure: true})
+	play(t, ctx, bed, scenario.MainJob, scenario.SecondAct)
+	if took := time.Since(began); took > demoLimit {
+		t.Errorf("the demo took %v, want %v at most", took, demoLimit)
+	}
+}
+
+// play plays acts, and fails the test for each of their checks that fails.
+func play(t *testing.T, ctx context.Context, bed *testbed.Bed, acts ...scenario.Act) {
+	t.Helper()
+	report, err := scenario.Run(ctx, bed, t.Output(), acts...)
 	if err != nil {
 		t.Fatal(err)
 	}

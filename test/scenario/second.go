@@ -139,7 +139,8 @@ func (s *Scenario) call(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var answers map[string]string
-	return answers[target], json.Unmarshal([]byte(out), &answers)
+	err = json.Unmarshal([]byte(out), &answers)
+	return answers[target], err // in two steps: in one, the map may be looked into before it is filled
 }
 
 // resolveNames asks the gateway, as the pod's resolv.conf would say.

@@ -21,7 +21,7 @@ func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 	if _, err := c.StartProxy(n); err != nil {
 		return nil, err
 	}
-	clients, addresses := map[side]*cluster.Pod{}, map[side]string{}
+	clients, addresses := map[side][]*cluster.Pod{}, map[side]string{} // a client for each round, as in benchServices
 	for _, s := range []side{ours, theirs} {
 		if s == theirs {
 			if err := c.Refer(ctx, n, "ptp"); err != nil {
@@ -35,32 +35,37 @@ func benchKubeProxy(ctx context.Context, c *cluster.Cluster) ([]figure, error) {
 		if _, err := server.Start("serve-"+server.Name, n.Tool("probe"), "serve", "-tcp", "80"); err != nil {
 			return nil, err
 		}
-		if clients[s], err = startOf(ctx, c, s, "client"); err != nil {
-			return nil, err
+		for i := range serviceRounds {
+			client, err := startOf(ctx, c, s, fmt.Sprint("client", i))
+			if err != nil {
+				return nil, err
+			}
+			clients[s] = append(clients[s], client)
 		}
 		if addresses[s], err = serviceOf(ctx, c, server); err != nil {
 			return nil, err
 		}
 	}
-	dial := func(s side, seconds string) (float64, error) {
-		out, err := clients[s].Run(ctx, n.Tool("probe"), "dial", "-to", addresses[s]+":80", "-for", seconds)
+	dial := func(s side, round int, seconds string) (float64, error) {
+		client := clients[s][round]
+		out, err := client.Run(ctx, n.Tool("probe"), "dial", "-to", addresses[s]+":80", "-for", seconds)
 		if err != nil {
 			return 0, err
 		}
-		return rateOf(clients[s].Name, out)
+		return rateOf(client.Name, out)
 	}
 	rates := map[side][]float64{}
 	for _, s := range []side{ours, theirs} {
 		if err := testkit.Poll(ctx, func() error { // the service is known to its proxy
-			_, err := dial(s, "100ms")
+			_, err := dial(s, 0, "100ms")
 			return err
 		}); err != nil {
 			return nil, err
 		}
 	}
-	for range serviceRounds {
+	for round := range serviceRounds {
 		for _, s := range []side{ours, theirs} {
-			rate, err := dial(s, "2s")
+			rate, err := dial(s, round, "2s")
 			if err != nil {
 				return nil, err
 			}

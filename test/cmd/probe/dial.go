@@ -3,14 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // dialReport is what dial prints.
@@ -29,6 +34,7 @@ const maxDialing = time.Minute
 func dial(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("dial", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port")
+	from := flags.String("from", "", "address to connect from, one that this host has (default: as it chooses)")
 	clients := flags.Int("clients", 8, "connections at once")
 	limit := flags.Duration("for", 2*time.Second, "how long")
 	if err := flags.Parse(args); err != nil {
@@ -36,6 +42,15 @@ func dial(ctx context.Context, args []string) error {
 	}
 	if *clients < 1 || *clients > 100 || *limit > maxDialing {
 		return fmt.Errorf("dial: %d clients for %s: want 1 to 100, %s at most", *clients, *limit, maxDialing)
+	}
+	var dialer net.Dialer
+	if *from != "" {
+		address, err := netip.ParseAddr(*from)
+		if err != nil {
+			return fmt.Errorf("dial: -from: %w", err)
+		}
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0))
+		dialer.Control = chooseLate
 	}
 	ctx, cancel := context.WithTimeout(ctx, *limit)
 	defer cancel()
@@ -46,7 +61,7 @@ func dial(ctx context.Context, args []string) error {
 	for range *clients {
 		group.Go(func() {
 			for time.Since(began) < *limit && ctx.Err() == nil {
-				if err := dialOnce(ctx, *to); err == nil {
+				if err := dialOnce(ctx, &dialer, *to); err == nil {
 					done.Add(1)
 				} else if time.Since(began) < *limit { // the context may hear of its end later
 					failed.Add(1)
@@ -59,8 +74,17 @@ func dial(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(dialReport{done.Load(), failed.Load(), time.Since(began).Seconds(), fmt.Sprint(last.Load())})
 }
 
-func dialOnce(ctx context.Context, to string) error {
-	var dialer net.Dialer
+// chooseLate has the kernel choose a connection's port when it connects, as it does for one without an address
+// of its own, and not when the address is bound, where a port serves one connection.
+func chooseLate(_, _ string, conn syscall.RawConn) error {
+	var problem error
+	err := conn.Control(func(fd uintptr) {
+		problem = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	})
+	return errors.Join(err, problem)
+}
+
+func dialOnce(ctx context.Context, dialer *net.Dialer, to string) error {
 	conn, err := dialer.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return err
