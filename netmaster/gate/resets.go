@@ -2,12 +2,13 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
@@ -50,9 +51,10 @@ func (counting) HandleConn(context.Context, stats.ConnStats) {}
 // TagRPC implements stats.Handler.
 func (counting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler. A call that was reset ends when the one who made it is not there any more.
+// HandleRPC implements stats.Handler. A call that was reset fails because the one who made it is not there any more;
+// the context of each call is done by its end, and tells nothing.
 func (s counting) HandleRPC(ctx context.Context, event stats.RPCStats) {
-	if _, end := event.(*stats.End); end && errors.Is(ctx.Err(), context.Canceled) {
+	if end, is := event.(*stats.End); is && status.Code(end.Error) == codes.Canceled {
 		s.count(ctx, 0, 1)
 	}
 }
