@@ -84,6 +84,7 @@ var benchmarks = []benchmark{
 	{name: "kubenode", run: benchKubeNode, fresh: true, nodes: 1, kube: true},
 	{name: "bridgedfloods", run: benchBridgedFloods, fresh: true, named: true},
 	{name: "switch", run: benchSwitch, fresh: true},
+	{name: "size", run: benchSize, fresh: true, nodes: 1},
 	{name: "manyrules", run: benchManyRules, fresh: true, nodes: 2, named: true},
 	{name: "gaterule", run: benchGateRule, fresh: true, own: true, named: true},
 	{name: "gate", run: benchGateAgents, fresh: true, secure: true, named: true},
@@ -106,6 +107,8 @@ func main() {
 		err = runCrowd(ctx, os.Args[2:], os.Stdin, os.Stdout)
 	case "switch-inside":
 		err = runSwitch(ctx, os.Stdout)
+	case "size-inside":
+		err = runSize(ctx, os.Stdout)
 	default:
 		err = runAll(ctx, os.Args[1:])
 	}

@@ -42,6 +42,11 @@ const (
 // benchSwitch drives the Open vSwitch of a node with the agent's own driver, on
 // a bridge for that only, beside nothing else: the daemons of the bed end first.
 func benchSwitch(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
+	return besideNothing(ctx, bed, "switch-inside")
+}
+
+// besideNothing has this program measure on a node whose daemons have ended.
+func besideNothing(ctx context.Context, bed *testbed.Bed, what string) ([]figure, error) {
 	for _, n := range bed.Nodes {
 		if err := errors.Join(n.Netplugin().Terminate(), n.Netmaster().Terminate()); err != nil {
 			return nil, err
@@ -52,7 +57,7 @@ func benchSwitch(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if _, err := n.Run(ctx, "ovs-vsctl", "--timeout=20", "del-br", ovsd.DefaultBridge); err != nil {
 		return nil, err
 	}
-	out, err := n.Run(ctx, n.Tool("bench"), "switch-inside")
+	out, err := n.Run(ctx, n.Tool("bench"), what)
 	if err != nil {
 		return nil, err
 	}
@@ -233,10 +238,18 @@ ovs-vsctl --timeout=20 add-br "$2" -- set bridge "$2" datapath_type=netdev fail_
 	return took, nil
 }
 
+// lastFlow is added when changes have been counted: its event is the last one. ovs-ofctl puts out the answer to its
+// request, which it would keep for itself for a while, and writes events to where errors go.
+const (
+	lastFlow      = "table=250,in_port=65000"
+	lastCookie    = "0xfeed"
+	monitorScript = `exec stdbuf -oL ovs-ofctl monitor "$1" watch:!initial 2>&1`
+)
+
 // countChanges counts the flows of our bridge that are added, changed or
 // deleted from now on, as the switch itself reports them.
 func countChanges(ctx context.Context) (finish func() (int, error), err error) {
-	monitor := exec.CommandContext(ctx, "ovs-ofctl", "monitor", ourBridge, "watch:!initial")
+	monitor := exec.CommandContext(ctx, "sh", "-c", monitorScript, "sh", ourBridge)
 	out, err := monitor.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -244,22 +257,44 @@ func countChanges(ctx context.Context) (finish func() (int, error), err error) {
 	if err := monitor.Start(); err != nil {
 		return nil, err
 	}
+	lines := bufio.NewReader(out)
+	if _, err := lines.ReadString('\n'); err != nil { // the answer to its request
+		return nil, errors.Join(err, monitor.Wait())
+	}
 	counted := make(chan int, 1)
 	go func() {
-		n := 0
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if strings.Contains(lines.Text(), "event=") && !strings.Contains(lines.Text(), "event=ABBREV") {
+		defer close(counted)
+		for n := 0; ; {
+			line, err := lines.ReadString('\n')
+			switch {
+			case err != nil:
+				return
+			case strings.Contains(line, "cookie="+lastCookie):
+				counted <- n
+				return
+			case strings.Contains(line, "event=") && !strings.Contains(line, "event=ABBREV"):
 				n++
 			}
 		}
-		counted <- n
 	}()
 	return func() (int, error) {
-		if err := monitor.Process.Signal(syscall.SIGTERM); err != nil {
-			return 0, err
+		added := ofctl(ctx, "add-flow", ourBridge, lastFlow+",cookie="+lastCookie+",actions=drop")
+		if added != nil {
+			return 0, errors.Join(added, monitor.Process.Kill(), monitor.Wait())
 		}
-		n := <-counted
+		n, ok := <-counted
+		if !ok {
+			return 0, fmt.Errorf("ovs-ofctl monitor %s: %w", ourBridge, monitor.Wait())
+		}
+		err := errors.Join(ofctl(ctx, "del-flows", ourBridge, lastFlow), monitor.Process.Signal(syscall.SIGTERM))
 		_ = monitor.Wait() // it ends by the signal
-		return n, nil
+		return n, err
 	}, nil
+}
+
+func ofctl(ctx context.Context, args ...string) error {
+	if out, err := exec.CommandContext(ctx, "ovs-ofctl", append([]string{"-O", "OpenFlow13"}, args...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ovs-ofctl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
 }
