@@ -19,7 +19,8 @@ import (
 // belongings are what the host has at a link: it is reached there, and sends there.
 type belongings struct {
 	MAC       string            `json:"mac"`
-	Index     int               `json:"index"` // of the link that has, or had, them
+	Index     int               `json:"index"`           // of the link that has, or had, them
+	Local     int               `json:"local,omitempty"` // index of the local port that has all of them; 0: not yet
 	Addresses []netlink.Addr    `json:"addresses"`
 	Routes    []route           `json:"routes"`
 	Settings  map[string]string `json:"settings,omitempty"` // sysctls before they were changed

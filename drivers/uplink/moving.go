@@ -2,7 +2,6 @@ package uplink
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -102,26 +101,31 @@ func (b *Bridge) moveHost(ports []string) error {
 	if err := b.release(local); err != nil {
 		return err
 	}
-	if local.Attrs().Index == b.moved.Local {
-		return b.noteLocal()
+	if err := b.noteLocal(); err != nil {
+		return err
 	}
 	var problems []error
-	complete := true
-	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
-		if _, err := b.links.byName(name); err == nil && !slices.Contains(ports, name) {
-			complete = false // we hear of it when it is
+	for _, name := range b.moved.names() {
+		what := b.moved.Links[name]
+		if what.Local == local.Attrs().Index {
 			continue
 		}
-		problems = append(problems, b.moveFrom(name, b.moved.Links[name], local))
+		if _, err := b.links.byName(name); err == nil && !slices.Contains(ports, name) {
+			continue // we hear of it when it is
+		}
+		if err := b.moveFrom(name, what, local); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		what.Local = local.Attrs().Index
+	}
+	if len(b.moved.Links) > 0 {
+		problems = append(problems, b.config.writeRecord(b.moved))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fault.New(fault.Unavailable, "the host's addresses: %w", err)
 	}
-	if !complete {
-		return nil
-	}
-	b.moved.Local = local.Attrs().Index
-	return b.config.writeRecord(b.moved)
+	return nil
 }
 
 // localPort is the link of the local port, if ovs-vswitchd is done with it: to set its
@@ -192,47 +196,61 @@ func (b *Bridge) quieten(name string, what *belongings) (err error) {
 	return b.links.set(settings)
 }
 
-// noteLocal writes down what the local port has by now, if all was moved there. What has
-// come since is the first link's. A port that is down, or has nothing, is on its way out
-// and loses what it had.
+// noteLocal writes down what the local port has by now. Of each link that was moved there
+// that is what is left; what has come since is that of the first of them, or of the first link
+// if there is none. A port that is down, or has nothing, is on its way out and loses what it
+// had.
 func (b *Bridge) noteLocal() error {
 	local, err := b.localPort()
-	if err != nil || len(b.moved.Links) == 0 || local.Attrs().Index != b.moved.Local {
+	if fault.Is(err, fault.NotFound) || len(b.moved.Links) == 0 {
 		return nil // nothing is newer than what was written down
+	} else if err != nil {
+		return err
 	}
+	index := local.Attrs().Index
 	rest, err := b.links.belongings(local)
 	if err != nil {
 		return err
 	}
-	if state, _, err := b.links.state(b.config.Bridge); err != nil || state.down || state.index != b.moved.Local || len(rest.Addresses) == 0 {
+	if state, _, err := b.links.state(b.config.Bridge); err != nil || state.down || state.index != index || len(rest.Addresses) == 0 {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(b.moved.Links))
+	names := b.moved.names()
+	heir := slices.IndexFunc(names, func(name string) bool { return b.moved.Links[name].Local == index })
 	for _, name := range names {
-		*b.moved.Links[name], rest = rest.split(*b.moved.Links[name])
+		what, theirs := b.moved.Links[name], belongings{}
+		theirs, rest = rest.split(*what)
+		if what.Local == index {
+			*what = theirs
+		}
 	}
-	first := b.moved.Links[names[0]]
+	if heir < 0 && rest.empty() {
+		return nil
+	}
+	first := b.moved.Links[names[max(heir, 0)]]
 	first.Addresses = append(first.Addresses, rest.Addresses...)
 	first.Routes = append(first.Routes, moved(rest.Routes, rest.Index, first.Index)...)
 	return b.config.writeRecord(b.moved)
 }
 
 // noteBeforeLoss writes down what the local port has, which is about to be taken down, or to
-// be another one: it is given all of that anew.
+// be another one, or to lose some of it: it is given all of that anew.
 func (b *Bridge) noteBeforeLoss() error {
-	if b.moved.Local == 0 {
+	if len(b.moved.Links) == 0 {
 		return nil
 	}
 	if err := b.noteLocal(); err != nil {
 		return err
 	}
-	b.moved.Local = 0
+	for _, what := range b.moved.Links {
+		what.Local = 0
+	}
 	return b.config.writeRecord(b.moved)
 }
 
 // hardware is the MAC of the link that the host is reached by, "" if there is none.
 func (r record) hardware() string {
-	for _, name := range slices.Sorted(maps.Keys(r.Links)) {
+	for _, name := range r.names() {
 		return r.Links[name].MAC
 	}
 	return ""

@@ -2,10 +2,12 @@ package uplink
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,6 @@ import (
 // disk before anything is moved: whoever is killed while he moves finds it and goes on.
 type record struct {
 	Boot   string                 `json:"boot"`             // what is of another boot is nobody's any more
-	Local  int                    `json:"local"`            // index of the local port that has all of it; 0: not yet
 	Links  map[string]*belongings `json:"links"`            // what was moved, by the link
 	Former string                 `json:"former,omitempty"` // MAC that the local port had of a link that is no uplink any more
 }
@@ -30,7 +31,27 @@ func (r *record) note(link string, found belongings) {
 		old.Routes, old.Index = moved(old.Routes, old.Index, found.Index), found.Index
 	}
 	r.Links[link].add(found)
-	r.Local = 0
+	r.Links[link].Local = 0
+}
+
+// names are those of the links, in the order in which one comes first.
+func (r record) names() []string { return slices.Sorted(maps.Keys(r.Links)) }
+
+// UnmarshalJSON reads a record also as it was written when it said once, for all links, that
+// the local port has everything.
+func (r *record) UnmarshalJSON(data []byte) error {
+	type plain record
+	old := struct {
+		*plain
+		Local int `json:"local"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(data, &old); err != nil {
+		return err
+	}
+	for _, what := range r.Links {
+		what.Local = cmp.Or(what.Local, old.Local)
+	}
+	return nil
 }
 
 func (r record) clone() record {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -48,7 +47,7 @@ func Undo(ctx context.Context, config Config) error {
 		return err
 	}
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(b.moved.Links)) {
+	for _, name := range b.moved.names() {
 		if err := b.giveBack(name); err != nil {
 			problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
 		}
@@ -85,7 +84,7 @@ func Moved(config Config) (lines []string, err error) {
 		config.StateDir = DefaultStateDir
 	}
 	moved, err := config.readRecord()
-	for _, name := range slices.Sorted(maps.Keys(moved.Links)) {
+	for _, name := range moved.names() {
 		lines = append(lines, fmt.Sprintf("uplink %s: the host's %s", name, moved.Links[name].addressTexts()))
 	}
 	return lines, err
@@ -142,14 +141,13 @@ func (b *Bridge) give(name string, what belongings) error {
 
 // release gives back what links had that are uplinks no more.
 func (b *Bridge) release(local netlink.Link) error {
-	for name := range b.moved.Links {
+	for _, name := range b.moved.names() {
 		if slices.Contains(b.config.Links, name) {
 			continue
 		}
-		if err := b.noteLocal(); err != nil {
+		if err := b.noteBeforeLoss(); err != nil { // also of the others: the kernel may take more than what is stripped
 			return err
 		}
-		b.moved.Local = 0 // from here on the port has less than was written down
 		what := b.moved.Links[name]
 		if bridge, _ := b.db.bridge(b.config.Bridge); bridge.OtherConfig["hwaddr"] == what.MAC {
 			b.moved.Former = what.MAC

@@ -167,7 +167,7 @@ func TestALinkThatIsNoPortKeepsNoOtherWaiting(t *testing.T) {
 	n.isOnBridge("at first", before)
 	stop()
 	n.spoilRecord(func(r map[string]any) {
-		r["local"] = 0
+		unmoved(r)
 		links := r["links"].(map[string]any)
 		links["up1"] = map[string]any{"mac": "", "index": 0}
 	})
@@ -188,7 +188,7 @@ func TestSettingsAreWrittenDownBeforeTheyAreChanged(t *testing.T) {
 	n.isOnBridge("at first", before)
 	stop()
 	n.spoilRecord(func(r map[string]any) {
-		r["local"] = 0
+		unmoved(r)
 		delete(r["links"].(map[string]any)["up0"].(map[string]any), "settings")
 	})
 	setting := "net.ipv4.conf.up0.rp_filter"
