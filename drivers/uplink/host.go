@@ -38,18 +38,20 @@ func (b *belongings) add(found belongings) {
 	}
 }
 
-// split divides what is there into what somebody had, as he had it, and the rest.
+// split divides what is there into what somebody had, as it would be by now at his link, and
+// the rest.
 func (b belongings) split(had belongings) (theirs, rest belongings) {
 	theirs, rest = had, b
-	theirs.Addresses, rest.Addresses = divide(b.Addresses, had.Addresses, sameAddress)
-	theirs.Routes, rest.Routes = divide(b.Routes, had.Routes, sameRoute)
+	theirs.Addresses, rest.Addresses = divide(b.Addresses, had.Addresses, sameAddress, renewedAddress)
+	theirs.Routes, rest.Routes = divide(b.Routes, had.Routes, sameRoute, changedRoute)
+	theirs.Routes = moved(theirs.Routes, b.Index, had.Index)
 	return theirs, rest
 }
 
-func divide[T any](have, old []T, same func(a, b T) bool) (known, fresh []T) {
+func divide[T any](have, old []T, same func(a, b T) bool, now func(old, have T) T) (known, fresh []T) {
 	for _, one := range have {
 		if i := slices.IndexFunc(old, func(o T) bool { return same(o, one) }); i >= 0 {
-			known = append(known, old[i])
+			known = append(known, now(old[i], one))
 		} else {
 			fresh = append(fresh, one)
 		}
@@ -58,6 +60,25 @@ func divide[T any](have, old []T, same func(a, b T) bool) (known, fresh []T) {
 }
 
 func sameAddress(a, b netlink.Addr) bool { return a.IPNet.String() == b.IPNet.String() }
+
+// renewedAddress is an address with its new lease, if that is longer. That time has passed is
+// nothing new.
+func renewedAddress(old, have netlink.Addr) netlink.Addr {
+	old.ValidLft, old.PreferedLft = max(old.ValidLft, have.ValidLft), max(old.PreferedLft, have.PreferedLft)
+	return old
+}
+
+// changedRoute is a route as it is by now, but that time has passed. One of several links, which
+// are not moved all at once, is kept as it was.
+func changedRoute(old, have route) route {
+	if len(old.MultiPath) > 0 {
+		return old
+	}
+	if have.Lifetime > 0 {
+		have.Lifetime = max(old.Lifetime, have.Lifetime)
+	}
+	return have
+}
 
 // sameRoute tells whether two routes are for the same packets.
 func sameRoute(a, b route) bool {
@@ -102,6 +123,19 @@ func leadsOut(r netlink.Route, link int) bool {
 // maxLabel is how long the label of an address may be, in bytes.
 const maxLabel = 15
 
+// labelled are addresses, with the label of a link for that of another one.
+func labelled(addresses []netlink.Addr, from, to string) []netlink.Addr {
+	addresses = slices.Clone(addresses)
+	for i, a := range addresses {
+		if rest, ok := strings.CutPrefix(a.Label, from); ok {
+			if addresses[i].Label = to + rest; len(addresses[i].Label) > maxLabel {
+				addresses[i].Label = to
+			}
+		}
+	}
+	return addresses
+}
+
 // give has a link take belongings of another one. What it has already stays.
 func (l *links) give(to netlink.Link, from string, b belongings) error {
 	l.step("give")
@@ -109,12 +143,7 @@ func (l *links) give(to netlink.Link, from string, b belongings) error {
 		return fmt.Errorf("link %s: set it up: %w", to.Attrs().Name, err)
 	}
 	var problems []error
-	for _, a := range b.Addresses {
-		if rest, ok := strings.CutPrefix(a.Label, from); ok {
-			if a.Label = to.Attrs().Name + rest; len(a.Label) > maxLabel {
-				a.Label = to.Attrs().Name
-			}
-		}
+	for _, a := range labelled(b.Addresses, from, to.Attrs().Name) {
 		a.LinkIndex, a.Flags = to.Attrs().Index, a.Flags&unix.IFA_F_NOPREFIXROUTE
 		switch {
 		case a.IP.To4() == nil:

@@ -227,8 +227,9 @@ func (b *Bridge) noteLocal() error {
 	if heir < 0 && rest.empty() {
 		return nil
 	}
-	first := b.moved.Links[names[max(heir, 0)]]
-	first.Addresses = append(first.Addresses, rest.Addresses...)
+	name := names[max(heir, 0)]
+	first := b.moved.Links[name]
+	first.Addresses = append(first.Addresses, labelled(rest.Addresses, b.config.Bridge, name)...)
 	first.Routes = append(first.Routes, moved(rest.Routes, rest.Index, first.Index)...)
 	return b.config.writeRecord(b.moved)
 }

@@ -74,6 +74,7 @@ func (b *Bridge) noteForeign() error {
 	if len(members) == 0 {
 		return fault.New(fault.Conflict, "bridge %s stays: the host has %s there, and there is no uplink that could have it", b.config.Bridge, found.addressTexts())
 	}
+	found.Addresses = labelled(found.Addresses, b.config.Bridge, members[0])
 	b.moved.note(members[0], found)
 	return b.config.writeRecord(b.moved)
 }
