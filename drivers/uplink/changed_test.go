@@ -43,3 +43,19 @@ func TestWhatIsChangedAtTheLocalPortIsNotedAsItIs(t *testing.T) {
 		t.Errorf("an address of the link is labelled as one of the bridge:\n%s", have)
 	}
 }
+
+// A client adds its route after its address, and a route may change alone.
+func TestARouteThatIsChangedAtTheLocalPortIsNoted(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	b, _ := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	n.says(b, "")
+	n.Exec("ip", "route", "replace", "default", "via", "198.51.100.2", "dev", uplink.DefaultBridge)
+	n.recorded(`"198.51.100.2"`, true)
+	n.Exec("ip", "-6", "route", "add", "2001:db8:99::/64", "via", "2001:db8:7::1", "dev", uplink.DefaultBridge)
+	n.recorded(`"2001:db8:99::"`, true)
+	n.Exec("ip", "-6", "route", "del", "2001:db8:99::/64", "dev", uplink.DefaultBridge)
+	n.recorded(`"2001:db8:99::"`, false)
+}

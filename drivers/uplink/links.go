@@ -15,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/netspace"
+	"github.com/contiv/netplugin/utils/retry"
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
@@ -26,15 +27,20 @@ type links struct {
 }
 
 func newLinks(ns *netns.NsHandle, step func(string)) (*links, error) {
-	at := netns.None()
-	if ns != nil {
-		at = *ns
-	}
-	handle, err := netlink.NewHandleAt(at, unix.NETLINK_ROUTE)
-	if err != nil {
+	l := &links{ns: ns, step: step}
+	var err error
+	if l.handle, err = netlink.NewHandleAt(l.at(), unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("netlink of the uplinks' namespace: %w", err)
 	}
-	return &links{handle: handle, ns: ns, step: step}, nil
+	return l, nil
+}
+
+// at is the namespace of the links.
+func (l *links) at() netns.NsHandle {
+	if l.ns == nil {
+		return netns.None()
+	}
+	return *l.ns
 }
 
 func (l *links) close() { l.handle.Close() }
@@ -116,9 +122,15 @@ func (l *links) setUp(name string) error {
 // watch calls changed whenever a link or an address of the namespace has changed, until
 // ctx is done.
 func (l *links) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
-	at := netns.None()
-	if l.ns != nil {
-		at = *l.ns
+	return rtwatch.Watch(ctx, log, l.at(), changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+}
+
+// watchRoutes calls changed a while after routes have changed: a router changes thousands at
+// once.
+func (l *links) watchRoutes(ctx context.Context, log *logrus.Entry, changed func()) error {
+	later := func() {
+		retry.Pause(ctx, pause)
+		changed()
 	}
-	return rtwatch.Watch(ctx, log, at, changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+	return rtwatch.Watch(ctx, log, l.at(), later, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
 }

@@ -48,7 +48,8 @@ const (
 	uplinkPort      = "uplinkPort"  // the link, or the bond of the links
 )
 
-// pause is how long the keeper waits before it tries again what failed.
+// pause is how long the keeper waits before it tries again what failed, or looks at routes
+// that have changed.
 const pause = 2 * time.Second
 
 // Config says which links to join.
@@ -141,6 +142,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.db.client.Run(ctx) })
 	group.Go(func() error { return b.links.watch(ctx, b.log, b.news.Send) })
+	group.Go(func() error { return b.links.watchRoutes(ctx, b.log, b.news.Send) })
 	group.Go(func() error { return b.keep(ctx) })
 	return group.Wait()
 }
