@@ -13,10 +13,10 @@ package announcer
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
@@ -24,6 +24,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/announce"
 )
 
 // Driver is one that sends packets.
@@ -31,11 +32,6 @@ type Driver interface {
 	drivers.NetworkDriver
 	Send(ctx context.Context, packet openflow.PacketOut) error
 }
-
-// rounds are how long after the return of an uplink all endpoints are announced: the
-// switch may be busy and use the link later than we see it, and the sides may take
-// seconds to agree on a bond, or half a minute on a tree without loops.
-var rounds = []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 // Announcer is a driver whose endpoints announce themselves.
 type Announcer struct {
@@ -58,7 +54,7 @@ func New(d Driver, returned <-chan struct{}) *Announcer {
 func (a *Announcer) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Driver.Run(ctx) })
-	group.Go(func() error { return a.announce(ctx) })
+	group.Go(func() error { return announce.InRounds(ctx, a.returned, a.all) })
 	return group.Wait()
 }
 
@@ -80,29 +76,6 @@ func (a *Announcer) Update(c drivers.Change) {
 		}
 	}
 	a.Driver.Update(c)
-}
-
-// announce does the rounds; a link that returns meanwhile begins them anew.
-func (a *Announcer) announce(ctx context.Context) error {
-	left, next := []time.Duration{}, time.NewTimer(0)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.returned:
-			left = rounds
-		case <-next.C:
-		}
-		if len(left) == 0 {
-			continue
-		}
-		done := left[0]
-		a.all(ctx)
-		if left = left[1:]; len(left) > 0 {
-			next.Reset(left[0] - done)
-		}
-	}
 }
 
 // all announces every endpoint that has a port by now. What cannot be sent ends the
@@ -134,4 +107,14 @@ func (a *Announcer) all(ctx context.Context) {
 		}
 	}
 	log.Debug("an uplink has returned: endpoints are announced")
+}
+
+// framesOf announce an endpoint, one for each of its addresses.
+func framesOf(e pipeline.Endpoint) (frames [][]byte) {
+	for _, own := range []netip.Addr{e.IPv4, e.IPv6} {
+		if own.IsValid() {
+			frames = append(frames, announce.Sender{MAC: e.MAC}.Frame(own))
+		}
+	}
+	return frames
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/announce"
 )
 
 // bridge is a driver with a port for each endpoint but one; it tells what it sends.
@@ -63,7 +64,7 @@ func announced(t *testing.T) {
 	const nd = "33330000000102020a01070286dd6000000000203aff" + "fd000007000000000000000000000002" + "ff020000000000000000000000000001" +
 		"8800" + "4987" + "20000000" + "fd000007000000000000000000000002" + "020102020a010702"
 	began := time.Now()
-	for round := range len(rounds) {
+	for round := range len(announce.Rounds) {
 		for _, want := range []struct {
 			port  uint32
 			frame string
