@@ -168,6 +168,7 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link) err
 	if missing.empty() {
 		return nil
 	}
+	b.told = ""
 	if missing.heardOfRouters() {
 		if err := b.links.set(routerSettings(b.config.Bridge)); err != nil {
 			return err

@@ -52,6 +52,7 @@ func Undo(ctx context.Context, config Config) error {
 			problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
 		}
 	}
+	b.announce(ctx)
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
@@ -115,6 +116,7 @@ func (b *Bridge) giveBack(name string) error {
 	if err := b.give(name, *b.moved.Links[name]); err != nil {
 		return err
 	}
+	b.announceBack(name)
 	delete(b.moved.Links, name)
 	return b.config.writeRecord(b.moved)
 }

@@ -35,6 +35,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/utils/announce"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/notify"
 )
@@ -74,6 +75,7 @@ type Bridge struct {
 	links  *links
 	news   notify.Signal // something has changed
 	back   notify.Signal // a link works again
+	other  notify.Signal // addresses of the host have another MAC
 
 	// The keeper's own.
 	known  map[string]int // index of each link when it was seen last
@@ -84,9 +86,11 @@ type Bridge struct {
 	before []string          // ports before a change whose answer was lost
 	busy   map[string]seenAt // ports at which the host has something that may change yet
 	local  int64             // configuration in which the local port is as it should be
+	told   string            // MAC of the local port that neighbours were told of; empty: not of all its addresses
 
 	mu      sync.Mutex
-	problem string // what is wrong at the moment
+	given   []string // links that have their addresses back
+	problem string   // what is wrong at the moment
 	states  map[string]string
 }
 
@@ -120,7 +124,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
@@ -143,6 +147,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	group.Go(func() error { return b.db.client.Run(ctx) })
 	group.Go(func() error { return b.links.watch(ctx, b.log, b.news.Send) })
 	group.Go(func() error { return b.links.watchRoutes(ctx, b.log, b.news.Send) })
+	group.Go(func() error { return announce.InRounds(ctx, b.other, b.announce) })
 	group.Go(func() error { return b.keep(ctx) })
 	return group.Wait()
 }
@@ -265,6 +270,7 @@ func (b *Bridge) look(ctx context.Context) error {
 	}
 	problems = append(problems, b.settle())
 	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
+	problems = append(problems, b.announceLocal())
 	for name, err := range b.failures() {
 		states[name] = err
 		problems = append(problems, err)

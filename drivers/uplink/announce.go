@@ -1,0 +1,96 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/announce"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// Neighbours outside send what is for an address of the host to the MAC that they have heard
+// of. The address gets another one when it moves from a link that does not come first, or back
+// there, and when another link comes first: they are told then.
+
+// announceLocal has the addresses on the local port announced if it has another MAC than when
+// that was done last, or more of them. A keeper that starts does not know.
+func (b *Bridge) announceLocal() error {
+	local, err := b.localPort()
+	if fault.Is(err, fault.NotFound) {
+		return nil // we hear of it when it is made
+	} else if err != nil {
+		return err
+	}
+	if mac := local.Attrs().HardwareAddr.String(); mac != b.told {
+		b.told = mac
+		b.other.Send()
+	}
+	return nil
+}
+
+// announceBack has the addresses announced that are back on a link.
+func (b *Bridge) announceBack(name string) {
+	b.mu.Lock()
+	b.given = append(b.given, name)
+	b.mu.Unlock()
+	b.other.Send()
+}
+
+// announce tells the neighbours of the local port, and of links that have their addresses back.
+func (b *Bridge) announce(context.Context) {
+	b.mu.Lock()
+	names := append([]string{b.config.Bridge}, b.given...)
+	b.mu.Unlock()
+	for _, name := range names {
+		if err := b.links.announce(name); err != nil && !fault.Is(err, fault.NotFound) {
+			b.log.WithError(err).Warn("neighbours are not told where the host's addresses are")
+		}
+	}
+}
+
+// announce tells the neighbours at a link that its addresses are there.
+func (l *links) announce(name string) error {
+	link, err := l.byName(name)
+	if err != nil {
+		return err
+	}
+	mac := link.Attrs().HardwareAddr
+	if len(mac) != 6 || link.Attrs().Flags&net.FlagUp == 0 {
+		return nil // it is no Ethernet, or nobody is reached there
+	}
+	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("addresses of link %s: %w", name, err)
+	}
+	forwarding := "ipv6/conf/" + name + "/forwarding"
+	settings, err := l.get(map[string]string{forwarding: ""})
+	if err != nil {
+		return err
+	}
+	sender := announce.Sender{MAC: [6]byte(mac), Router: settings[forwarding] == "1"}
+	return netspace.In(l.ns, func() error {
+		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("packet socket: %w", err)
+		}
+		defer unix.Close(socket)
+		var problems []error
+		for _, a := range addresses {
+			own, ok := netip.AddrFromSlice(a.IP)
+			if !ok || a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) != 0 {
+				continue // it may be somebody else's
+			}
+			if err := unix.Sendto(socket, sender.Frame(own.Unmap()), 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index}); err != nil {
+				problems = append(problems, fmt.Errorf("announce %s at link %s: %w", own, name, err))
+			}
+		}
+		return errors.Join(problems...)
+	})
+}
