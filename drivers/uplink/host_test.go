@@ -23,6 +23,13 @@ func aHost(t *testing.T) *node {
 	n.outside.Exec("ip", "link", "set", "router", "up")
 	n.outside.Exec("ip", "address", "add", "198.51.100.1/24", "dev", "router")
 	n.outside.Exec("ip", "address", "add", "2001:db8:7::1/64", "dev", "router", "nodad")
+	n.configureHost()
+	return n
+}
+
+// configureHost is what the host's own configuration does.
+func (n *node) configureHost() {
+	n.t.Helper()
 	n.Exec("ip", "link", "set", "up0", "up")
 	n.Exec("ip", "address", "add", "198.51.100.7/24", "dev", "up0", "label", "up0:host")
 	n.Exec("ip", "address", "add", "2001:db8:7::7/64", "dev", "up0", "nodad")
@@ -30,7 +37,6 @@ func aHost(t *testing.T) *node {
 	n.Exec("ip", "route", "add", "203.0.113.0/24", "dev", "up0", "src", "198.51.100.7", "metric", "42")
 	n.Exec("ip", "route", "add", "192.0.2.0/24", "via", "203.0.113.1", "table", "77", "onlink", "dev", "up0")
 	n.Exec("ip", "-6", "route", "add", "default", "via", "2001:db8:7::1")
-	return n
 }
 
 // picture is what the host has.

@@ -69,8 +69,10 @@ const recordName = "uplink.json"
 
 func (c Config) recordPath() string { return filepath.Join(c.StateDir, recordName) }
 
-// readRecord returns what was moved since this boot.
-func (c Config) readRecord() (r record, err error) {
+// readRecord returns what was moved since this boot. Of an earlier one nothing is left but
+// hwaddr, the MAC that the switch's database gives the local port: it may be that of a link
+// which is no uplink any more.
+func (c Config) readRecord(hwaddr string) (r record, err error) {
 	boot, err := durable.Boot()
 	if err != nil {
 		return r, err
@@ -86,10 +88,23 @@ func (c Config) readRecord() (r record, err error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("%s: what the host's addresses were is not readable: %w", c.recordPath(), err)
 	}
-	if r.Boot != fresh.Boot || r.Links == nil {
-		return fresh, nil
+	if r.Boot == fresh.Boot && r.Links != nil {
+		return r, nil
 	}
-	return r, nil
+	if r.wasFormer(hwaddr, c.Links) {
+		fresh.Former = hwaddr
+	}
+	return fresh, nil
+}
+
+// wasFormer tells whether a MAC is that of a link that was an uplink, and is none any more.
+func (r record) wasFormer(mac string, uplinks []string) bool {
+	for name, what := range r.Links {
+		if what.MAC == mac && !slices.Contains(uplinks, name) {
+			return true
+		}
+	}
+	return r.Former == mac
 }
 
 // writeRecord returns when the record is on disk.

@@ -34,7 +34,7 @@ func Undo(ctx context.Context, config Config) error {
 	if err := b.db.client.Wait(ctx, func() (bool, error) { return b.db.client.Owner(), nil }); err != nil {
 		return fault.New(fault.Unavailable, "bridge %s stays: database of the switch: %w", b.config.Bridge, err)
 	}
-	if b.moved, err = b.config.readRecord(); err != nil {
+	if b.moved, err = b.config.readRecord(""); err != nil { // the bridge goes, with its MAC
 		return err
 	}
 	if err := b.noteLocal(); err != nil {
@@ -85,7 +85,7 @@ func Moved(config Config) (lines []string, err error) {
 	if config.StateDir == "" {
 		config.StateDir = DefaultStateDir
 	}
-	moved, err := config.readRecord()
+	moved, err := config.readRecord("")
 	for _, name := range moved.names() {
 		lines = append(lines, fmt.Sprintf("uplink %s: the host's %s", name, moved.Links[name].addressTexts()))
 	}

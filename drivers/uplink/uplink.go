@@ -225,8 +225,9 @@ func (b *Bridge) look(ctx context.Context) error {
 		return nil // it is made at this moment, and we hear of it
 	}
 	if b.moved.Links == nil {
+		bridge, _ := b.db.bridge(b.config.Bridge)
 		var err error
-		if b.moved, err = b.config.readRecord(); err != nil {
+		if b.moved, err = b.config.readRecord(bridge.OtherConfig["hwaddr"]); err != nil {
 			return err
 		}
 		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
