@@ -113,3 +113,17 @@ func TestARecordOfBeforeIsUnderstood(t *testing.T) {
 		t.Errorf("the link has what the local port had no more:\n%s", have)
 	}
 }
+
+// A link that is refused has its MAC for itself, as it has its addresses.
+func TestTheLocalPortHasNotTheMACOfALinkThatIsRefused(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	n.twoLegs()
+	_, stop := n.keep("", "up1")
+	n.has("the host is on the bridge", "contivUplink    inet 192.0.2.7/24", "up0    inet 198.51.100.7/24")
+	stop()
+	n.refusing("up0")
+	n.eventually("the local port has the MAC of the other link", func() bool { return n.mac(uplink.DefaultBridge) == n.mac("up1") })
+	n.has("each has its own", "contivUplink    inet 192.0.2.7/24", "203.0.115.0/24 via 192.0.2.1 dev contivUplink", "up0    inet 198.51.100.7/24")
+	n.hostReaches("198.51.100.1")
+}

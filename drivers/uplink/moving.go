@@ -250,10 +250,29 @@ func (b *Bridge) noteBeforeLoss() error {
 	return b.config.writeRecord(b.moved)
 }
 
-// hardware is the MAC of the link that the host is reached by, "" if there is none.
-func (r record) hardware() string {
-	for _, name := range r.names() {
-		return r.Links[name].MAC
+// hardware is the MAC of the first link that the host is reached by at the local port, or will
+// be, "" if there is none. One that is refused with all it has keeps its MAC for itself.
+func (b *Bridge) hardware() (string, error) {
+	refused := b.failures()
+	for _, name := range b.moved.names() {
+		if refused[name] != nil {
+			if stays, err := b.stays(name); err != nil {
+				return "", err
+			} else if stays {
+				continue
+			}
+		}
+		return b.moved.Links[name].MAC, nil
 	}
-	return ""
+	return "", nil
+}
+
+// stays tells whether a link has still something of what was written down.
+func (b *Bridge) stays(name string) (bool, error) {
+	found, err := b.hostAt(name)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	still, _ := found.split(*b.moved.Links[name])
+	return !still.empty(), err
 }

@@ -1,6 +1,8 @@
 package uplink_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/drivers/uplink"
@@ -64,4 +66,25 @@ func TestALinkGetsItsAddressesBackFromAnotherLocalPort(t *testing.T) {
 	n.eventually("the local port has another MAC", func() bool { return n.mac(uplink.DefaultBridge) != n.mac("up0") })
 	n.hostReaches("198.51.100.1")
 	n.says(b, "")
+}
+
+// A node that has no uplinks any more after a boot has the link for itself.
+func TestTheLastUplinkIsGivenBackOverABoot(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	_, stop := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	stop()
+	n.reboot(func(map[string]any) {})
+	former := n.former()
+	n.eventually("nothing is left", func() bool {
+		_, err := os.Stat(n.record())
+		return former.Problem() == "" && os.IsNotExist(err)
+	})
+	n.hasBack(before)
+	n.hostReaches("198.51.100.1")
+	if left := n.Vsctl("list-br"); strings.Contains(left, uplink.DefaultBridge) {
+		t.Errorf("bridges %q", left)
+	}
 }

@@ -238,7 +238,11 @@ func (b *Bridge) look(ctx context.Context) error {
 	problems := slices.Collect(maps.Values(states))
 	usable, err := b.noteHost(usable)
 	problems = append(problems, err)
-	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: b.moved.hardware(), former: b.moved.Former}
+	hardware, err := b.hardware()
+	if err != nil {
+		return err
+	}
+	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: hardware, former: b.moved.Former}
 	if len(b.config.Links) > 1 {
 		want.mode = b.config.Mode
 	}
