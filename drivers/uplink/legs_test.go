@@ -127,3 +127,21 @@ func TestTheLocalPortHasNotTheMACOfALinkThatIsRefused(t *testing.T) {
 	n.has("each has its own", "contivUplink    inet 192.0.2.7/24", "203.0.115.0/24 via 192.0.2.1 dev contivUplink", "up0    inet 198.51.100.7/24")
 	n.hostReaches("198.51.100.1")
 }
+
+// What was moved from a link that is refused later is not there any more: where it can be
+// is on the local port.
+func TestALinkThatIsRefusedLaterLeavesTheHostWhatItHad(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	n.twoLegs()
+	b, _ := n.keep(uplink.ActiveBackup, "up0", "up1")
+	moved := []string{"contivUplink    inet 198.51.100.7/24", "contivUplink    inet 192.0.2.7/24", "203.0.115.0/24 via 192.0.2.1 dev contivUplink"}
+	n.has("the host is on the bridge", moved...)
+	n.Vsctl("set", "interface", "up1", "type=no-such-type")
+	n.says(b, "uplink up1: could not open network device up1")
+	n.KillVswitchd()
+	n.Exec("ip", "link", "delete", uplink.DefaultBridge)
+	n.StartVswitchd()
+	n.has("another local port", moved...)
+	n.hostReaches("198.51.100.1")
+}

@@ -86,8 +86,9 @@ func (b *Bridge) hostAt(name string) (belongings, error) {
 }
 
 // moveHost gives the local port what was written down, unless it has it, once the links
-// it is from are ports. What is from one that ovs-vswitchd refuses stays there: nothing
-// that the local port sends would leave by it.
+// it is from are ports. What is at one that ovs-vswitchd refuses stays there: nothing
+// that the local port sends would leave by it. What was moved before it was refused is
+// nowhere else.
 func (b *Bridge) moveHost(ports []string) error {
 	if len(b.moved.Links) == 0 {
 		return nil
@@ -110,10 +111,14 @@ func (b *Bridge) moveHost(ports []string) error {
 		if what.Local == local.Attrs().Index {
 			continue
 		}
-		if _, err := b.links.byName(name); err == nil && !slices.Contains(ports, name) {
-			continue // we hear of it when it is
+		isPort := slices.Contains(ports, name)
+		if !isPort {
+			if stays, err := b.stays(name); err != nil || stays {
+				problems = append(problems, err)
+				continue // we hear of it when it is one
+			}
 		}
-		if err := b.moveFrom(name, what, local); err != nil {
+		if err := b.moveFrom(name, what, local, isPort); err != nil {
 			problems = append(problems, err)
 			continue
 		}
@@ -139,14 +144,14 @@ func (b *Bridge) localPort() (netlink.Link, error) {
 }
 
 // moveFrom moves what a link had, unless the local port has it. What is on the link and
-// was not written down stays there.
-func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link) error {
+// was not written down stays there; one that is no port is left alone.
+func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isPort bool) error {
 	have, err := b.links.belongings(local)
 	if err != nil {
 		return err
 	}
 	_, missing := what.split(have)
-	if link, err := b.links.byName(name); err == nil {
+	if link, err := b.links.byName(name); err == nil && isPort {
 		found, err := b.links.belongings(link)
 		if err != nil {
 			return err
