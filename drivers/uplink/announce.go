@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 
 // Neighbours outside send what is for an address of the host to the MAC that they have heard
 // of. The address gets another one when it moves from a link that does not come first, or back
-// there, and when another link comes first: they are told then.
+// there, and when another link comes first: they are told then, and when a link works again.
 
 // announceLocal has the addresses on the local port announced if it has another MAC than when
 // that was done last, or more of them. A keeper that starts does not know.
@@ -38,7 +39,9 @@ func (b *Bridge) announceLocal() error {
 // announceBack has the addresses announced that are back on a link.
 func (b *Bridge) announceBack(name string) {
 	b.mu.Lock()
-	b.given = append(b.given, name)
+	if !slices.Contains(b.given, name) {
+		b.given = append(b.given, name)
+	}
 	b.mu.Unlock()
 	b.other.Send()
 }

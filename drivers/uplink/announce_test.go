@@ -54,7 +54,7 @@ func TestNeighboursAreToldOfAnotherMAC(t *testing.T) {
 }
 
 // So do they when somebody else gives the local port another MAC, where the host's own
-// configuration has given it the addresses.
+// configuration has given it the addresses, and when the link works again.
 func TestNeighboursAreToldOfTheMACThatSomebodyElseHasSet(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)
@@ -82,5 +82,7 @@ func TestNeighboursAreToldOfTheMACThatSomebodyElseHasSet(t *testing.T) {
 	n.keep("", "up0")
 	hears(n.mac(uplink.DefaultBridge))
 	n.Vsctl("set", "bridge", uplink.DefaultBridge, "other_config:hwaddr=02:00:00:00:00:77")
+	hears("02:00:00:00:00:77")
+	n.outside.Exec("sh", "-ec", "ip link set to-up0 down; ip link set to-up0 up") // perhaps at another port of the switch
 	hears("02:00:00:00:00:77")
 }

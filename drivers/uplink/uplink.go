@@ -355,6 +355,7 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes}
 		if before, seen := b.works[name]; now.works && seen && now != before {
 			b.back.Send()
+			b.other.Send() // it may lead to another port of the switch outside
 		}
 		b.works[name] = now
 		use := true
