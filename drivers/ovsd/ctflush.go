@@ -175,8 +175,11 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 	if i < 0 || len(wanted) == 0 {
 		return best
 	}
-	made := pipeline.Connections(best.thing)
-	ends := slices.DeleteFunc(pipeline.Connections(claims[i].thing), func(c openflow.CTFlush) bool { return slices.Contains(made, c) })
+	made := map[openflow.CTFlush]bool{}
+	for _, c := range pipeline.Connections(best.thing) {
+		made[c] = true
+	}
+	ends := slices.DeleteFunc(pipeline.Connections(claims[i].thing), func(c openflow.CTFlush) bool { return made[c] })
 	best.thing.Buckets = slices.Concat(best.thing.Buckets, pipeline.Ending(claims[i].thing, ends).Buckets)
 	return best
 }

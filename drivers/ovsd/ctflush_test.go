@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -290,5 +291,29 @@ func TestOnlyASwitchThatCannotEndConnectionsIsNotAskedAgain(t *testing.T) {
 		if rounds, queued := lasting(test.reason); rounds != test.rounds || queued != test.queued {
 			t.Errorf("%s: %d rounds to come, queued %v", what, rounds, queued)
 		}
+	}
+}
+
+// What a group has for its service, and for what is still to be ended, costs a look at each bucket.
+func TestTheBucketsOfAGroupAreUnitedByOneLookAtEach(t *testing.T) {
+	const half, enough = 30_000, 10 * time.Second
+	makes := func(first, last int) (g openflow.Group) {
+		for i := first; i < last; i++ {
+			provider := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+			g.Buckets = append(g.Buckets, openflow.Bucket{Weight: 1, Actions: []openflow.Action{openflow.CT{Commit: true, Zone: 1, Actions: []openflow.Action{
+				openflow.NAT{Kind: openflow.NATDestination, MinIP: provider, MinPort: 8080},
+				openflow.SetField{FieldMatch: openflow.CTMark(6<<16|80, ^uint32(0))}, openflow.SetField{FieldMatch: openflow.CTLabel(openflow.Value{}, openflow.Value{})},
+			}}}})
+		}
+		return g
+	}
+	began := time.Now()
+	united := uniteGroups("", []claim[openflow.Group]{
+		{pipeline.Key{Kind: pipeline.KindService}, makes(0, 2*half)}, {pipeline.Key{Kind: kindFlushed}, makes(half, 3*half)}})
+	if took := time.Since(began); took > enough {
+		t.Errorf("it took %v", took)
+	}
+	if got := len(united.thing.Buckets); got != 3*half || united.owner.Kind != pipeline.KindService {
+		t.Errorf("%d buckets of a %s, want %d", got, united.owner.Kind, 3*half)
 	}
 }

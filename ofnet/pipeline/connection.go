@@ -155,9 +155,12 @@ func connectionsOf(b openflow.Bucket) (openflow.CTFlush, bool) {
 // ended: the buckets that make them, without weight, so that nothing is sent to
 // them. While they are in the switch, whoever reads it knows what to end.
 func Ending(g openflow.Group, ends []openflow.CTFlush) openflow.Group {
-	rest := openflow.Group{ID: g.ID, Type: g.Type}
+	rest, ending := openflow.Group{ID: g.ID, Type: g.Type}, make(map[openflow.CTFlush]bool, len(ends))
+	for _, c := range ends {
+		ending[c] = true
+	}
 	for _, b := range g.Buckets {
-		if c, ok := connectionsOf(b); ok && slices.Contains(ends, c) {
+		if c, ok := connectionsOf(b); ok && ending[c] {
 			b.Weight = 0
 			rest.Buckets = append(rest.Buckets, b)
 		}

@@ -1,0 +1,30 @@
+package pipeline
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// What remains of a group costs a look at each of its buckets, and not one for each pair of a bucket and a connection
+// that ends: two hundred thousand of them would take a minute.
+func TestWhatRemainsOfAGroupIsFoundByOneLookAtEachBucket(t *testing.T) {
+	const many, enough = 200_000, 10 * time.Second
+	o, p := shop(), ServicePort{Address: vip, Protocol: openflow.ProtoTCP, Port: 80}
+	g := openflow.Group{ID: groupServices, Type: openflow.GroupSelect}
+	for i := range many {
+		provider := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		g.Buckets = append(g.Buckets, openflow.Bucket{Weight: 1, Actions: o.choice(p, netip.AddrPortFrom(provider, 8080))})
+	}
+	ends := Connections(g)[many/2:]
+	began := time.Now()
+	rest := Ending(g, ends)
+	if took := time.Since(began); took > enough {
+		t.Errorf("%d buckets took %v", many, took)
+	}
+	if len(rest.Buckets) != many-many/2 || rest.ID != g.ID || rest.Buckets[0].Weight != 0 || g.Buckets[0].Weight != 1 {
+		t.Errorf("group %d with %d buckets remains, the first of weight %d", rest.ID, len(rest.Buckets), rest.Buckets[0].Weight)
+	}
+}
