@@ -398,11 +398,11 @@ func (n *numbers) take(db *database) (uint32, error) {
 	if n.taken == nil {
 		n.taken = map[uint32]bool{}
 	}
-	used := n.meters(db)
-	for _, alone := range []bool{true, false} {
+	anyone := func(uint32) bool { return true }
+	for _, fits := range []func(uint32) bool{n.alone(db), anyone} {
 		for i := range lastNumber {
 			number := (n.last+i)%lastNumber + 1
-			if alone && used[metersOf(number)] || n.taken[number] || db.hasInterface(hostLinkName(number)) {
+			if n.taken[number] || !fits(number) || db.hasInterface(hostLinkName(number)) {
 				continue
 			}
 			n.last, n.taken[number] = number, true
@@ -412,18 +412,22 @@ func (n *numbers) take(db *database) (uint32, error) {
 	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
 }
 
-// meters are those that the bridge's ports have, and ports that are being made.
-func (n *numbers) meters(db *database) map[uint32]bool {
+// alone tells of numbers whether neither a port of the bridge nor one that is being made has their meters. Each
+// meter is looked up once.
+func (n *numbers) alone(db *database) func(number uint32) bool {
 	used := map[uint32]bool{}
 	for number := range n.taken {
 		used[metersOf(number)] = true
 	}
-	for _, port := range db.endpointPorts() {
-		if number, ok := hostLinkNumber(port.link.Name); ok {
-			used[metersOf(number)] = true
+	return func(number uint32) bool {
+		meters := metersOf(number)
+		shared, known := used[meters]
+		if !known {
+			shared = db.hasPortWith(meters)
+			used[meters] = shared
 		}
+		return !shared
 	}
-	return used
 }
 
 func metersOf(number uint32) uint32 { return pipeline.MetersOf(number + endpointOffset) }

@@ -89,6 +89,17 @@ func (i interfaceRow) endpoint() string {
 	return i.ExternalIDs[idEndpoint]
 }
 
+// meters are those that the port of an endpoint has, as a key; "" if it is none of ours.
+func (i interfaceRow) meters() string {
+	number, ok := hostLinkNumber(i.Name)
+	if !ok || i.endpoint() == "" {
+		return ""
+	}
+	return metersKey(metersOf(number))
+}
+
+func metersKey(meters uint32) string { return strconv.FormatUint(uint64(meters), 10) }
+
 // database is our copy of the switch's database.
 type database struct {
 	client     *ovsdb.Client
@@ -106,7 +117,10 @@ type database struct {
 	linkNamed   *ovsdb.Index[interfaceRow]
 	linksOf     *ovsdb.Index[interfaceRow] // by endpoint
 	linksAt     *ovsdb.Index[interfaceRow] // by OpenFlow number
+	linksWith   *ovsdb.Index[interfaceRow] // of endpoints, by their meters
 
+	// Our bridge's, by its row as last told of: that lists all of them.
+	own ownPorts
 	// What has changed since somebody looked: links for the keeper, endpoints
 	// for the programmer.
 	links, endpoints touched
@@ -132,6 +146,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	db.linkNamed = db.interfaces.Index(func(i interfaceRow) string { return i.Name })
 	db.linksOf = db.interfaces.Index(func(i interfaceRow) string { return i.ExternalIDs[idEndpoint] })
 	db.linksAt = db.interfaces.Index(func(i interfaceRow) string { return strconv.FormatUint(uint64(i.number()), 10) })
+	db.linksWith = db.interfaces.Index(interfaceRow.meters)
 	var err error
 	db.client, err = ovsdb.New(ovsdb.Config{
 		Target:   config.ovsdbTarget(),
@@ -163,6 +178,7 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 			db.noteName(port.Name)
 		}
 	}
+	db.own.change(c, db.bridge)
 }
 
 // losesFlows tells whether ovs-vswitchd removes all flows at such a change. A
@@ -274,6 +290,14 @@ func (db *database) portOf(endpointID string) (attached, bool) {
 func (db *database) hasInterface(name string) bool {
 	_, ok := db.linkNamed.Row(name)
 	return ok
+}
+
+// hasPortWith tells whether an endpoint's port of our bridge has these meters. Another bridge has its own.
+func (db *database) hasPortWith(meters uint32) bool {
+	return slices.ContainsFunc(db.linksWith.Rows(metersKey(meters)), func(i interfaceRow) bool {
+		port, ok := db.portNamed.Row(i.Name)
+		return ok && db.own.has(port.UUID)
+	})
 }
 
 // endpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.
