@@ -52,6 +52,9 @@ func (p *programmer) accept(c drivers.Change) {
 		}
 		changed = append(changed, key)
 	}
+	if c.Replace {
+		p.zoneLimits.complete()
+	}
 	if p.compiler != nil {
 		p.compile(changed)
 	}

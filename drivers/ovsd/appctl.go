@@ -13,7 +13,7 @@ import (
 // appctlTime is how long ovs-vswitchd may take to answer at its control socket.
 const appctlTime = 5 * time.Second
 
-// appctl runs a command of ovs-vswitchd and returns what it prints.
+// appctl runs a command of ovs-vswitchd and returns what it prints. What it refuses is a unixctl.Refusal.
 func (c Config) appctl(ctx context.Context, command string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, appctlTime)
 	defer cancel()
@@ -28,6 +28,14 @@ func (c Config) appctl(ctx context.Context, command string, args ...string) (str
 		if text, err = unixctl.Call(ctx, socket, command, args...); err == nil {
 			return text, nil
 		}
+		if isRefused(err) {
+			break
+		}
 	}
 	return "", fmt.Errorf("%s of ovs-vswitchd in %s: %w", command, c.RunDir, err)
+}
+
+func isRefused(err error) bool {
+	var refusal unixctl.Refusal
+	return errors.As(err, &refusal)
 }

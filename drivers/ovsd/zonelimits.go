@@ -3,7 +3,6 @@ package ovsd
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -27,8 +26,8 @@ import (
 // which see every connection of a pod, have no limit.
 //
 // ovs-vswitchd forgets limits of its own datapath when it ends, the kernel keeps them. They are compared at each audit, and
-// when a network comes; only audits take some away, as after a start the tenants come one after the other. Connections from
-// before there was a limit are not counted.
+// when a network comes; only audits take some away, as after a start the tenants come one after the other. Those of a tenant
+// that has no networks here any more go as well (givenlimits.go). Connections from before there was a limit are not counted.
 const (
 	tablePart     = 4      // a zone's part of the table; a tenant has two zones
 	zoneAtLeast   = 16384  // connections
@@ -50,7 +49,7 @@ type Tenants struct {
 
 // addBridge adds a bridge.
 func (t *Tenants) addBridge() *zoneLimits {
-	s := &zoneLimits{node: t, news: notify.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}, set: map[uint16]int{}}
+	s := &zoneLimits{node: t, news: notify.New(), networks: map[string]pipeline.Network{}, used: map[uint16]zoneUse{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bridges = append(t.bridges, s)
@@ -70,13 +69,30 @@ func (t *Tenants) several() bool {
 	return len(vrfs) > 1
 }
 
+// without tells whether no tenant has a zone. It is false until that is known of all bridges.
+func (t *Tenants) without(zone uint16) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.bridges {
+		if !s.whole {
+			return false
+		}
+		for _, n := range s.networks {
+			if zones := pipeline.Zones(n.VRF); slices.Contains(zones[:], zone) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // zoneLimits are the limits of the connection tracker's zones that the tenants of one bridge have.
 type zoneLimits struct {
 	node *Tenants
 	news notify.Signal
-	set  map[uint16]int // limits by zone, as last set here
 
 	// of node.mu:
+	whole    bool // the agent has said what it wants as a whole
 	networks map[string]pipeline.Network
 	used     map[uint16]zoneUse // as last seen
 }
@@ -97,6 +113,13 @@ func (s *zoneLimits) replace(old, now pipeline.Object) {
 			bridge.news.Send()
 		}
 	}
+}
+
+// complete takes note that the networks are all that there are.
+func (s *zoneLimits) complete() {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	s.whole = true
 }
 
 // zones are those of the tenants, with words for each.
@@ -156,39 +179,58 @@ func (d *Driver) keepZoneLimits(ctx context.Context) error {
 	}
 }
 
-// setZoneLimits sets the limits that are not as they should be. An audit takes away what there should not be, too.
+// setZoneLimits sets the limits that are not as they should be. An audit takes away what there should not be, too. While
+// another agent has the bridge, they are its.
 func (d *Driver) setZoneLimits(ctx context.Context, audit bool) error {
-	zones := d.zoneLimits.zones()
-	if len(zones) == 0 {
+	zones, given := d.zoneLimits.zones(), d.db.givenLimits()
+	if len(zones)+len(given) == 0 || !d.db.client.Owner() {
 		return nil
 	}
-	used, err := d.zoneUses(ctx)
+	used, err := d.config.zoneUses(ctx, d.datapath())
 	if err != nil {
 		return err
 	}
 	d.noteUse(zones, used)
 	rule := zoneRule{limit: d.zoneSize(ctx), chosen: d.config.ZoneLimit > 0, drops: d.datapathType() == DatapathSystem}
 	rule.needed = rule.chosen || d.config.ZoneLimit != AnyNumber && d.zoneLimits.node.several()
-	more, fewer := []string{d.datapath()}, []string(nil)
-	for _, number := range slices.Sorted(maps.Keys(zones)) {
-		now := used[number].limit
-		limit := rule.of(zones[number], now, d.zoneLimits.set[number])
-		switch {
-		case limit == now:
-		case limit > 0:
-			more = append(more, fmt.Sprintf("zone=%d,limit=%d", number, limit))
-			d.zoneLimits.set[number] = limit
-		case audit:
-			fewer = append(fewer, strconv.Itoa(int(number)))
+	return d.changeLimits(ctx, rule.changes(zones, given, used, audit, d.zoneLimits.node.without))
+}
+
+// limitChange is what is to be done about limits.
+type limitChange struct {
+	set  limits
+	gone limits // that are taken away
+	ours limits // that a driver has set, when all is done
+}
+
+// changes tells what differs from what zones of tenants should have, and what is left of others.
+func (r zoneRule) changes(zones map[uint16]zone, given limits, used map[uint16]zoneUse, audit bool, left func(zone uint16) bool) limitChange {
+	c := limitChange{set: limits{}, gone: limits{}, ours: limits{}}
+	end := func(zone uint16, now int, ends bool) {
+		if ends && audit {
+			c.gone[zone] = now
+		} else {
+			c.ours[zone] = now
 		}
 	}
-	if len(more) > 1 {
-		_, err = d.config.appctl(ctx, "dpctl/ct-set-limits", more...)
+	for number, z := range zones {
+		now := used[number].limit
+		switch limit := r.of(z, now, given[number]); {
+		case limit == 0 && now > 0:
+			end(number, now, true)
+		case limit > 0 && limit == r.limit:
+			c.ours[number] = limit
+			if limit != now {
+				c.set[number] = limit
+			}
+		}
 	}
-	if err == nil && len(fewer) > 0 {
-		_, err = d.config.appctl(ctx, "dpctl/ct-del-limits", d.datapath(), "zone="+strings.Join(fewer, ","))
+	for number, limit := range given {
+		if _, has := zones[number]; !has && used[number].limit == limit {
+			end(number, limit, left(number))
+		}
 	}
-	return err
+	return c
 }
 
 // zoneRule is what the zones of tenants may hold.
@@ -227,14 +269,14 @@ func (d *Driver) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
 func (u zoneUse) nearlyFull() bool { return u.limit > 0 && u.count >= u.limit*nearlyFull/100 }
 
 // datapath is the name of the bridge's datapath.
-func (d *Driver) datapath() string {
-	kind := d.datapathType()
-	return kind + "@ovs-" + kind
-}
+func (d *Driver) datapath() string { return datapathNamed(d.datapathType()) }
 
-// zoneUses asks the datapath for its limits.
-func (d *Driver) zoneUses(ctx context.Context) (map[uint16]zoneUse, error) {
-	text, err := d.config.appctl(ctx, "dpctl/ct-get-limits", d.datapath())
+// datapathNamed is the name of the datapath that ovs-vswitchd has of a type.
+func datapathNamed(kind string) string { return kind + "@ovs-" + kind }
+
+// zoneUses asks a datapath for its limits.
+func (c Config) zoneUses(ctx context.Context, datapath string) (map[uint16]zoneUse, error) {
+	text, err := c.appctl(ctx, "dpctl/ct-get-limits", datapath)
 	if err != nil {
 		return nil, err
 	}

@@ -102,9 +102,9 @@ func TestOnlySeveralTenantsAreHeldToParts(t *testing.T) {
 				strings.Contains(text, "zone=32770,limit=750000,") && strings.Contains(text, "zone=2,limit=70,")
 		})
 		r.give(drivers.Change{Remove: []pipeline.Key{other.Key()}})
-		eventually(t, "the first one has all of the table again", func() bool {
+		eventually(t, "the first one has all of the table again, and nothing is left of the other one", func() bool {
 			text := limits()
-			return !strings.Contains(text, "zone=1,") && !strings.Contains(text, "zone=32769,")
+			return !strings.Contains(text, "zone=1,") && !strings.Contains(text, "zone=32769,") && !strings.Contains(text, "zone=32770,")
 		})
 	}
 	if text := limits(); !strings.Contains(text, "zone=2,limit=70,") {

@@ -1,6 +1,9 @@
 package ovsd
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 func TestWhatAZoneMayHold(t *testing.T) {
 	const part, lower, higher = 1000, 500, 5000
@@ -33,6 +36,43 @@ func TestWhatAZoneMayHold(t *testing.T) {
 	} {
 		if got := c.rule.of(zone{of: c.of}, c.now, c.given); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsLeftOfTenantsThatAreNotHere(t *testing.T) {
+	const part, zone1, zone2 = 1000, 1, 2
+	rule := zoneRule{limit: part, needed: true}
+	here := map[uint16]zone{zone1: {of: forServices}}
+	for _, c := range []struct {
+		name        string
+		given, used limits
+		audit, left bool
+		want        limitChange
+	}{
+		{"a tenant has gone", limits{zone1: part, zone2: part}, limits{zone1: part, zone2: part}, true, true, limitChange{gone: limits{zone2: part}, ours: limits{zone1: part}}},
+		{"its limit was another one then", limits{zone2: 500}, limits{zone1: part, zone2: 500}, true, true, limitChange{gone: limits{zone2: 500}, ours: limits{zone1: part}}},
+		{"it is not known yet who is here", limits{zone2: part}, limits{zone1: part, zone2: part}, true, false, limitChange{ours: limits{zone1: part, zone2: part}}},
+		{"that is left to an audit", limits{zone2: part}, limits{zone1: part, zone2: part}, false, true, limitChange{ours: limits{zone1: part, zone2: part}}},
+		{"somebody has set another one since", limits{zone2: part}, limits{zone1: part, zone2: 70}, true, true, limitChange{ours: limits{zone1: part}}},
+		{"the datapath has forgotten all", limits{zone1: part, zone2: part}, limits{}, true, true, limitChange{set: limits{zone1: part}, ours: limits{zone1: part}}},
+		{"a zone of nobody that was not limited here", limits{}, limits{zone1: part, zone2: part}, true, true, limitChange{ours: limits{zone1: part}}},
+	} {
+		used := map[uint16]zoneUse{}
+		for number, limit := range c.used {
+			used[number] = zoneUse{limit: limit}
+		}
+		got := rule.changes(here, c.given, used, c.audit, func(uint16) bool { return c.left })
+		if !maps.Equal(got.set, c.want.set) || !maps.Equal(got.gone, c.want.gone) || !maps.Equal(got.ours, c.want.ours) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	if got := givenLimits(map[string]string{idZoneLimits: limits{zone2: 5, 32769: part}.String()}); !maps.Equal(got, limits{zone2: 5, 32769: part}) {
+		t.Errorf("read back: %v", got)
+	}
+	for _, text := range []string{"", "x", "1=", "70000=5", "1=-5", "=,"} {
+		if got := givenLimits(map[string]string{idZoneLimits: text}); len(got) > 0 {
+			t.Errorf("%q is %v", text, got)
 		}
 	}
 }

@@ -18,9 +18,11 @@ const (
 )
 
 type bridgeRow struct {
-	UUID  ovsdb.UUID   `ovsdb:"_uuid"`
-	Name  string       `ovsdb:"name"`
-	Ports []ovsdb.UUID `ovsdb:"ports"`
+	UUID        ovsdb.UUID        `ovsdb:"_uuid"`
+	Name        string            `ovsdb:"name"`
+	Ports       []ovsdb.UUID      `ovsdb:"ports"`
+	Datapath    string            `ovsdb:"datapath_type"`
+	ExternalIDs map[string]string `ovsdb:"external_ids"`
 }
 
 type rootRow struct {
@@ -69,8 +71,13 @@ func bridges(ctx context.Context, c Config) (things []thing, err error) {
 		for _, row := range db.bridges.Rows() {
 			if slices.Contains(c.Bridges, row.Name) {
 				things = append(things, thing{
-					what:   fmt.Sprintf("bridge %s with %d ports", row.Name, len(row.Ports)),
-					remove: func(ctx context.Context) error { return removeBridge(ctx, c.RunDir, row.UUID) },
+					what: fmt.Sprintf("bridge %s with %d ports", row.Name, len(row.Ports)),
+					remove: func(ctx context.Context) error {
+						if err := needsLimitsGone(ctx, c, row); err != nil {
+							return err
+						}
+						return removeBridge(ctx, c.RunDir, row.UUID)
+					},
 				})
 			}
 		}

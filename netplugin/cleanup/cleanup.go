@@ -2,12 +2,13 @@
 //
 // What netplugin makes on a node is found by how it looks, not by a list that
 // could be lost: bridges by their names, links by their group, the table of
-// nftables by its name. Only the settings of the host were written down before they
+// nftables by its name, limits by what the rows of bridges say. Only the settings of the host were written down before they
 // were changed. First nothing new is attached
 // any more, last go the files.
 //
 //	runtime        no more pods: the configuration of their networks, our CNI plugin
 //	uplinks        the host gets its addresses and routes back
+//	limits         of the connections of tenants, which the kernel would keep; the bridges name them
 //	bridges        with all their ports: pods and tunnels end here
 //	links          what was behind the ports, in pods as well
 //	namespaces     those of the name server
@@ -53,7 +54,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	left := 0
-	for _, find := range []func(context.Context, Config) ([]thing, error){runtime, uplinks, bridges, links, namespaces, firewall, settings, files} {
+	for _, find := range []func(context.Context, Config) ([]thing, error){runtime, uplinks, limits, bridges, links, namespaces, firewall, settings, files} {
 		things, err := find(ctx, c)
 		if err != nil {
 			left++

@@ -9,8 +9,13 @@ import (
 	"net"
 )
 
+// Refusal is what a daemon says of a command that it cannot carry out.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
+
 // Call runs a command of the daemon whose control socket this is and returns what it prints. A command
-// that fails is an error with the daemon's words.
+// that fails is a Refusal; other errors are those of a daemon that does not answer.
 func Call(ctx context.Context, socket, command string, args ...string) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -33,7 +38,7 @@ func Call(ctx context.Context, socket, command string, args ...string) (string, 
 		return "", err
 	}
 	if answer.Error != nil {
-		return "", fmt.Errorf("%v", answer.Error)
+		return "", Refusal(fmt.Sprint(answer.Error))
 	}
 	return answer.Result, nil
 }
