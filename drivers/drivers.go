@@ -69,7 +69,7 @@ type Count struct{ Packets, Bytes uint64 }
 // Counters are what the switch has counted for an object since its flows are
 // there: of a local endpoint what it sent and received, of a rule what it
 // decided about on this node, of a service what its providers exchanged with
-// endpoints of this node and with hosts.
+// clients of this node.
 type Counters struct {
 	Sent, Received, Decided Count
 	Served                  map[pipeline.Served]Count

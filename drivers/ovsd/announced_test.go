@@ -79,6 +79,16 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	if got := <-result; got != "ready 0 enough" {
 		t.Errorf("from outside, while the driver restarts: connections lost, others answered: %s", got)
 	}
+	eventually(t, "the machine outside is a client whose requests and answers are counted", func() bool {
+		counted, err := rn.r.Counters(patience(t), shop().Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := pipeline.Served{Provider: provider.endpoint.IPv4, Address: vip, Protocol: openflow.ProtoTCP, Port: 80}
+		requests := counted[shop().Key()].Served[what]
+		what.Answers = true
+		return requests.Packets > 0 && counted[shop().Key()].Served[what].Packets > 0
+	})
 	if got := client.start(talk, vip.String(), "1")(); got != "0 enough" {
 		t.Errorf("a pod: %s", got)
 	}

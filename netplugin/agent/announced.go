@@ -46,16 +46,6 @@ func (c *cache) routedHere(a netip.Addr) bool {
 	return false
 }
 
-// hasHere tells whether an address is that of an endpoint of this node, of a tenant.
-func (c *cache) hasHere(tenant string, a netip.Addr) bool {
-	for id := range c.here[a.String()] {
-		if n, known := c.networks[c.endpoints[id].netID]; known && n.record.Tenant == tenant {
-			return true
-		}
-	}
-	return false
-}
-
 // comesOrGoes enters the addresses of an endpoint in the index of this node's or, if it goes, removes
 // them.
 func (c *cache) comesOrGoes(id string, e endpoint, change func(x index, address, id string)) {

@@ -18,8 +18,8 @@ type Counters struct {
 // EndpointCounts is an endpoint's traffic as its container sees it.
 type EndpointCounts struct{ Received, Sent drivers.Count }
 
-// ServiceCounts is what the providers of a service received from clients of this node, sent to endpoints
-// of this node and, if they are on this node, to hosts.
+// ServiceCounts is what the providers of a service received from clients of this node and answered them. Who comes in by
+// this node is one of them.
 type ServiceCounts struct {
 	Tenant string
 	Ports  []PortCounts // at each address
@@ -85,9 +85,7 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 	return objects
 }
 
-// serviceCounts sorts what the switch has counted by the ports of a service. Answers tell
-// the provider's port only; where several ports have the same one, the first gets them. Answers
-// to hosts are counted by the providers' nodes.
+// serviceCounts sorts what the switch has counted by the ports of a service.
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,33 +93,30 @@ func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Coun
 	if !ok {
 		return counts, false // it has gone meanwhile
 	}
-	ports := a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap)
 	counts = ServiceCounts{Tenant: s.tenant}
-	type target struct {
-		ipv4     bool
+	type asked struct {
+		address  netip.Addr
 		protocol uint8
 		port     uint16
 	}
-	targets := map[target]bool{}
-	for _, p := range ports {
-		target := target{p.Address.Is4(), p.Protocol, p.Target}
+	of := map[asked]map[netip.Addr]EndpointCounts{}
+	for _, p := range a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap) {
 		port := PortCounts{ServicePort: p, Providers: map[netip.Addr]EndpointCounts{}}
-		for what, n := range served {
-			sum := port.Providers[what.Provider]
-			switch {
-			case what.Protocol == p.Protocol && what.Address == p.Address && what.Port == p.Port:
-				sum.Received = n
-			case what.Leaving && !a.cache.hasHere(s.tenant, what.Provider):
-				continue
-			case what.Protocol == p.Protocol && what.Provider.Is4() == p.Address.Is4() && what.Target == p.Target && !targets[target]:
-				sum.Sent = drivers.Count{Packets: sum.Sent.Packets + n.Packets, Bytes: sum.Sent.Bytes + n.Bytes}
-			default:
-				continue
-			}
-			port.Providers[what.Provider] = sum
-		}
-		targets[target] = true
+		of[asked{p.Address, p.Protocol, p.Port}] = port.Providers
 		counts.Ports = append(counts.Ports, port)
+	}
+	for what, n := range served {
+		providers, known := of[asked{what.Address, what.Protocol, what.Port}]
+		if !known {
+			continue // the service has another record by now
+		}
+		sum := providers[what.Provider]
+		if what.Answers {
+			sum.Sent = n
+		} else {
+			sum.Received = n
+		}
+		providers[what.Provider] = sum
 	}
 	return counts, true
 }

@@ -41,26 +41,28 @@ func TestCountersAreThoseOfWhatIsProgrammedHere(t *testing.T) {
 	}
 }
 
-// An answer to a host passes the node of the provider and that of the host.
-func TestAnswersToHostsAreCountedByTheProvidersNode(t *testing.T) {
+// Several ports of a service may lead to the same one of its providers.
+func TestWhatIsServedIsToldByPortAndProvider(t *testing.T) {
 	const id = "shop:blue"
 	n := blueHere(t)
-	n.put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).put(epKey("web.blue-2"), epValue("web.blue", "node2", "10.1.0.3")).
-		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`)).step()
-	here, there := netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("10.1.0.3")
-	answers := func(by netip.Addr, leaving bool) pipeline.Served {
-		return pipeline.Served{Provider: by, Protocol: 6, Target: 8080, Leaving: leaving}
-	}
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP","81:8080:TCP"`)).step()
+	here, there, vip := netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("10.1.0.200")
+	count := func(packets uint64) drivers.Count { return drivers.Count{Packets: packets, Bytes: 100 * packets} }
 	a := &Agent{cache: n.cache}
 	counts, ok := a.serviceCounts(id, map[pipeline.Served]drivers.Count{
-		answers(here, false): {Packets: 1, Bytes: 100}, answers(here, true): {Packets: 2, Bytes: 200},
-		answers(there, false): {Packets: 4, Bytes: 400}, answers(there, true): {Packets: 8, Bytes: 800},
+		{Provider: here, Address: vip, Protocol: 6, Port: 81}:                 count(1),
+		{Provider: here, Address: vip, Protocol: 6, Port: 81, Answers: true}:  count(2),
+		{Provider: there, Address: vip, Protocol: 6, Port: 81, Answers: true}: count(4),
+		{Provider: here, Address: vip, Protocol: 6, Port: 82, Answers: true}:  count(8), // it had such a port
 	})
-	want := map[netip.Addr]EndpointCounts{here: {Sent: drivers.Count{Packets: 3, Bytes: 300}}, there: {Sent: drivers.Count{Packets: 4, Bytes: 400}}}
-	if !ok || len(counts.Ports) != 1 {
+	if !ok || len(counts.Ports) != 2 || counts.Ports[1].Port != 81 {
 		t.Fatal(counts, ok)
 	}
-	if diff := cmp.Diff(want, counts.Ports[0].Providers); diff != "" {
+	want := map[netip.Addr]EndpointCounts{here: {Received: count(1), Sent: count(2)}, there: {Sent: count(4)}}
+	if diff := cmp.Diff(want, counts.Ports[1].Providers); diff != "" {
 		t.Error(diff)
+	}
+	if got := counts.Ports[0].Providers; len(got) > 0 {
+		t.Errorf("the port that nobody has asked: %v", got)
 	}
 }

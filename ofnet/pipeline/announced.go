@@ -67,5 +67,5 @@ func (announced) arrival(o Service, to netip.Addr, priority uint16, more ...open
 func (announced) departure(o Service, from netip.Addr, m openflow.Match) openflow.Flow {
 	f := familyOf(from)
 	match := append(o.match(f.is(), f.src(openflow.Host(from)), sentToRouter(), regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)
-	return at(tableForward, priorityAnnounced, match...).do(o.translate(tableForward)).end()
+	return at(tableForward, priorityAnnounced, match...).do(o.lookUpAnswer(from)...).end()
 }

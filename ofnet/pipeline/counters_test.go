@@ -103,7 +103,7 @@ func TestEveryDropHasAReasonAndEveryReasonADrop(t *testing.T) {
 	}
 	wants.add(wantsOf(New(Config{UplinkPort: exampleTunnelPort}), asRouter, examplePort))
 	for _, f := range wants.Flows {
-		if f.Table == tableDrop || f.Table == tableEpoch || f.Table == tableOverheard { // which are only asked
+		if f.Table == tableDrop || IsOnlyAsked(f.Table) {
 			continue
 		}
 		reason := Reason(0)

@@ -148,7 +148,7 @@ func (e entrance) service(w *Wants, o Service) {
 	}
 	leaving := func(a netip.Addr, m openflow.Match) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),
-			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.translate(tableForward)).end())
+			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.lookUpAnswer(a)...).end())
 	}
 	for _, b := range o.backends(^FromPods) {
 		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc))

@@ -7,25 +7,21 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Served is what a flow of a service counts: requests to a provider, for a port of the
-// service; or answers from a provider, from one of its own ports. Answers are those to
-// endpoints of the node, or to all who are no endpoints; whether they were asked for through
-// the service or not.
+// Served is what a flow of a service counts: requests to a provider for a port of the service, or its answers to
+// those (answered.go).
 type Served struct {
 	Provider netip.Addr
-	Address  netip.Addr // of the service; invalid: answers are counted
+	Address  netip.Addr // of the service
 	Protocol uint8
-	Port     uint16 // of the service; 0: answers are counted
-	Target   uint16 // of the provider; 0: requests are counted
-	Leaving  bool   // answers to who is no endpoint. They are counted on the provider's node and, again, where the client came in
+	Port     uint16 // of the service
+	Answers  bool
 }
 
 // ServedFlows select the flows of a service that count, and some that do not.
 func ServedFlows(service Key) []openflow.FlowFilter {
 	return []openflow.FlowFilter{
 		{OneTable: true, Table: tableSource, Cookie: Cookie(service), CookieMask: ^uint64(0)},
-		{OneTable: true, Table: tableOutput, Cookie: Cookie(service), CookieMask: ^uint64(0)},
-		{OneTable: true, Table: tableForward, Cookie: Cookie(service), CookieMask: ^uint64(0)},
+		{OneTable: true, Table: tableCounted, Cookie: Cookie(service), CookieMask: ^uint64(0)},
 	}
 }
 
@@ -41,17 +37,18 @@ func ServedBy(f openflow.Flow) (s Served, ok bool) {
 	if field(openflow.FieldEthType).Lo == openflow.EthTypeIPv6 {
 		ip = ipv6()
 	}
-	if f.Table == tableSource {
-		mark := field(openflow.FieldCTMark).Lo
-		return Served{Provider: ip.address(field(ip.dstField)), Address: addressOf(field(openflow.FieldCTLabel)),
-			Protocol: uint8(mark >> 16), Port: uint16(mark)}, ok
+	mark := field(openflow.FieldCTMark).Lo
+	s = Served{Address: addressOf(field(openflow.FieldCTLabel)), Protocol: uint8(mark >> 16), Port: uint16(mark), Answers: f.Table == tableCounted}
+	if !s.Answers {
+		s.Provider = ip.address(field(ip.dstField))
+		return s, ok
 	}
-	s = Served{Provider: ip.address(field(ip.srcField)), Protocol: uint8(field(openflow.FieldIPProto).Lo), Leaving: f.Table == tableForward}
-	if s.Protocol == openflow.ProtoTCP {
-		s.Target = uint16(field(openflow.FieldTCPSrc).Lo)
-	} else {
-		s.Target = uint16(field(openflow.FieldUDPSrc).Lo)
+	word := func(i int) uint64 { return field(openflow.FieldReg(regScratch.Index + i)).Lo }
+	provider := openflow.Value{Lo: word(3)}
+	if ip.index() != 0 {
+		provider = openflow.Value{Hi: word(0)<<32 | word(1), Lo: word(2)<<32 | word(3)}
 	}
+	s.Provider = ip.address(provider)
 	return s, ok
 }
 

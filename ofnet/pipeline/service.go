@@ -20,7 +20,7 @@ import (
 //	BEGUN    has it been taken in? Then on to SOURCE
 //	         otherwise it is for the provider now, as any packet
 //	OUTPUT   from a provider's port to a local endpoint: if it is an answer of
-//	           a translated connection, it comes from the service again
+//	           a translated connection, it comes from the service again (answered.go)
 //
 // Whatever is neither sent to a service nor comes from the port of a provider
 // never sees the connection tracker, but for ICMP errors from other nodes and from outside:
@@ -104,7 +104,7 @@ func (s services) service(w *Wants, wanted Service) {
 	}
 	for _, a := range o.served() {
 		for _, m := range []openflow.FieldMatch{familyOf(a).isICMP(), openflow.IPFragment()} {
-			w.flow(o.departure(priorityService, a, m).do(o.translate(tableOutput)).end())
+			w.flow(o.departure(priorityService, a, m).do(o.lookUpAnswer(a)...).end())
 		}
 	}
 	for _, p := range o.Ports {
@@ -157,6 +157,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)),
 			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), p.label())...).goTo(tableDest))
 	}
+	o.countAnswers(w, p)
 	switch begins := o.fresh(priorityExcept, p, to...); {
 	case len(serving) > 0:
 	case p.Silent:
@@ -215,8 +216,8 @@ func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	}
 	request := append(b.matches(openflow.TCPDst, openflow.UDPDst), f.is(), from, to, openflow.CTState(openflow.CTTrk, openflow.CTTrk))
 	w.flow(
-		o.departure(priorityExcept, provider, answer...).do(o.translate(tableOutput)).end(),
-		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack), o.translate(tableOutput)).end(),
+		o.departure(priorityExcept, provider, answer...).do(o.lookUpAnswer(provider)...).end(),
+		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack)).do(o.lookUpAnswer(provider)...).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
 			do(sender...).do(set(f.src(openflow.Host(asker))), openflow.Output{Port: openflow.PortInPort}).end())
 }

@@ -31,6 +31,8 @@ const (
 	tableOverheard
 	tableBegun
 	tableAdmitted
+	tableAnswered
+	tableCounted
 )
 
 // Every packet starts in table 0.
@@ -83,6 +85,8 @@ func Tables() []Table {
 		{tableOverheard, "OVERHEARD", tableOverheard, 0, "A copy for the agent of what a name server answers to an endpoint of this node whose rules have names of domains. Asked by TRACK, which then goes on."},
 		{tableBegun, "BEGUN", tableSource, 0, "Has the connection tracker taken in a connection to a service that has just begun, or was there no room for it?"},
 		{tableAdmitted, "ADMITTED", tableDrop, reasonNotAdmitted, "The connection tracker has noted a connection: back to FORWARD."},
+		{tableAnswered, "ANSWERED", tableOutput, 0, "What a service's provider answers comes from the service again: it is counted, and goes back to FORWARD or OUTPUT, where it was looked up."},
+		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service. Asked by ANSWERED, which then goes on."},
 	}
 }
 

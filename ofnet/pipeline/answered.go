@@ -1,0 +1,46 @@
+package pipeline
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// answered counts what the providers of services answer. Several ports of a service may lead to one of its
+// provider's, which does not say then which of them was asked. The connection does, once it has been looked up, and the
+// packet no more who has answered; so that is kept:
+//
+//	OUTPUT, FORWARD  from a provider: its address to SCRATCH, ct(nat), and on in ANSWERED
+//	ANSWERED         asks COUNTED about an answer; then back to where it was looked up
+//	COUNTED          by provider, and by the address, protocol and port of the service that the connection says
+//
+// Answers are counted where they are translated, on the node by which the client asks, as requests are. What a provider
+// sends to somebody who has asked it directly is no answer of the service.
+type answered struct{}
+
+func (answered) base(w *Wants) {
+	ask := openflow.Resubmit{Table: tableCounted}
+	w.flow(
+		at(tableAnswered, priorityExcept, regOut.is(0), answering()).do(ask).backTo(tableForward), // which says what it leaves by
+		at(tableAnswered, priorityExact, regOut.is(0)).backTo(tableForward),
+		at(tableAnswered, priorityOther, answering()).do(ask).backTo(tableOutput))
+}
+
+// lookUpAnswer looks up what a provider sends. All services that have the provider want the same of it.
+func (o Service) lookUpAnswer(by netip.Addr) (actions []openflow.Action) {
+	for _, word := range kept(by) {
+		actions = append(actions, set(word))
+	}
+	return append(actions, o.translate(tableAnswered))
+}
+
+// countAnswers has those from a port counted by provider. Of ports that have providers of their own, as those of services of
+// Kubernetes, nobody asks what was answered.
+func (o arranged) countAnswers(w *Wants, p ServicePort) {
+	if p.Target == 0 {
+		return
+	}
+	for _, a := range o.counted(p) {
+		w.flow(at(tableCounted, priorityExact, append(o.match(familyOf(a).is(), answering(), p.mark(), p.label()), kept(a)...)...).end())
+	}
+}
