@@ -117,8 +117,8 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 
 func TestBgpStateComesFromTheNode(t *testing.T) {
 	b, h1, _ := withNodes(t)
-	for _, host := range []string{"h1", "h2", "h3", "h9"} {
-		b.ok("POST", "Bgps/"+host, `{"hostname":"`+host+`","routerip":"50.1.1.1/24"}`)
+	for i, host := range []string{"h1", "h2", "h3", "h9"} {
+		b.ok("POST", "Bgps/"+host, fmt.Sprintf(`{"hostname":%q,"routerip":"50.1.1.%d/24"}`, host, 1+i))
 	}
 	oper := func(host string) string {
 		t.Helper()
@@ -158,6 +158,74 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	if got := oper("h1"); !strings.Contains(got, "503 Service Unavailable: as many answers are under way as there may be") {
 		t.Errorf("a node that has no room for an answer: %s", got)
 	}
+}
+
+// Neighbours know a node by its address, and would take one node for the other.
+func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
+	b, _, _ := withNodes(t)
+	b.ok("POST", "networks/blue:out", `{"tenantName":"blue","networkName":"out","encap":"vlan","subnet":"10.9.0.0/24","ipv6Subnet":"2001:db8:9::/64"}`)
+	b.ok("POST", "Bgps/h1", `{"hostname":"h1","routerip":"50.1.1.1/24","ipv6Routerip":"2001:db8::1/64"}`)
+	b.ok("POST", "Bgps/h2", `{"hostname":"h2","routerip":"50.1.1.2/24","ipv6Routerip":"2001:db8::2/64"}`)
+	tunnels, err := b.db.Register(t.Context(), 10*time.Second, objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: "50.1.1.9", Port: 4789, Hostname: "h9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tunnels.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	testkit.Eventually(t, 20*time.Second, "the leader knows of the tunnels", func() bool {
+		code, _, _ := b.do("POST", "Bgps/h3", `{"hostname":"h3","routerip":"50.1.1.9/24"}`)
+		b.do("DELETE", "Bgps/h3", "")
+		return code == http.StatusInternalServerError
+	})
+	const shared = ": routed networks of encapsulation vlan share the addresses outside"
+	speaker := func(host, four, six string) string {
+		return fmt.Sprintf(`{"hostname":%q,"routerip":%q,"ipv6Routerip":%q,"as":"65001"}`, host, four, six)
+	}
+	b.refuseAll([]refusal{
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h3 is that of node h1", 409, "conflict"},
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.1/16", ""), "routerip 50.1.1.1 of node h3 is that of node h1", 409, "conflict"},
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.3/24", "2001:db8:0::2/64"), "ipv6Routerip 2001:db8::2 of node h3 is that of node h2", 409, "conflict"},
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.9/24", ""), "routerip 50.1.1.9 of node h3 is the address at which node h9 is reached: want one that no other interface has", 409, "conflict"},
+		{"POST", "Bgps/h9", speaker("h9", "50.1.1.9/24", ""), "routerip 50.1.1.9 of node h9 is the address at which node h9 is reached: want one that no other interface has", 409, "conflict"},
+		{"POST", "Bgps/h2", speaker("h2", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h2 is that of node h1", 409, "conflict"},
+		{"PUT", "Bgps/h2", speaker("h2", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h2 is that of node h1", 409, "conflict"},
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.3/24", "2001:db8::/64"), `ipv6Routerip "2001:db8::/64": is the address of all routers of the link, want that of one host, such as 2001:db8::11/64`, 400, "invalid"},
+		{"POST", "Bgps/h3", speaker("h3", "10.9.0.7/16", ""), "routerip 10.9.0.7 of node h3 is in network out of tenant blue" + shared, 409, "conflict"},
+		{"POST", "Bgps/h3", speaker("h3", "50.1.1.3/24", "2001:db8:9::7/64"), "ipv6Routerip 2001:db8:9::7 of node h3 is in network out of tenant blue" + shared, 409, "conflict"},
+		{"POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vlan","subnet":"50.1.0.0/16"}`, "network far has 50.1.1.1, the address of node h1 among the routers outside", 409, "conflict"},
+		{"POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vlan","ipv6Subnet":"2001:db8::/64"}`, "network far has 2001:db8::1, the address of node h1 among the routers outside", 409, "conflict"},
+	})
+	b.ok("POST", "networks/blue:far", `{"tenantName":"blue","networkName":"far","encap":"vxlan","subnet":"50.1.0.0/16"}`)
+	b.ok("DELETE", "Bgps/h1", "")
+	b.ok("POST", "Bgps/h2", speaker("h2", "50.1.1.1/24", ""))
+	b.refused("POST", "Bgps/h1", speaker("h1", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h1 is that of node h2", 409, "conflict")
+}
+
+// A store of before may have what is refused now: it is read, and its other fields are changed.
+func TestNodesThatHaveOneAddressSinceBeforeAreChanged(t *testing.T) {
+	b := furnished(t)
+	for _, host := range []string{"h1", "h2"} {
+		b.store(mastercfg.ModelKey("Bgp", host), `{"key":"`+host+`","hostname":"`+host+`","routerip":"50.1.1.1/24","ipv6Routerip":"2001:db8::/64","as":"65001"}`)
+	}
+	speaker := func(as, link string) string {
+		return `{"hostname":"h2","routerip":"` + link + `","ipv6Routerip":"2001:db8::/64","as":"` + as + `"}`
+	}
+	if read := b.ok("GET", "Bgps/h2", ""); !strings.Contains(read, "50.1.1.1/24") {
+		t.Error(read)
+	}
+	b.ok("POST", "Bgps/h2", speaker("65002", "50.1.1.1/24"))
+	if is := record[mastercfg.CfgBgpState](b, mastercfg.BgpPrefix+"h2"); is.As != "65002" || is.RouterIP != "50.1.1.1/24" {
+		t.Errorf("%+v", is)
+	}
+	if _, err := record[mastercfg.CfgBgpState](b, mastercfg.BgpPrefix+"h2").Speaker(); err != nil {
+		t.Error(err)
+	}
+	b.refused("POST", "Bgps/h2", speaker("65002", "50.1.1.1/16"), "routerip 50.1.1.1 of node h2 is that of node h1", 409, "conflict")
+	b.ok("POST", "Bgps/h2", speaker("65002", "50.1.1.2/24"))
+	b.refused("POST", "Bgps/h2", speaker("65002", "50.1.1.1/24"), "routerip 50.1.1.1 of node h2 is that of node h1", 409, "conflict")
 }
 
 // at creates an endpoint of blue:web on a host.

@@ -1,8 +1,13 @@
 package master
 
 import (
+	"net/netip"
+	"slices"
+	"strings"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -21,3 +26,46 @@ func DeriveBgp(tx *ledger.Tx, b *contivmodel.Bgp) error {
 
 // RemoveBgp deletes the record of a BGP speaker.
 func RemoveBgp(tx *ledger.Tx, host string) { tx.Delete(mastercfg.BgpPrefix + host) }
+
+// routerTerms index BGP speakers by their addresses among the routers outside.
+func routerTerms(b *contivmodel.Bgp) (terms []string) {
+	for _, text := range []string{b.Routerip, b.Ipv6Routerip} {
+		if link, err := netip.ParsePrefix(text); err == nil { // else empty
+			terms = append(terms, routerTerm+link.Addr().String())
+		}
+	}
+	return terms
+}
+
+// OtherRouter is another host than one, whose BGP speaker has an address among the routers outside; empty: none has. Of those that
+// have it in a store of before it is the first.
+func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
+	hosts := slices.DeleteFunc(keysOf(r, routerTerm+a.String(), "Bgp"), func(host string) bool { return host == than })
+	if len(hosts) == 0 {
+		return ""
+	}
+	return slices.Min(hosts)
+}
+
+// RouterIn finds an address of a node among the routers outside in the subnets that a network is to have, and the node; "": there
+// is none.
+func RouterIn(r ledger.Reader, n *contivmodel.Network) (host string, at netip.Addr) {
+	four, err4 := resources.ParseSubnet(n.Subnet)
+	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
+	r.Search(routerTerm, "", func(term, key string) bool {
+		a, err := netip.ParseAddr(strings.TrimPrefix(term, routerTerm))
+		if err == nil && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
+			host, at = strings.TrimPrefix(key, mastercfg.ModelKey("Bgp", "")), a
+		}
+		return host == ""
+	})
+	return host, at
+}
+
+// NetworkOutside is the routed network of encapsulation vlan that has an address; nil: none has.
+func NetworkOutside(r ledger.Reader, a netip.Addr) (*contivmodel.Network, error) {
+	if a.Is4() {
+		return OverlapIPv4(r, OnVLANs, only(a))
+	}
+	return OverlapIPv6(r, OnVLANs, netip.PrefixFrom(a, a.BitLen()))
+}

@@ -57,6 +57,8 @@ const (
 	entranceTerm = "entrance/" // the one service that is reached by it, such as "node port 30080 of tcp"
 	externalTerm = "external/" // <address>: services that have it
 	bindingTerm  = "binding/"  // <T:P>: bindings of a policy
+	routerTerm   = "router/"   // <address>: BGP speakers that have it among the routers outside
+	reachedTerm  = "reached/"  // <address>: registrations of agents, and of ends of their tunnels, that are reached there
 )
 
 func indexes() []ledger.Index {
@@ -66,6 +68,7 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.ModelKey("serviceLB", ""), serviceTerms),
 		indexed(mastercfg.ModelKey("appProfile", ""), profileTerms),
 		indexed(mastercfg.ModelKey("network", ""), networkTerms),
+		indexed(mastercfg.ModelKey("Bgp", ""), routerTerms),
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
 		indexed(mastercfg.ServiceLBPrefix, vipTerms),
 		indexed(mastercfg.NetworkPrefix, networkNumbers),
@@ -73,8 +76,10 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{numberTerm(vrfSet, int(v.VRF))} }),
 		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
 		indexed(registries[0], agentTerms),
+		indexed(registries[0], reachedTerms),
 		indexed(registries[1], agentTerms),
 		indexed(registries[1], machineTerms),
+		indexed(registries[1], reachedTerms),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 		indexed(mastercfg.K8sPodPrefix, podProfileTerms),
 	}
@@ -198,7 +203,26 @@ func machineTerms(s *struct {
 
 // MachineWith is the host label of a machine that has an address on an interface, as its agent registers; empty: none has.
 func MachineWith(r ledger.Reader, a netip.Addr) (host string) {
-	found(r, machineTerm+a.String(), func(key string) bool {
+	return registeredUnder(r, machineTerm+a.String())
+}
+
+// reachedTerms are the one of a registration of an agent, or of the end of its tunnels.
+func reachedTerms(s *struct{ HostAddr string }) []string {
+	a, err := netip.ParseAddr(s.HostAddr)
+	if err != nil {
+		return nil
+	}
+	return []string{reachedTerm + a.Unmap().String()}
+}
+
+// NodeAt is the host label of a node whose agent, or whose end of tunnels, is reached at an address; empty: none is.
+func NodeAt(r ledger.Reader, a netip.Addr) (host string) {
+	return registeredUnder(r, reachedTerm+a.String())
+}
+
+// registeredUnder is the host label of a registration that is indexed under a term; empty: there is none.
+func registeredUnder(r ledger.Reader, term string) (host string) {
+	found(r, term, func(key string) bool {
 		s, err := ledger.Read[struct{ Hostname string }](r, key)
 		host = s.Hostname
 		return err != nil || host == ""

@@ -103,6 +103,12 @@ func (s *BgpSpeaker) add(addressField, address, asField, as string) error {
 	return nil
 }
 
+// OfAllRouters tells whether an address with the length of its link is the one that all routers of an IPv6 link have
+// (RFC 4291, 2.6.1). Records of before may have it.
+func OfAllRouters(link netip.Prefix) bool {
+	return link.Addr().Is6() && link.Bits() < 127 && link.Addr() == link.Masked().Addr()
+}
+
 // isHostOf tells whether an address of a link can be that of a host. In IPv4 the first
 // and the last one cannot, unless there are two only (RFC 3021).
 func isHostOf(link netip.Prefix, a netip.Addr) bool {

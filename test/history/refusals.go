@@ -79,6 +79,8 @@ var refusals = []refusal{
 	{Delete, "extContractsGroup", fault.InUse, "in-use", groupNames(func(g *contivmodel.EndpointGroup) []string { return g.ExtContractsGrps })},
 	{Post, "appProfile", fault.MissingReference, "EndpointGroup ", anyAway("endpointGroup", func(a *contivmodel.AppProfile) []string { return a.EndpointGroups })},
 
+	{Post, "Bgp", fault.Conflict, "is that of node", routerTaken},
+
 	{Delete, "aciGw", fault.InUse, "App-Profiles found", anyProfile},
 
 	{Post, "serviceLB", fault.MissingReference, "Network ", networkAway},
@@ -202,6 +204,12 @@ func anyAway[T any, P interface {
 			return name != "" && e.away(c, modelKey(typ, tenantOf(c.Key)+":"+name))
 		})
 	}
+}
+
+// routerTaken: the speaker of another node may have had the address.
+func routerTaken(e *Evidence, c *Call) bool {
+	wanted := c.Object.(*contivmodel.Bgp)
+	return some(e, c, "", func(b *contivmodel.Bgp) bool { return b.Hostname != wanted.Hostname && b.Routerip == wanted.Routerip })
 }
 
 func networkAway(e *Evidence, c *Call) bool {

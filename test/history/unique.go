@@ -25,6 +25,9 @@ func Choices(w *World) []string {
 	for _, s := range all[contivmodel.ServiceLB](w) {
 		c.service(s)
 	}
+	for _, b := range all[contivmodel.Bgp](w) {
+		c.only("address "+b.Routerip+" among the routers outside", "node "+b.Hostname)
+	}
 	return c.found
 }
 

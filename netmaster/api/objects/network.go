@@ -30,6 +30,9 @@ func createNetwork(c *Change, n *contivmodel.Network) error {
 		if err := aloneOutside(c, n); err != nil {
 			return err
 		}
+		if err := noRouterIn(c, n); err != nil {
+			return err
+		}
 	}
 	if master.Exists(c, "endpointGroup", n.ModelKey()) {
 		return fault.New(fault.Conflict, "EndpointGroup %s conflicts with the network name", n.NetworkName).
@@ -114,6 +117,22 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 	}
 	return fault.New(fault.Conflict, "%s %s overlaps %s of network %s of tenant %s: routed networks of encapsulation vlan share the addresses outside",
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
+}
+
+// noRouterIn refuses a network with an address that a node has among the routers outside. Who is of tenants is not told which.
+func noRouterIn(c *Change, n *contivmodel.Network) error {
+	host, at := master.RouterIn(c, n)
+	if host == "" {
+		return nil
+	}
+	bounded, err := c.ofTenants()
+	switch {
+	case err != nil:
+		return err
+	case bounded:
+		return fault.New(fault.Conflict, "network %s has the address of a node among the routers outside", n.NetworkName)
+	}
+	return fault.New(fault.Conflict, "network %s has %s, the address of node %s among the routers outside", n.NetworkName, at, host).WithDetails("Bgp " + host)
 }
 
 // overlap is what a network has in common with another one.
