@@ -20,7 +20,7 @@ import (
 // A speaker of others, which knows its own configuration only.
 type speaker struct {
 	name   string
-	config string // %[1]s is its address, %[2]s ours
+	config string // %[1]s is its address, %[2]s ours, %[3]d the hold time in seconds
 	start  func(config, dir string) [][]string
 	show   func(dir string) []string // prints the routes it has
 }
@@ -39,7 +39,8 @@ protocol bgp node {
   local %[1]s as 65100;
   neighbor %[2]s as 65001;
   password "secret";
-  hold time 9;
+  hold time %[3]d;
+  error wait time 1, 2;
   graceful restart on;
   ipv4 { import all; export where source = RTS_STATIC; };
   ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
@@ -65,7 +66,7 @@ router bgp 65100
  bgp graceful-restart
  neighbor %[2]s remote-as 65001
  neighbor %[2]s password secret
- neighbor %[2]s timers 3 9
+ neighbor %[2]s timers 1 %[3]d
  address-family ipv4 unicast
   network 198.51.100.0/24
  exit-address-family
@@ -94,9 +95,19 @@ func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
 	}
 }
 
-func understands(t *testing.T, theirs speaker) {
-	run(t, "ip", "link", "set", "lo", "up")
-	r := newLink(t, 0)
+// program is a speaker of others that runs.
+type program struct {
+	speaker
+	t     *testing.T
+	netns string
+	dir   string   // of its files
+	args  []string // of the process that speaks
+	cmd   *exec.Cmd
+}
+
+// begin starts a speaker of others at the other end of a link.
+func (theirs speaker) begin(t *testing.T, r *router, hold time.Duration) *program {
+	t.Helper()
 	fakenode.InNamespace(t, r.netns, "ip", "link", "set", "lo", "up")
 	fakenode.InNamespace(t, r.netns, "ip", "address", "add", "fe80::c0de/64", "dev", "up0", "nodad")
 	dir, err := os.MkdirTemp("", "bgp")
@@ -108,53 +119,71 @@ func understands(t *testing.T, theirs speaker) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	config := filepath.Join(dir, "config")
-	if err := os.WriteFile(config, fmt.Appendf(nil, theirs.config, r.own, r.near), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, theirs.config, r.own, r.near, int(hold.Seconds())), 0o644); err != nil {
 		t.Fatal(err)
-	}
-	var last *exec.Cmd
-	begin := func(args []string) {
-		t.Helper()
-		log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer log.Close()
-		cmd := exec.Command("nsenter", append([]string{"--net=" + r.netns}, args...)...)
-		cmd.Stdout, cmd.Stderr = log, log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		last = cmd
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
 	}
 	t.Cleanup(func() {
 		if log, err := os.ReadFile(filepath.Join(dir, "log")); t.Failed() && err == nil {
 			t.Logf("%s:\n%s", theirs.name, log)
 		}
 	})
-	programs := theirs.start(config, dir)
-	for _, args := range programs {
-		begin(args)
+	p := &program{speaker: theirs, t: t, netns: r.netns, dir: dir}
+	for _, p.args = range theirs.start(config, dir) {
+		p.again()
 	}
+	return p
+}
+
+// again starts the process that speaks, which has ended.
+func (p *program) again() {
+	p.t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("nsenter", append([]string{"--net=" + p.netns}, p.args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd = cmd
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+func (p *program) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// hears waits until it shows such routes.
+func (p *program) hears(what string, holds func(routes string) bool) {
+	p.t.Helper()
+	eventually(p.t, p.name+" "+what, func() bool {
+		out, err := exec.Command("nsenter", append([]string{"--net=" + p.netns}, p.show(p.dir)...)...).CombinedOutput()
+		return err == nil && holds(string(out))
+	})
+}
+
+// What speakers of others tell in these tests.
+var world4, world6 = prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
+
+func understands(t *testing.T, theirs speaker) {
+	run(t, "ip", "link", "set", "lo", "up")
+	r := newLink(t, 0)
+	they := theirs.begin(t, r, 9*time.Second)
 
 	four, six := prefix("10.1.1.5/32"), prefix("2001:db8:1::5/128")
-	world4, world6 := prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
 	settings := &bgp.Settings{AS: ourAS, Router: r.near, NextHop6: addr("fe80::1234"),
 		Neighbours: []bgp.Neighbour{{Address: r.own, AS: theirAS, Password: "secret", HoldTime: 3 * time.Second}}}
 	s, _, stop := start(t, bgp.Config{})
 	s.Announce([]netip.Prefix{four, six}, nil)
 	s.Configure(settings)
-	hears := func(what string, holds func(routes string) bool) {
-		t.Helper()
-		eventually(t, theirs.name+" "+what, func() bool {
-			command := theirs.show(dir)
-			out, err := exec.Command("nsenter", append([]string{"--net=" + r.netns}, command...)...).CombinedOutput()
-			return err == nil && holds(string(out))
-		})
-	}
 	learned := func() bool {
 		return slices.Equal(s.NextHops(world4), []netip.Addr{r.own}) && len(s.NextHops(world6)) == 1
 	}
@@ -165,7 +194,7 @@ func understands(t *testing.T, theirs speaker) {
 	})
 	eventually(t, "both versions are learned", learned)
 	t.Log("IPv6 by", s.NextHops(world6))
-	hears("has heard both", func(routes string) bool {
+	they.hears("has heard both", func(routes string) bool {
 		return strings.Contains(routes, "10.1.1.5/32") && strings.Contains(routes, "2001:db8:1::5/128") &&
 			strings.Contains(routes, r.near.String()) && strings.Contains(routes, "fe80::1234")
 	})
@@ -173,13 +202,13 @@ func understands(t *testing.T, theirs speaker) {
 	// We restart: they keep what we said.
 	stop()
 	saved := s.Routes()
-	hears("keeps our routes while we are away", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
+	they.hears("keeps our routes while we are away", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
 	s, _, _ = start(t, bgp.Config{}, saved...)
 	s.Changes()
 	s.Announce([]netip.Prefix{four}, nil)
 	s.Configure(settings)
 	eventually(t, "the session is there again", func() bool { return s.Status(r.own).SessionState == bgp.Established })
-	hears("drops what we do not say again", func(routes string) bool {
+	they.hears("drops what we do not say again", func(routes string) bool {
 		return strings.Contains(routes, "10.1.1.5/32") && !strings.Contains(routes, "2001:db8:1::5/128")
 	})
 	eventually(t, "both are there", learned)
@@ -188,17 +217,15 @@ func understands(t *testing.T, theirs speaker) {
 	}
 
 	// They are killed and come back: we keep what they said.
-	if err := last.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = last.Wait()
+	they.signal(syscall.SIGKILL)
+	_ = they.cmd.Wait()
 	eventually(t, "they are gone", func() bool { return s.Status(r.own).SessionState != bgp.Established })
 	if !learned() {
 		t.Error("their routes went with them")
 	}
-	begin(programs[len(programs)-1])
+	they.again()
 	eventually(t, "they are back", func() bool { return s.Status(r.own).SessionState == bgp.Established })
-	hears("has our route again", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
+	they.hears("has our route again", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
 	for _, c := range s.Changes() {
 		t.Errorf("changed by their restart: %v", c)
 	}
@@ -213,4 +240,50 @@ func understands(t *testing.T, theirs speaker) {
 		return status.SessionState != bgp.Established && status.LastError != ""
 	})
 	t.Log(s.Status(r.own))
+}
+
+// A neighbour may fall silent with its link up: by itself, or because packets get lost. No end of a connection tells then, and that
+// both sides speak graceful restart does not mean that it restarts.
+func TestLongTheSilenceOfASpeakerOfDebianIsFoundInTheHoldTime(t *testing.T) {
+	testkit.TakesLong(t)
+	testkit.NeedsMachine(t)
+	const short = 3 * time.Second
+	stop := func(they *program) (again func()) {
+		they.signal(syscall.SIGSTOP)
+		return func() { they.signal(syscall.SIGCONT) }
+	}
+	drop := func(they *program) (again func()) {
+		nft := func(args ...string) { fakenode.InNamespace(t, they.netns, append([]string{"nft"}, args...)...) }
+		nft("add table inet silence; add chain inet silence in { type filter hook input priority 0; policy drop; }; " +
+			"add chain inet silence out { type filter hook output priority 0; policy drop; }")
+		return func() { nft("delete table inet silence") }
+	}
+	for _, c := range []struct {
+		name         string
+		ours, theirs time.Duration // the lower one counts
+		fallSilent   func(they *program) (again func())
+	}{
+		{"our hold time, its process is stopped", short, 90 * time.Second, stop},
+		{"its hold time, its packets are dropped", 0, short, drop},
+	} {
+		for _, theirs := range []speaker{bird, frr} {
+			t.Run(theirs.name+", "+c.name, func(t *testing.T) {
+				run(t, "ip", "link", "set", "lo", "up")
+				r := newLink(t, 0)
+				they := theirs.begin(t, r, c.theirs)
+				s, log, _ := start(t, bgp.Config{})
+				s.Announce([]netip.Prefix{prefix("10.1.1.5/32")}, nil)
+				s.Configure(&bgp.Settings{AS: ourAS, Router: r.near, NextHop6: addr("fe80::1234"),
+					Neighbours: []bgp.Neighbour{{Address: r.own, AS: theirAS, Password: "secret", HoldTime: c.ours}}})
+				learned := func() bool { return s.NextHops(world4) != nil && s.NextHops(world6) != nil }
+				eventually(t, "its routes", learned)
+				again := c.fallSilent(they)
+				took := goes(t, s, short, world4, world6)
+				t.Logf("its routes have gone after %s", took.Round(time.Millisecond))
+				isSilent(t, s, log, r.own)
+				again()
+				testkit.Eventually(t, 2*patience, "it is heard again", learned) // after its own pauses
+			})
+		}
+	}
 }

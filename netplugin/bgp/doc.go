@@ -16,7 +16,8 @@
 //   - A restart is graceful (RFC 4724), ours and the neighbours'. Sessions are
 //     closed without a word, so that neighbours keep our routes while we are away.
 //     Routes of an earlier run are recalled: they hold until the neighbour that
-//     said them has said everything again, or for two minutes.
+//     said them has said everything again, or for two minutes. Silence is no
+//     restart: the routes of a neighbour that says nothing for the hold time go.
 //   - However often routes change, the reader of Changes sees a route once for
 //     each time it looks.
 //

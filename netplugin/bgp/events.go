@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 	}
 	for by, routes := range s.table.counts {
 		if routes > int(s.cfg.MaxRoutes) {
-			s.close(by.neighbour)
+			s.saysTooMuch(by.neighbour)
 		}
 	}
 }
@@ -113,17 +114,57 @@ var reasons = map[api.PeerState_DisconnectReason]bool{
 	api.PeerState_DISCONNECT_REASON_INVALID_MSG: true, api.PeerState_DISCONNECT_REASON_BAD_PEER_AS: true,
 }
 
-// close hears a neighbour with too many routes no longer, and forgets what it has said.
-// It is called with the lock.
-func (s *Speaker) close(neighbour netip.Addr) {
+// closure is why nobody speaks with a neighbour for a while.
+type closure struct {
+	until  time.Time
+	status PeerStatus
+}
+
+// close hears a neighbour no longer, and forgets what it has said. It is called with the lock.
+func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerStatus) (fresh bool) {
 	if _, already := s.closed[neighbour]; already {
+		return false
+	}
+	s.closed[neighbour] = closure{time.Now().Add(span), status}
+	s.table.drop(func(_ netip.Prefix, of netip.Addr, _ hop) bool { return of == neighbour })
+	s.news.Send()
+	s.wake.Send()
+	return true
+}
+
+// reopen ends a closure, if there is one. Why it was is told until there is a session, or something else is wrong. It is called with the lock.
+func (s *Speaker) reopen(neighbour netip.Addr) {
+	c, closed := s.closed[neighbour]
+	if !closed {
 		return
 	}
-	s.closed[neighbour] = time.Now().Add(s.cfg.ClosedTime)
-	s.table.drop(func(_ netip.Prefix, of netip.Addr, _ hop) bool { return of == neighbour })
-	s.wake.Send()
-	s.log.WithField("neighbour", neighbour).WithField("limit", s.cfg.MaxRoutes).
-		Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
+	delete(s.closed, neighbour)
+	s.status[neighbour] = PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], c.status.LastError}
+}
+
+// saysTooMuch closes a neighbour with too many routes. It is called with the lock.
+func (s *Speaker) saysTooMuch(neighbour netip.Addr) {
+	why := fmt.Sprintf("more than %d routes: closed until %s", s.cfg.MaxRoutes, time.Now().Add(s.cfg.ClosedTime).Format(time.DateTime))
+	if s.close(neighbour, s.cfg.ClosedTime, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_PFX_CT], sessionStates[bgp.BGP_FSM_IDLE], why}) {
+		s.log.WithField("neighbour", neighbour).WithField("limit", s.cfg.MaxRoutes).
+			Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
+	}
+}
+
+// silencePause is how long a neighbour is left alone that has said nothing for the hold time. It is met as a new one then.
+const silencePause = time.Second
+
+// saysNothing takes leave of a neighbour that has said nothing for the hold time. The library would keep its routes for as long as
+// it may take to restart. But it has not said that it restarts, nor has its connection ended, as that of a process that does: it
+// may be dead, or cut off, with whom its routes lead to (RFC 8538, 4.1). It is called with the lock.
+func (s *Speaker) saysNothing(neighbour netip.Addr) {
+	if s.status[neighbour].SessionState != established {
+		return
+	}
+	const why = "it has said nothing for the hold time"
+	if s.close(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], why}) {
+		s.log.WithField("neighbour", neighbour).Warn("BGP neighbour is silent for the hold time: its routes go")
+	}
 }
 
 // peerChanged keeps the state of a neighbour, and says in the log what an operator
@@ -143,7 +184,7 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	}
 	log := s.log.WithFields(logrus.Fields{"neighbour": address, "as": state.PeerASN})
 	if state.AdminState == api.PeerState_ADMIN_STATE_PFX_CT {
-		s.close(address)
+		s.saysTooMuch(address)
 	}
 	s.status[address] = now
 	switch {

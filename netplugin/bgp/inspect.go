@@ -1,14 +1,9 @@
 package bgp
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
-
-	"github.com/osrg/gobgp/v4/api"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -36,9 +31,8 @@ func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 		var peer mastercfg.NodeBgpPeer
 		peer.Config.NeighborAddress, peer.Config.PeerAs, peer.Config.LocalAs = n.Address.String(), n.AS, s.wanted.AS
 		status := s.status[n.Address]
-		if until, closed := s.closed[n.Address]; closed {
-			status = PeerStatus{AdminState: adminStates[api.PeerState_ADMIN_STATE_PFX_CT], SessionState: sessionStates[bgp.BGP_FSM_IDLE],
-				LastError: fmt.Sprintf("more than %d routes: closed until %s", s.cfg.MaxRoutes, until.Format(time.DateTime))}
+		if c, closed := s.closed[n.Address]; closed {
+			status = c.status
 		}
 		peer.State.AdminState, peer.State.SessionState, peer.State.LastError = status.AdminState, status.SessionState, status.LastError
 		if s.problem != nil {

@@ -48,9 +48,16 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	text, _ := h.log.Data[keyNeighbour].(string)
 	if neighbour, err := netip.ParseAddr(text); err == nil {
 		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
+		if r.Message == holdTimeOver {
+			h.speaker.noteSilence(neighbour)
+		}
 	}
 	return nil
 }
+
+// holdTimeOver is what the library says of a neighbour with a session when the hold time, the lower one of both sides, is over.
+// Where that one speaks graceful restart its events tell of a restart, and of nothing else.
+const holdTimeOver = "hold timer expired"
 
 // noAnswer ends what the library says of a connection to which nobody has answered. Each end's kernel drops
 // what is not signed by the password that it has (RFC 2385), without a word.
@@ -90,6 +97,12 @@ func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
 	status.LastError = text
 	s.status[neighbour] = status
 	s.log.WithField("neighbour", neighbour).WithField("cause", text).Warn("BGP neighbour is not reached")
+}
+
+func (s *Speaker) noteSilence(neighbour netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saysNothing(neighbour)
 }
 
 // WithAttrs adds fields to all that is written.

@@ -66,8 +66,8 @@ type Speaker struct {
 	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
 	table     table
 	status    map[netip.Addr]PeerStatus
-	closed    map[netip.Addr]time.Time // neighbours with too many routes, until then
-	problem   error                    // why there is no session; nil: there is one, or none is wanted
+	closed    map[netip.Addr]closure // neighbours that nobody speaks with for a while
+	problem   error                  // why there is no session; nil: there is one, or none is wanted
 }
 
 // New makes a speaker that is silent until Configure.
@@ -90,7 +90,7 @@ func New(cfg Config) *Speaker {
 	return &Speaker{
 		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
-		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]time.Time{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{},
 	}
 }
 
@@ -233,7 +233,7 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 	if err := s.tell(now); err != nil {
 		return now, 0, err
 	}
-	open, next := s.open(wanted.Neighbours)
+	open, next := s.open(wanted.Neighbours, now)
 	return now, next, s.settleNeighbours(ctx, now, open)
 }
 
@@ -304,17 +304,21 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 	return nil
 }
 
-// open drops from a list the neighbours that are closed, and says when the first of
-// them is not any more.
-func (s *Speaker) open(all []Neighbour) (open []Neighbour, next time.Duration) {
+// open drops from a list the neighbours that are closed, and says when the first of them may not be any more. One that has been is
+// met as a new one, so it stays closed until the session is without it.
+func (s *Speaker) open(all []Neighbour, now *session) (open []Neighbour, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range all {
-		switch left := time.Until(s.closed[n.Address]); {
-		case left <= 0:
+		c, closed := s.closed[n.Address]
+		_, there := now.neighbours[n.Address]
+		left := time.Until(c.until)
+		if !closed || left <= 0 && !there {
 			open = append(open, n)
-			delete(s.closed, n.Address)
-		case next == 0 || left < next:
+			s.reopen(n.Address)
+			continue
+		}
+		if left = max(left, time.Millisecond); next == 0 || left < next {
 			next = left
 		}
 	}

@@ -5,8 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/test/fakenode"
@@ -290,4 +293,50 @@ func TestASessionOfIPv6CarriesBothVersions(t *testing.T) {
 	if s.Status(theirs6).SessionState != bgp.Established || s.Status(addr("192.0.2.254")).SessionState == bgp.Established {
 		t.Errorf("%+v, %+v", s.Status(theirs6), s.Status(addr("192.0.2.254")))
 	}
+}
+
+// goes waits until routes are gone, which is as long as a hold time after the last word of who said them, and tells how long it took.
+func goes(t testing.TB, s *bgp.Speaker, hold time.Duration, prefixes ...netip.Prefix) time.Duration {
+	t.Helper()
+	const late = 2 * time.Second // as the machine is busy
+	begun := time.Now()
+	testkit.Eventually(t, hold+late, "the routes of a silent neighbour are gone", func() bool {
+		return !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return s.NextHops(p) != nil })
+	})
+	return time.Since(begun)
+}
+
+// isSilent expects that operators are told of a neighbour's silence.
+func isSilent(t testing.TB, s *bgp.Speaker, log *logtest.Hook, neighbour netip.Addr) {
+	t.Helper()
+	if !logged(log, "BGP neighbour is silent") {
+		t.Error("the silence is not in the log")
+	}
+	if state := s.Inspect().Peers[0].State; state.SessionState == bgp.Established || state.LastError == "" {
+		t.Errorf("%s is inspected as %+v", neighbour, state)
+	}
+}
+
+// A neighbour that is stopped ends no connection. It speaks graceful restart, and does not restart.
+func TestTheRoutesOfASilentNeighbourGoWithinItsHoldTime(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "ip", "link", "set", "lo", "up")
+	a := newLink(t, 0)
+	const hold = 3 * time.Second
+	lan := prefix("198.51.100.0/24")
+	s, log, _ := start(t, bgp.Config{})
+	s.Announce([]netip.Prefix{prefix("10.1.1.5/32")}, nil)
+	s.Configure(&bgp.Settings{AS: ourAS, Router: a.near, Neighbours: []bgp.Neighbour{{Address: a.own, AS: theirAS, HoldTime: hold}}})
+	a.speak(bgp.Settings{AS: theirAS, Router: a.own, Neighbours: []bgp.Neighbour{{Address: a.near, AS: ourAS}}}, lan)
+	t.Cleanup(a.kill) // also while it is stopped
+	eventually(t, "its route", func() bool { return s.NextHops(lan) != nil })
+	if err := a.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	goes(t, s, hold, lan)
+	isSilent(t, s, log, a.own)
+	if err := a.process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it speaks again", func() bool { return s.NextHops(lan) != nil })
 }
