@@ -282,7 +282,7 @@ func TestLongTheSilenceOfASpeakerOfDebianIsFoundInTheHoldTime(t *testing.T) {
 				t.Logf("its routes have gone after %s", took.Round(time.Millisecond))
 				isSilent(t, s, log, r.own)
 				again()
-				testkit.Eventually(t, 2*patience, "it is heard again", learned) // after its own pauses
+				testkit.Eventually(t, 4*patience, "it is heard again", learned) // after its own pauses, which grow where the machine is too busy for this hold time
 			})
 		}
 	}

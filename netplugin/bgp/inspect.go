@@ -66,3 +66,10 @@ func (s *Speaker) Counts() Counts {
 	}
 	return c
 }
+
+// Announced lists the prefixes that neighbours are told, ascending.
+func (s *Speaker) Announced() []netip.Prefix {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.announced), netip.Prefix.Compare)
+}

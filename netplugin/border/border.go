@@ -2,6 +2,7 @@ package border
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,8 @@ type Border struct {
 	left    func() *saved // of an earlier run; nil: nothing of use
 	wake    notify.Signal
 	met     notify.Signal // the kernel has learned something of next hops
+	lingers *time.Timer   // something of late is over
+	given   notify.Signal // the driver was given what may be announced when the switch has it
 
 	unsaved  atomic.Bool // what is to be kept for the next run has changed
 	keepNext time.Time   // when that may be done; the loop's
@@ -56,8 +59,8 @@ type Border struct {
 	told    bool            // by the agent, what is wanted
 	started bool            // the driver has been given its first state
 	rib     *rib
-	local   map[pipeline.Key][]netip.Prefix    // what is announced of each object
-	held    map[netip.Prefix]int               // for how many objects a prefix is announced
+	outer   *announcing
+	late    map[pipeline.Key]lingering
 	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
 	problem string                             // why there is no router
 
@@ -79,8 +82,8 @@ func New(cfg Config) *Border {
 		cfg.Log = logrus.WithField("component", "border")
 	}
 	b := &Border{
-		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: notify.New(), met: notify.New(),
-		local: map[pipeline.Key][]netip.Prefix{}, held: map[netip.Prefix]int{}, remote: map[pipeline.Key]pipeline.Endpoint{},
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: notify.New(), met: notify.New(), given: notify.New(),
+		outer: newAnnouncing(), late: map[pipeline.Key]lingering{}, lingers: time.NewTimer(lingerTime), remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib, b.left = newRIB(), b.leftBehind()
 	return b
@@ -103,7 +106,7 @@ func (b *Border) Configure(wanted *agent.BGP) {
 // Run runs the driver, the speaker and the border itself.
 func (b *Border) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{b.NetworkDriver.Run, b.speaker.Run, b.loop, b.listen} {
+	for _, run := range []func(context.Context) error{b.NetworkDriver.Run, b.speaker.Run, b.loop, b.listen, b.announce} {
 		group.Go(func() error { return run(ctx) })
 	}
 	return group.Wait()
@@ -120,30 +123,25 @@ func (b *Border) Update(c drivers.Change) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var changed []netip.Prefix
+	set := b.keepServing(c)
+	if b.outer.take(c) {
+		b.tell() // what goes, before it goes
+		defer b.given.Send()
+	}
 	routes := drivers.Change{}
 	gone := slices.Clone(c.Remove)
 	if c.Replace {
-		for key := range b.local {
-			gone = append(gone, key)
-		}
-		for key := range b.remote {
-			gone = append(gone, key)
-		}
+		gone = slices.AppendSeq(gone, maps.Keys(b.remote))
 	}
 	for _, key := range gone {
-		changed = append(changed, b.drop(key, &routes)...)
+		b.leave(key, &routes)
 	}
 	for _, o := range c.Set {
-		changed = append(changed, b.drop(o.Key(), &routes)...)
-		changed = append(changed, b.hold(o.Key(), announced(o))...)
+		b.leave(o.Key(), &routes)
 		if e, ok := o.(pipeline.Endpoint); ok && !e.Local && e.Encap == pipeline.VLAN && !e.Mode.Bridged() {
 			b.remote[e.Key()] = e
 			b.lead(e, &routes)
 		}
-	}
-	if len(changed) > 0 {
-		b.tell(changed)
 	}
 	if c.Replace {
 		b.started = true
@@ -156,51 +154,20 @@ func (b *Border) Update(c drivers.Change) {
 		}
 	}
 	routes = withoutDoubles(routes)
-	c.Set, c.Remove = slices.Concat(c.Set, routes.Set), slices.Concat(c.Remove, routes.Remove)
+	c.Set, c.Remove = slices.Concat(set, routes.Set), slices.Concat(c.Remove, routes.Remove)
 	b.NetworkDriver.Update(c)
 }
 
-// tell has the speaker announce those of some prefixes that an object holds, and no others of them.
-func (b *Border) tell(changed []netip.Prefix) {
-	var announce, withdraw []netip.Prefix
-	for _, p := range changed {
-		if b.held[p] > 0 {
-			announce = append(announce, p)
-		} else {
-			withdraw = append(withdraw, p)
-		}
+// leave leads to an endpoint of another node no more.
+func (b *Border) leave(key pipeline.Key, c *drivers.Change) {
+	e, ok := b.remote[key]
+	if !ok {
+		return
 	}
-	b.speaker.Announce(announce, withdraw)
-	b.unsaved.Store(true)
-}
-
-// hold notes what is announced of an object, and returns it.
-func (b *Border) hold(key pipeline.Key, prefixes []netip.Prefix) []netip.Prefix {
-	if len(prefixes) > 0 {
-		b.local[key] = prefixes
+	delete(b.remote, key)
+	for _, p := range hostPrefixes(e) {
+		b.rib.lead(p, netip.Addr{}, c)
 	}
-	for _, p := range prefixes {
-		b.held[p]++
-	}
-	return prefixes
-}
-
-// drop forgets an object and returns what was announced of it.
-func (b *Border) drop(key pipeline.Key, c *drivers.Change) []netip.Prefix {
-	if e, ok := b.remote[key]; ok {
-		delete(b.remote, key)
-		for _, p := range hostPrefixes(e) {
-			b.rib.lead(p, netip.Addr{}, c)
-		}
-	}
-	prefixes := b.local[key]
-	delete(b.local, key)
-	for _, p := range prefixes {
-		if b.held[p]--; b.held[p] == 0 {
-			delete(b.held, p)
-		}
-	}
-	return prefixes
 }
 
 // leadToNeighbours leads to the routers that the node speaks with, and no more to others.
@@ -233,25 +200,6 @@ func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
 // Ports lists those of endpoints.
 func (b *Border) Ports() []drivers.Port {
 	return slices.DeleteFunc(b.NetworkDriver.Ports(), func(p drivers.Port) bool { return p.EndpointID == Interface })
-}
-
-// announced are the addresses of an object that routers are told: those of an endpoint of this
-// node, and those of a service that somebody here serves for who comes in by the uplink.
-func announced(o pipeline.Object) (list []netip.Prefix) {
-	switch o := o.(type) {
-	case pipeline.Endpoint:
-		if o.Local && o.Encap == pipeline.VLAN && !o.Mode.Bridged() {
-			return hostPrefixes(o)
-		}
-	case pipeline.Service:
-		for _, p := range o.Ports {
-			at := hostPrefix(p.Address)
-			if o.Encap == pipeline.VLAN && p.From&pipeline.FromOutside != 0 && len(p.Serving) > 0 && !slices.Contains(list, at) {
-				list = append(list, at)
-			}
-		}
-	}
-	return list
 }
 
 func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {

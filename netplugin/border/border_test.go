@@ -24,11 +24,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// portDriver counts the interfaces that are removed.
+// portDriver counts the interfaces that are removed, and has ports and everything that it is given.
 type portDriver struct {
 	drivers.NetworkDriver
 	removed []string
 	given   []pipeline.Object
+	ports   []string                    // endpoints that have one
+	sync    func(...pipeline.Key) error // nil: there is nothing to wait for
+}
+
+func (d *portDriver) Sync(_ context.Context, keys ...pipeline.Key) error {
+	if d.sync == nil {
+		return nil
+	}
+	return d.sync(keys...)
+}
+
+func (d *portDriver) Ports() (list []drivers.Port) {
+	for _, id := range d.ports {
+		list = append(list, drivers.Port{EndpointID: id, OFPort: 7})
+	}
+	return list
 }
 
 func (d *portDriver) Update(c drivers.Change) { d.given = append(d.given, c.Set...) }
@@ -133,13 +149,14 @@ func TestBGPGoesOnBeforeItIsKnownWhatIsWanted(t *testing.T) {
 		endpoint := func(id byte) pipeline.Endpoint {
 			return pipeline.Endpoint{ID: string('a' + id), Encap: pipeline.VLAN, Local: true, IPv4: netip.AddrFrom4([4]byte{10, 1, 1, id})}
 		}
-		first := New(Config{Driver: &portDriver{}, StateFile: file})
+		first := New(Config{Driver: &portDriver{ports: []string{"b", "c"}}, StateFile: file})
 		wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24"), Neighbours: []bgp.Neighbour{{Address: addr("192.0.2.1"), AS: 2, Password: "secret", HoldTime: 9 * time.Second}}}
 		first.Configure(wanted)
 		first.Update(drivers.Change{Replace: true, Set: []pipeline.Object{endpoint(1), endpoint(2)}})
+		first.announceServed(t.Context())
 		first.keep()
 
-		next := New(Config{Driver: &portDriver{}, StateFile: file})
+		next := New(Config{Driver: &portDriver{ports: []string{"c", "d", "e"}}, StateFile: file})
 		next.resume()
 		if next.wanted != nil {
 			t.Error("without the interface")
@@ -151,8 +168,12 @@ func TestBGPGoesOnBeforeItIsKnownWhatIsWanted(t *testing.T) {
 		}
 		next.Configure(wanted)
 		next.Update(drivers.Change{Replace: true, Set: []pipeline.Object{endpoint(2), endpoint(3), endpoint(4)}})
+		if c := next.speaker.Counts(); c.Announced != 1 {
+			t.Errorf("once it is known what there is, and the switch has what it had: %+v", c)
+		}
+		next.announceServed(t.Context())
 		if c := next.speaker.Counts(); c.Announced != 3 {
-			t.Errorf("once it is known what there is: %+v", c)
+			t.Errorf("when the switch has all of it: %+v", c)
 		}
 
 		late := New(Config{Driver: &portDriver{}, StateFile: file})
@@ -358,7 +379,7 @@ func TestWhyANodeIsNoRouterIsTold(t *testing.T) {
 
 // A service is announced while it is served on this node, whatever else changes about it.
 func TestServicesAreAnnouncedWhileTheyAreServedHere(t *testing.T) {
-	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	border := withProviders(t)
 	served := func(encap pipeline.Encap, serving ...string) pipeline.Service {
 		pods := pipeline.ServicePort{Address: addr("10.1.7.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}
 		outer := pipeline.ServicePort{Address: addr("10.1.7.200"), From: pipeline.FromOutside, Protocol: 6, Port: 80}
@@ -382,20 +403,43 @@ func TestServicesAreAnnouncedWhileTheyAreServedHere(t *testing.T) {
 		{"again", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.2:8080")}}, 1},
 		{"gone", drivers.Change{Remove: []pipeline.Key{served(pipeline.VLAN).Key()}}, 0},
 		{"again", drivers.Change{Set: []pipeline.Object{served(pipeline.VLAN, "10.1.7.2:8080")}}, 1},
-		{"not in a new state", drivers.Change{Replace: true}, 0},
+		{"not in a new state", drivers.Change{Replace: true, Set: providers()}, 0},
 	} {
 		border.Update(step.change)
-		border.speaker.Configure(&bgp.Settings{})
-		if got := border.speaker.Counts().Announced; got != step.want {
+		border.announceServed(t.Context())
+		if got := announced(border) - len(providers()); got != step.want {
 			t.Errorf("%s: %d prefixes are announced, want %d", step.what, got, step.want)
 		}
-		border.speaker.Configure(nil)
 	}
+}
+
+// providers are two endpoints of this node.
+func providers() []pipeline.Object {
+	return []pipeline.Object{
+		pipeline.Endpoint{ID: "one", Encap: pipeline.VLAN, Local: true, IPv4: addr("10.1.7.1")},
+		pipeline.Endpoint{ID: "two", Encap: pipeline.VLAN, Local: true, IPv4: addr("10.1.7.2")},
+	}
+}
+
+// withProviders is a border that announces them.
+func withProviders(t *testing.T) *Border {
+	t.Helper()
+	border := New(Config{Driver: &portDriver{ports: []string{"one", "two"}}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	border.Update(drivers.Change{Replace: true, Set: providers()})
+	border.announceServed(t.Context())
+	return border
+}
+
+// announced counts what the speaker announces.
+func announced(border *Border) int {
+	border.speaker.Configure(&bgp.Settings{})
+	defer border.speaker.Configure(nil)
+	return border.speaker.Counts().Announced
 }
 
 // Services may have an address in common, such as a load balancer's with a port each.
 func TestAnAddressIsAnnouncedForTheLastServiceThatHasIt(t *testing.T) {
-	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
+	border := withProviders(t)
 	service := func(id string) pipeline.Object {
 		return pipeline.Service{ID: id, Encap: pipeline.VLAN, Ports: []pipeline.ServicePort{{
 			Address: addr("10.1.7.200"), From: pipeline.FromOutside, Protocol: 6, Port: 80, Serving: []netip.AddrPort{netip.MustParseAddrPort("10.1.7.1:8080")},
@@ -411,15 +455,14 @@ func TestAnAddressIsAnnouncedForTheLastServiceThatHasIt(t *testing.T) {
 		{"one is set again", drivers.Change{Set: []pipeline.Object{mail}}, 1},
 		{"one goes", drivers.Change{Remove: []pipeline.Key{web.Key()}}, 1},
 		{"the other goes, and one comes", drivers.Change{Set: []pipeline.Object{web}, Remove: []pipeline.Key{mail.Key()}}, 1},
-		{"both are in a new state", drivers.Change{Replace: true, Set: []pipeline.Object{web, mail}}, 1},
-		{"one is in a new state", drivers.Change{Replace: true, Set: []pipeline.Object{mail}}, 1},
+		{"both are in a new state", drivers.Change{Replace: true, Set: append(providers(), web, mail)}, 1},
+		{"one is in a new state", drivers.Change{Replace: true, Set: append(providers(), mail)}, 1},
 		{"the last one goes", drivers.Change{Remove: []pipeline.Key{mail.Key()}}, 0},
 	} {
 		border.Update(step.change)
-		border.speaker.Configure(&bgp.Settings{})
-		if got := border.speaker.Counts().Announced; got != step.want {
+		border.announceServed(t.Context())
+		if got := announced(border) - len(providers()); got != step.want {
 			t.Errorf("%s: %d prefixes are announced, want %d", step.what, got, step.want)
 		}
-		border.speaker.Configure(nil)
 	}
 }

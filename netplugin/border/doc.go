@@ -23,7 +23,10 @@
 // the store is away, a node that starts again speaks on with that, as its switch forwards
 // on, and its neighbours would not wait.
 //
-// border.go is the driver, loop.go its one goroutine, recall.go what a run leaves to the
-// next one, link.go the interface and the kernel's neighbours, rib.go the routes in force,
-// inspect.go what people and metrics are told.
+// What is announced waits for the switch to have it.
+//
+// border.go is the driver, announcing.go what routers are told and when, linger.go what is served
+// while they hear, loop.go the goroutine of the rest, recall.go what a run leaves to the next one,
+// link.go the interface and the kernel's neighbours, rib.go the routes in force, inspect.go what
+// people and metrics are told.
 package border

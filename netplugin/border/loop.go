@@ -42,6 +42,8 @@ func (b *Border) loop(ctx context.Context) error {
 			everything = true
 			b.keep()
 			b.keepYoung()
+		case <-b.lingers.C:
+			b.stopServing(time.Now())
 		case <-b.met:
 			changed = true
 		case <-b.speaker.News():

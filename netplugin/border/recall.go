@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -18,7 +19,6 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/durable"
 )
 
@@ -49,9 +49,7 @@ func (b *Border) save() {
 	state := saved{Routes: b.speaker.Routes()}
 	b.mu.Lock()
 	state.BGP = b.wanted
-	for _, prefixes := range b.local {
-		state.Announced = append(state.Announced, prefixes...)
-	}
+	state.Announced = slices.Collect(maps.Keys(b.outer.told))
 	b.mu.Unlock()
 	data, err := json.Marshal(state)
 	if err == nil {
@@ -118,6 +116,8 @@ func (b *Border) recall(state *saved) {
 		return
 	}
 	b.recalled = true
+	b.outer.recall(state.Announced)
+	b.speaker.Announce(state.Announced, nil) // until the first state says what there is
 	b.speaker.Recall(state.Routes)
 	var change drivers.Change // all of it is in the first state
 	for _, c := range b.speaker.Changes() {
@@ -148,7 +148,6 @@ func (b *Border) resume() {
 	b.wanted = state.BGP
 	b.unsaved.Store(true)
 	b.recall(state)
-	b.speaker.Announce(b.hold(pipeline.Key{}, state.Announced), nil) // until the first state says what there is
 	b.speaker.Configure(speaking(state.BGP))
 	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
 }

@@ -1,0 +1,257 @@
+package border
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// An address that routers are told brings packets at once. So it is told when the switch has the flows of who has it, and
+// of an endpoint the port as well; what goes is withdrawn before flows and port are taken away.
+
+// announcing is what routers are told, and why. It is not safe for concurrent use.
+type announcing struct {
+	wanted map[pipeline.Key]pipeline.Object // endpoints of this node and services with addresses for routers
+	served map[pipeline.Key]pipeline.Object // those of them that the switch has, as it has them
+	told   map[netip.Prefix]struct{}
+	former map[netip.Prefix]struct{} // told by an earlier run, whose flows the switch has still; until it is known what is wanted
+	losses int                       // how often an endpoint has lost its port
+}
+
+func newAnnouncing() *announcing {
+	return &announcing{wanted: map[pipeline.Key]pipeline.Object{}, served: map[pipeline.Key]pipeline.Object{}, told: map[netip.Prefix]struct{}{}}
+}
+
+// recall takes in what an earlier run has told, before the first change.
+func (a *announcing) recall(told []netip.Prefix) {
+	a.former = map[netip.Prefix]struct{}{}
+	for _, p := range told {
+		a.former[p] = struct{}{}
+	}
+	a.told = maps.Clone(a.former)
+}
+
+// take takes a change of what is wanted, and tells whether it concerns routers.
+func (a *announcing) take(c drivers.Change) (concerned bool) {
+	if c.Replace {
+		clear(a.wanted)
+	}
+	for _, key := range c.Remove {
+		_, was := a.wanted[key]
+		concerned = concerned || was
+		delete(a.wanted, key)
+	}
+	for _, o := range c.Set {
+		_, was := a.wanted[o.Key()]
+		is := len(addressesOf(o, anybody)) > 0
+		concerned = concerned || was || is
+		if delete(a.wanted, o.Key()); is {
+			a.wanted[o.Key()] = o
+		}
+	}
+	maps.DeleteFunc(a.served, func(key pipeline.Key, _ pipeline.Object) bool { return a.wanted[key] == nil })
+	if c.Replace {
+		a.goOn()
+	}
+	return concerned || c.Replace
+}
+
+// goOn counts as served what an earlier run has announced.
+func (a *announcing) goOn() {
+	for key, o := range a.wanted {
+		if slices.ContainsFunc(addressesOf(o, anybody), func(p netip.Prefix) bool { _, was := a.former[p]; return was }) {
+			a.served[key] = o
+		}
+	}
+	a.former = nil
+}
+
+// waiting are the objects that are wanted and not served as they are wanted.
+func (a *announcing) waiting() (some []pipeline.Object) {
+	for key, o := range a.wanted {
+		if have := a.served[key]; have == nil || !have.Equal(o) {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// serve notes that the switch has objects.
+func (a *announcing) serve(objects []pipeline.Object) {
+	for _, o := range objects {
+		if a.wanted[o.Key()] != nil {
+			a.served[o.Key()] = o
+		}
+	}
+}
+
+// lose notes that an endpoint loses its port.
+func (a *announcing) lose(endpointID string) {
+	delete(a.served, pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID})
+	a.losses++
+}
+
+// turn returns what routers are to be told from now on, and what no more.
+func (a *announcing) turn() (announce, withdraw []netip.Prefix) {
+	now := a.prefixes()
+	for p := range now {
+		if _, told := a.told[p]; !told {
+			announce = append(announce, p)
+		}
+	}
+	for p := range a.told {
+		if _, stays := now[p]; !stays {
+			withdraw = append(withdraw, p)
+		}
+	}
+	a.told = now
+	return announce, withdraw
+}
+
+// prefixes are what routers may be told now: what is wanted and served, of services where an endpoint that serves is served itself.
+func (a *announcing) prefixes() map[netip.Prefix]struct{} {
+	all := map[netip.Prefix]struct{}{}
+	endpoints := map[netip.Addr]bool{}
+	for _, key := range slices.SortedFunc(maps.Keys(a.wanted), byKind) { // endpoints first
+		have := a.served[key]
+		if have == nil {
+			continue
+		}
+		known := addressesOf(have, anybody)
+		for _, p := range addressesOf(a.wanted[key], func(provider netip.Addr) bool { return endpoints[provider] }) {
+			if slices.Contains(known, p) {
+				all[p] = struct{}{}
+				endpoints[p.Addr()] = endpoints[p.Addr()] || key.Kind == pipeline.KindEndpoint
+			}
+		}
+	}
+	return all
+}
+
+func byKind(a, b pipeline.Key) int { return cmp.Compare(a.Kind.Place(), b.Kind.Place()) }
+
+func anybody(netip.Addr) bool { return true }
+
+// addressesOf are the addresses of an object that routers are told: those of an endpoint of this
+// node, and those of a service that somebody here serves for who comes in by the uplink.
+func addressesOf(o pipeline.Object, serves func(provider netip.Addr) bool) (list []netip.Prefix) {
+	switch o := o.(type) {
+	case pipeline.Endpoint:
+		if o.Local && o.Encap == pipeline.VLAN && !o.Mode.Bridged() {
+			return hostPrefixes(o)
+		}
+	case pipeline.Service:
+		for _, p := range o.Ports {
+			if o.Encap != pipeline.VLAN || p.From&pipeline.FromOutside == 0 {
+				continue
+			}
+			at := hostPrefix(p.Address)
+			if !slices.Contains(list, at) && slices.ContainsFunc(p.Serving, func(s netip.AddrPort) bool { return serves(s.Addr()) }) {
+				list = append(list, at)
+			}
+		}
+	}
+	return list
+}
+
+// tell has the speaker announce what there is to announce now. It is called with the lock.
+func (b *Border) tell() {
+	announce, withdraw := b.outer.turn()
+	if len(announce)+len(withdraw) > 0 {
+		b.speaker.Announce(announce, withdraw)
+		b.unsaved.Store(true)
+	}
+}
+
+// refusedPause is how long it is waited for what the switch has refused, and tries again.
+const refusedPause = 5 * time.Second
+
+// announce announces what waits for the switch, when that has it.
+func (b *Border) announce(ctx context.Context) error {
+	again := time.NewTimer(refusedPause)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.given:
+		case <-again.C:
+		}
+		if !b.announceServed(ctx) {
+			again.Reset(refusedPause)
+		}
+	}
+}
+
+// announceServed waits until the switch has all that it is to have, and announces what waits and is there. It waits for no object in
+// particular, as that would overtake the rules about it. It tells whether there is nothing to look at again but endpoints without a
+// port, whose port is told of when it comes.
+func (b *Border) announceServed(ctx context.Context) (complete bool) {
+	b.mu.Lock()
+	waiting, losses := b.outer.waiting(), b.outer.losses
+	b.mu.Unlock()
+	if len(waiting) == 0 {
+		return true
+	}
+	before := b.portNumbers() // which are in what the switch has then
+	refused := b.NetworkDriver.Sync(ctx)
+	if fault.Is(refused, fault.Unavailable) {
+		return false
+	}
+	after, served, again := b.portNumbers(), []pipeline.Object(nil), false
+	complete = true
+	for _, o := range waiting {
+		if id, has := pipeline.PortID(o); has && (before[id] == 0 || before[id] != after[id]) {
+			again = again || after[id] != 0
+			continue
+		}
+		if refused == nil || b.NetworkDriver.Sync(ctx, o.Key()) == nil {
+			served = append(served, o)
+		} else {
+			complete = false
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.outer.losses != losses {
+		again, served = true, nil
+	}
+	if again {
+		b.given.Send()
+	}
+	b.outer.serve(served)
+	b.tell()
+	return complete
+}
+
+// portNumbers are the numbers of the ports in the switch, by endpoint; 0: it has none yet.
+func (b *Border) portNumbers() map[string]uint32 {
+	numbers := map[string]uint32{}
+	for _, p := range b.NetworkDriver.Ports() {
+		numbers[p.EndpointID] = p.OFPort
+	}
+	return numbers
+}
+
+// AddPort adds a port, with which an endpoint may be announced.
+func (b *Border) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
+	defer b.given.Send()
+	return b.NetworkDriver.AddPort(ctx, encap, endpointID, podNetNS)
+}
+
+// RemovePort withdraws the addresses of an endpoint, and then removes its port.
+func (b *Border) RemovePort(ctx context.Context, endpointID string) error {
+	b.mu.Lock()
+	b.outer.lose(endpointID)
+	b.tell()
+	b.mu.Unlock()
+	defer b.given.Send() // it may not have gone
+	return b.NetworkDriver.RemovePort(ctx, endpointID)
+}

@@ -1,0 +1,97 @@
+package border
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// When the last provider of a service on this node drains, the service is withdrawn. Until routers have heard that they send
+// connections here, which for so long are served as before.
+
+// lingerTime is how long routers may take to hear it.
+const lingerTime = time.Second
+
+// lingering is a service as it was, until it becomes what it is to be.
+type lingering struct {
+	wanted pipeline.Service
+	until  time.Time
+}
+
+// keepServing returns the objects of a change with services whose providers drain as they were for machines outside. It is called
+// with the lock, before the change is taken.
+func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
+	if c.Replace {
+		clear(b.late)
+	}
+	for _, key := range c.Remove {
+		delete(b.late, key)
+	}
+	objects := slices.Clone(c.Set)
+	for i, o := range objects {
+		key := o.Key()
+		wanted, is := o.(pipeline.Service)
+		if !is {
+			continue
+		}
+		delete(b.late, key)
+		before, announced := b.outer.served[key].(pipeline.Service)
+		if !announced {
+			continue
+		}
+		if as, differs := servingAs(before, wanted); differs {
+			objects[i], b.late[key] = as, lingering{wanted, time.Now().Add(lingerTime)}
+			b.lingers.Reset(lingerTime)
+		}
+	}
+	return objects
+}
+
+// servingAs is a service with the providers that served machines outside before and drain now, at ports where no others serve.
+func servingAs(before, now pipeline.Service) (as pipeline.Service, differs bool) {
+	as = now
+	as.Ports = slices.Clone(now.Ports)
+	for i, p := range as.Ports {
+		if p.From != pipeline.FromOutside || len(p.Serving) > 0 {
+			continue
+		}
+		at := slices.IndexFunc(before.Ports, func(was pipeline.ServicePort) bool {
+			return was.From == p.From && was.Address == p.Address && was.Protocol == p.Protocol && was.Port == p.Port
+		})
+		if at < 0 {
+			continue
+		}
+		serves := func(a netip.AddrPort) bool { return slices.Contains(before.Ports[at].Serving, a) }
+		if slices.ContainsFunc(p.Draining, serves) {
+			differs = true
+			as.Ports[i].Serving = slices.DeleteFunc(slices.Clone(p.Draining), func(a netip.AddrPort) bool { return !serves(a) })
+			as.Ports[i].Draining = slices.DeleteFunc(slices.Clone(p.Draining), serves)
+		}
+	}
+	return as, differs
+}
+
+// stopServing gives the driver the services whose time is over as they are to be.
+func (b *Border) stopServing(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var change drivers.Change
+	next := time.Duration(0)
+	for key, l := range b.late {
+		left := l.until.Sub(now)
+		switch {
+		case left <= 0:
+			change.Set = append(change.Set, l.wanted)
+			delete(b.late, key)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	if next > 0 {
+		b.lingers.Reset(next)
+	}
+	b.give(change)
+}
