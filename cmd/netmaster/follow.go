@@ -37,6 +37,7 @@ func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(contex
 		}
 		config := *cluster
 		config.Model, config.Agents, config.ReadyAgents, config.EnforcedPolicies, config.Log = model, model.Agents, model.ReadyAgents, model.EnforcedPolicies, log
+		config.KnowAnyPod = model.KnowAnyPod
 		controller := k8s.New(config, opened)
 		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
 		err := controller.Run(ctx)

@@ -134,6 +134,16 @@ func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	return hosts, err
 }
 
+// KnowAnyPod tells of the nodes whose agents are registered whether the agent knows rules of policies about any pod.
+func (a *API) KnowAnyPod(ctx context.Context) (map[string]bool, error) {
+	all, err := a.store.Services(ctx, mastercfg.AgentService)
+	knows := map[string]bool{}
+	for _, s := range all {
+		knows[s.Hostname] = knows[s.Hostname] || s.AnyPod // one of its registrations says so
+	}
+	return knows, err
+}
+
 // EnforcedPolicies is what nodes say about policies and their switches, by node. Of nodes that have said nothing, or what is not
 // understood, nothing is known.
 func (a *API) EnforcedPolicies(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {

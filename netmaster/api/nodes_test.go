@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -502,4 +503,27 @@ func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	if code := <-answered; code != http.StatusForbidden {
 		t.Errorf("status %d", code)
 	}
+}
+
+// One of the registrations of a node says what its agent knows.
+func TestItIsKnownWhichAgentsKnowRulesAboutAnyPod(t *testing.T) {
+	b := furnished(t)
+	agent := func(host string, port int, knows bool) objdb.Service {
+		return objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: "127.0.0.1", Port: port, Hostname: host, AnyPod: knows}
+	}
+	registration, err := b.db.Register(t.Context(), 10*time.Second, agent("h1", 1, true), agent("h1", 2, false), agent("h2", 3, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := registration.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Eventually(t, 20*time.Second, "it is told of both", func() bool {
+		knows, err := b.api.KnowAnyPod(t.Context())
+		return err == nil && maps.Equal(knows, map[string]bool{"h1": true, "h2": false})
+	})
 }

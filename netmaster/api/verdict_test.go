@@ -62,6 +62,13 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 		mastercfg.K8sPolicyPrefix + "networkpolicy/shop/db": mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, AnyPeer: true, Ports: []mastercfg.TierPorts{{Protocol: 6, First: 80, Last: 81}}}}}})
 	says("a policy allows a port", tcp, "true; packets true none; egress true none; ingress true NetworkPolicy networkpolicy/shop/db")
 	says("and no other", "protocol=tcp&port=82", "false; packets true none; egress true none; ingress false NetworkPolicy")
+	anyPod := mastercfg.TierRule{Verdict: "deny", Subjects: []uint16{7}, AnyPeer: true, AnyPod: true}
+	write(map[string]any{mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/pods": mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{anyPod}}})
+	says("a rule about any pod is not about one that no policy selects", tcp, "true; packets true none; egress true none; ingress true NetworkPolicy networkpolicy/shop/db")
+	write(map[string]any{mastercfg.K8sClassKey(3): mastercfg.K8sClass{}})
+	write(pod("web", "u1", 3))
+	says("and about all others", tcp, "false; packets true none; egress true none; ingress false ClusterNetworkPolicy, Admin clusternetworkpolicy/pods")
+	write(pod("web", "u1", 0))
 	for host, allowed := range map[string]bool{"h1": true, "h2": false} { // h1 is the pod's node
 		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{
 			TenantName: "blue", NetworkName: "web", ConfigEP: mastercfg.ConfigEP{Container: host, Host: host},

@@ -50,6 +50,7 @@ type Engine struct {
 	tenants map[string]int                 // how many pods each has
 	strange map[string][]string            // tenants of peers by policy, as of the last Take
 	left    map[uint16]map[string]struct{} // classes of which rules of these policies are left out
+	anyPod  bool                           // rules are written as ones about any pod
 	most    uint16                         // the last number that a class can have
 	nobody  map[string]struct{}            // pods for whose class there is no number
 }
@@ -379,7 +380,9 @@ func (e *Engine) touch(number uint16) {
 	e.dirtyClasses[number] = struct{}{}
 	for _, s := range c.selectors {
 		for id := range s.policies {
-			e.dirtyPolicies[id] = struct{}{}
+			if e.lists(id, s) {
+				e.dirtyPolicies[id] = struct{}{}
+			}
 		}
 	}
 	for _, p := range c.ports {

@@ -159,7 +159,11 @@ func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.T
 	r := p.spec.Rules[i]
 	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
 	base.Names = r.Names
-	if !r.AnyPeer {
+	switch {
+	case r.AnyPeer:
+	case e.anyPod && r.isAnyPod():
+		base.AnyPod, base.AnyPeer = true, r.Verdict == Deny
+	default:
 		base.Peers = union(p.peers[i])
 	}
 	return e.withPorts(base, r.Ports)
@@ -188,15 +192,15 @@ func (e *Engine) withPorts(rule mastercfg.TierRule, ports []Port) (all []masterc
 // withName makes a rule for each number that a port of a name has. Peers that a rule of what subjects begin
 // finds by their addresses may be of any class.
 func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.TierRule) {
-	if rule.Out && len(rule.Peers) > 0 && len(rule.Nets) > 0 {
+	if rule.Out && (rule.AnyPod || len(rule.Peers) > 0) && len(rule.Nets) > 0 {
 		pods, nets := rule, rule
-		pods.Nets, nets.Peers = nil, nil
+		pods.Nets, nets.Peers, nets.AnyPod, nets.AnyPeer = nil, nil, false, false
 		return append(e.withName(pods, name), e.withName(nets, name)...)
 	}
 	serves := rule.Subjects
 	if rule.Out {
 		serves = rule.Peers
-		if rule.AnyPeer || len(rule.Nets) > 0 {
+		if rule.AnyPeer || rule.AnyPod || len(rule.Nets) > 0 {
 			serves = slices.Sorted(maps.Keys(e.classes))
 		}
 	}
@@ -217,7 +221,7 @@ func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.T
 		case len(rule.Nets) > 0:
 			r.Serving = by[p]
 		default:
-			r.AnyPeer, r.Peers = false, by[p]
+			r.AnyPeer, r.AnyPod, r.Peers = false, false, by[p]
 		}
 		all = append(all, r)
 	}

@@ -52,6 +52,13 @@ type Port struct {
 	First, Last uint16
 }
 
+// isAnyPod tells whether a rule can be written as one about any pod, whose classes are not listed. One that passes
+// cannot: to an agent that does not know the form it would be about nobody, and another rule could accept what this one leaves to
+// the next tier.
+func (r Rule) isAnyPod() bool {
+	return r.Verdict != Pass && slices.ContainsFunc(r.Peers, PodSelector.isAnyPod)
+}
+
 // means tells whether a name stands for a port of a pod.
 func (p Port) means(of NamedPort) bool {
 	return p.Name == of.Name && (p.Protocol == 0 || p.Protocol == of.Protocol)

@@ -38,5 +38,5 @@ func those(some map[uint16]struct{}, list []uint16) (all []uint16) {
 
 // isAboutNobody tells whether a rule has no subjects or no peers.
 func isAboutNobody(r mastercfg.TierRule) bool {
-	return len(r.Subjects) == 0 || !r.AnyPeer && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
+	return len(r.Subjects) == 0 || !r.AnyPeer && !r.AnyPod && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
 }

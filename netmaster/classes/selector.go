@@ -56,6 +56,9 @@ type PodSelector struct {
 	Pods       Selector
 }
 
+// isAnyPod tells whether it selects every pod of the cluster.
+func (s PodSelector) isAnyPod() bool { return s.Namespace == "" && len(s.Namespaces)+len(s.Pods) == 0 }
+
 // text is the same for selectors that differ only in their order.
 func (s PodSelector) text() string {
 	return s.Namespace + "\x00" + s.Namespaces.text() + "\x00" + s.Pods.text()

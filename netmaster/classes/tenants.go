@@ -48,7 +48,7 @@ func (e *Engine) lookForStrangers(id string) {
 	if p := e.policies[id]; p != nil && len(e.tenants) > 1 {
 		var peers []*selector
 		for _, s := range slices.Concat(p.peers...) {
-			if s.spec.Namespace != "" || len(s.spec.Namespaces)+len(s.spec.Pods) > 0 {
+			if !s.spec.isAnyPod() {
 				peers = append(peers, s)
 			}
 		}

@@ -69,7 +69,9 @@ func (u *universe) change(e *Engine) {
 	namespace := pick(u.rand, "x", "y")
 	name := fmt.Sprint("p", u.rand.IntN(6))
 	key := namespace + "/" + name
-	switch u.rand.IntN(8) {
+	switch u.rand.IntN(9) {
+	case 8:
+		e.UseAnyPod(u.rand.IntN(2) == 0)
 	case 0:
 		u.namespaces[namespace] = u.labels()
 		e.SetNamespace(namespace, u.namespaces[namespace])
@@ -157,6 +159,19 @@ func (u *universe) admits(from, to string, out bool, protocol uint8, port uint16
 
 // admits judges by what is written.
 func (b *book) admits(from, to string, out bool, protocol uint8, port uint16) bool {
+	return b.judge(from, to, out, protocol, port, func(r mastercfg.TierRule, peer uint16) bool {
+		return r.Anyone() || r.AnyPod && peer != 0 || slices.Contains(r.Peers, peer)
+	})
+}
+
+// admitsBefore judges by it as an agent does that does not know rules about any pod.
+func (b *book) admitsBefore(from, to string, out bool, protocol uint8, port uint16) bool {
+	return b.judge(from, to, out, protocol, port, func(r mastercfg.TierRule, peer uint16) bool {
+		return r.AnyPeer || slices.Contains(r.Peers, peer)
+	})
+}
+
+func (b *book) judge(from, to string, out bool, protocol uint8, port uint16, isPeer func(r mastercfg.TierRule, class uint16) bool) bool {
 	subject, peer := b.pods[to], b.pods[from]
 	if out {
 		subject, peer = peer, subject
@@ -173,7 +188,7 @@ func (b *book) admits(from, to string, out bool, protocol uint8, port uint16) bo
 		var best *mastercfg.TierRule
 		for _, rules := range b.policies {
 			for _, r := range rules {
-				fits := r.Tier == tier && r.Out == out && slices.Contains(r.Subjects, subject) && (r.AnyPeer || slices.Contains(r.Peers, peer)) &&
+				fits := r.Tier == tier && r.Out == out && slices.Contains(r.Subjects, subject) && isPeer(r, peer) &&
 					(len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p mastercfg.TierPorts) bool {
 						return p.Protocol == protocol && p.First <= port && port <= p.Last
 					}))
@@ -249,6 +264,9 @@ func (u *universe) compare(t *testing.T, b *book, when string) {
 					if got != want {
 						t.Fatalf("%s: %s -> %s, out %v, protocol %d port %d: %v, want %v\n%+v\n%+v\n%+v", when, from, to, out, at.Protocol, at.Number, got, want, u.policies, b.policies, b.classes)
 					}
+					if !got && b.admitsBefore(from, to, out, at.Protocol, at.Number) {
+						t.Fatalf("%s: %s -> %s, out %v, protocol %d port %d: an agent of before admits it\n%+v", when, from, to, out, at.Protocol, at.Number, b.policies)
+					}
 				}
 			}
 		}
@@ -258,6 +276,7 @@ func (u *universe) compare(t *testing.T, b *book, when string) {
 // begin has a new engine begin with what is written, as another leader does.
 func (u *universe) begin(b *book) *Engine {
 	e := New()
+	e.UseAnyPod(b.isAboutAnyPod())
 	for number := range b.classes {
 		e.Recorded(number)
 	}

@@ -44,6 +44,9 @@ type Config struct {
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
 	// EnforcedPolicies is what nodes say about policies and their switches, by node; nil: they say nothing.
 	EnforcedPolicies func(ctx context.Context) (map[string]mastercfg.K8sEnforced, error)
+	// KnowAnyPod tells of the nodes whose agents are registered whether the agent knows rules about any pod (mastercfg.TierRule);
+	// nil: nobody does.
+	KnowAnyPod func(ctx context.Context) (map[string]bool, error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
 	Metrics     *Metrics // nil: nobody reads them
@@ -82,6 +85,9 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	}
 	if c.cfg.EnforcedPolicies == nil {
 		c.cfg.EnforcedPolicies = func(context.Context) (map[string]mastercfg.K8sEnforced, error) { return nil, nil }
+	}
+	if c.cfg.KnowAnyPod == nil {
+		c.cfg.KnowAnyPod = func(context.Context) (map[string]bool, error) { return nil, nil }
 	}
 	c.lacks("the leader has just begun")
 	policies := c.newPolicies()
@@ -181,6 +187,7 @@ func (c *Controller) follow(ctx, following context.Context) {
 	var working sync.WaitGroup
 	working.Go(func() { c.policies.cluster.run(ctx) })
 	working.Go(func() { c.policies.report(ctx) })
+	working.Go(func() { c.policies.followAgents(ctx) })
 	c.run(ctx, c.policies.reconciler)
 	working.Wait()
 }

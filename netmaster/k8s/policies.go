@@ -40,6 +40,7 @@ type policies struct {
 
 	mu       lock
 	engine   *classes.Engine
+	anyPod   bool                // rules are written as ones about any pod (anypod.go)
 	recorded map[string]recorded // what earlier terms have written for pods, by the keys of their records
 	told     map[string]spec     // what the engine has been told of ClusterNetworkPolicies, by name
 	ranks    map[string]rank     // of ClusterNetworkPolicies that were told of, by name
@@ -110,10 +111,12 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 			}
 			return true
 		})
-		r.Range(mastercfg.K8sPolicyPrefix, func(key string, _ []byte) bool {
+		r.Range(mastercfg.K8sPolicyPrefix, func(key string, value []byte) bool {
 			keys = append(keys, strings.TrimPrefix(key, mastercfg.K8sPolicyPrefix))
+			p.anyPod = p.anyPod || p.written == nil && isAboutAnyPod(value)
 			return true
 		})
+		p.engine.UseAnyPod(p.anyPod)
 	}
 	for _, policy := range p.cluster.list() {
 		keys = append(keys, ofClusterPolicy+policy.Name)

@@ -30,12 +30,17 @@ type TierRule struct {
 	Verdict  string      `json:"verdict"`        // accept, deny, pass
 	Subjects []uint16    `json:"subjects"`       // classes, ascending
 	AnyPeer  bool        `json:"anyPeer,omitempty"`
+	AnyPod   bool        `json:"anyPod,omitempty"`  // peers are all pods, of whatever class, in place of AnyPeer and Peers
 	Peers    []uint16    `json:"peers,omitempty"`   // classes, ascending
 	Nets     []string    `json:"nets,omitempty"`    // CIDRs
 	Names    []string    `json:"names,omitempty"`   // of domains, or *.DOMAIN for all below: what agents hear that they stand for are peers, too
 	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
 	Ports    []TierPorts `json:"ports,omitempty"`   // none: any, of any protocol
 }
+
+// Anyone tells whether whoever it is counts as peer, also who is no pod. A rule about any pod that denies has AnyPeer, too:
+// an agent of before, which does not know AnyPod, denies more then. One that accepts has no Peers, and accepts less there.
+func (r TierRule) Anyone() bool { return r.AnyPeer && !r.AnyPod }
 
 // TierPorts is a range of ports at the receiver of a connection.
 type TierPorts struct {

@@ -99,7 +99,7 @@ func concerns(r mastercfg.TierRule, subject, peer End, c Connection) bool {
 	if receiver := c.To; len(r.Serving) > 0 && !(receiver.Judged && receiver.Classed && slices.Contains(r.Serving, receiver.Class)) {
 		return false
 	}
-	isPeer := r.AnyPeer || peer.Judged && peer.Classed && slices.Contains(r.Peers, peer.Class)
+	isPeer := r.Anyone() || peer.Judged && peer.Classed && (r.AnyPod && peer.Class != 0 || slices.Contains(r.Peers, peer.Class))
 	for _, text := range r.Nets {
 		net, err := netip.ParsePrefix(text)
 		isPeer = isPeer || err == nil && net.Contains(peer.Address)

@@ -246,7 +246,7 @@ func tierRule(id string, r mastercfg.TierRule) (pipeline.TierRule, error) {
 		return pipeline.TierRule{}, fmt.Errorf("rank %d of rule %s is not in 0..%d", r.Rank, id, pipeline.MaxRank)
 	}
 	rule := pipeline.TierRule{ID: id, Tier: pipeline.Tier(r.Tier), Out: r.Out, Rank: uint16(r.Rank), Verdict: verdict,
-		Subjects: r.Subjects, AnyPeer: r.AnyPeer, Peers: r.Peers, Serving: r.Serving}
+		Subjects: r.Subjects, AnyPeer: r.Anyone(), AnyPod: r.AnyPod, Peers: r.Peers, Serving: r.Serving}
 	for _, text := range r.Nets {
 		net, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -65,6 +65,16 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
+// A rule about any pod that denies names everybody for agents of before: to this one those are pods.
+func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
+	for verdict, anyPeer := range map[string]bool{"deny": true, "accept": false} {
+		rule, err := tierRule("p#0", mastercfg.TierRule{Verdict: verdict, Subjects: []uint16{7}, AnyPeer: anyPeer, AnyPod: true})
+		if err != nil || rule.AnyPeer || !rule.AnyPod {
+			t.Errorf("%s: %+v, %v", verdict, rule, err)
+		}
+	}
+}
+
 // Flows of the datapath that the switch has not looked at yet classify by the class before: rules about that stay for an epoch.
 func TestRulesAboutTheClassBeforeStayForAnEpoch(t *testing.T) {
 	const id, old, new = "web.blue-pod", "tier rule clusternetworkpolicy/old#0", "tier rule clusternetworkpolicy/new#0"

@@ -39,7 +39,7 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)
-	first.Addresses, first.Ready = addresses, n.Ready
+	first.Addresses, first.Ready, first.AnyPod = addresses, n.Ready, true
 	return []objdb.Service{
 		first,
 		entry(mastercfg.AgentService, n.CtrlIP, vlanAgentPort),

@@ -22,7 +22,7 @@ func TestNodeRegistersUnderItsHostLabel(t *testing.T) {
 	}
 	version := buildinfo.Get().Version
 	want := map[string]string{
-		"/contiv.io/service/netplugin/192.0.2.1:9002":         `{"ServiceName":"netplugin","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"192.0.2.1","Port":9002,"Hostname":"n1"}`,
+		"/contiv.io/service/netplugin/192.0.2.1:9002":         `{"ServiceName":"netplugin","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"192.0.2.1","Port":9002,"Hostname":"n1","AnyPod":true}`,
 		"/contiv.io/service/netplugin/192.0.2.1:9003":         `{"ServiceName":"netplugin","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"192.0.2.1","Port":9003,"Hostname":"n1"}`,
 		"/contiv.io/service/netplugin.vtep/198.51.100.1:4789": `{"ServiceName":"netplugin.vtep","Role":"","Version":"` + version + `","TTL":10,"HostAddr":"198.51.100.1","Port":4789,"Hostname":"n1"}`,
 	}

@@ -38,7 +38,8 @@ type TierRule struct {
 	Number   uint32 // of its conjunction, which no other rule has
 	Subjects []uint16
 	AnyPeer  bool
-	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer
+	AnyPod   bool           // peers are those of any class: each class has a bit that is set, so a flow for each bit finds them
+	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer or AnyPod
 	Nets     []netip.Prefix // peers, too, whoever has the addresses; masked
 	Serving  []uint16       // classes: the receiver is of one of them, too; nil: whoever it is
 	Ports    []PortRange    // nil: any, of any protocol
@@ -83,7 +84,7 @@ func (r TierRule) Key() Key { return Key{KindTierRule, r.ID} }
 func (r TierRule) Equal(other Object) bool {
 	o, ok := other.(TierRule)
 	return ok && r.ID == o.ID && r.Tier == o.Tier && r.Out == o.Out && r.Rank == o.Rank && r.Verdict == o.Verdict && r.Number == o.Number &&
-		slices.Equal(r.Subjects, o.Subjects) && r.AnyPeer == o.AnyPeer && slices.Equal(r.Peers, o.Peers) &&
+		slices.Equal(r.Subjects, o.Subjects) && r.AnyPeer == o.AnyPeer && r.AnyPod == o.AnyPod && slices.Equal(r.Peers, o.Peers) &&
 		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Serving, o.Serving) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
 }
 
@@ -178,6 +179,9 @@ func (r TierRule) dimensions() [][]openflow.Match {
 	all := [][]openflow.Match{ofClasses(s.subject, r.Subjects)}
 	if !r.AnyPeer {
 		peers := ofClasses(s.peer, r.Peers)
+		if r.AnyPod {
+			peers = ofAnyClass(s.peer)
+		}
 		for _, p := range r.Nets {
 			f := familyOf(p.Addr())
 			m := openflow.Match{f.is()}
@@ -206,6 +210,15 @@ func (r TierRule) dimensions() [][]openflow.Match {
 func ofClasses(in Register, numbers []uint16) (all []openflow.Match) {
 	for _, n := range numbers {
 		all = append(all, openflow.Match{in.is(uint32(n))})
+	}
+	return all
+}
+
+// ofAnyClass matches all classes but 0. OpenFlow cannot ask for what is not 0; parts of a conjunction may overlap.
+func ofAnyClass(in Register) (all []openflow.Match) {
+	for bit := range in.Bits {
+		one := uint32(1) << (in.Ofs + bit)
+		all = append(all, openflow.Match{openflow.Reg(in.Index, one, one)})
 	}
 	return all
 }

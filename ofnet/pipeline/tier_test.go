@@ -60,6 +60,8 @@ func withPeers(classes ...uint16) func(*TierRule) {
 	return func(r *TierRule) { r.AnyPeer, r.Peers = false, classes }
 }
 
+func anyPod(r *TierRule) { r.AnyPeer, r.AnyPod = false, true }
+
 func withNets(nets ...netip.Prefix) func(*TierRule) {
 	return func(r *TierRule) { r.AnyPeer, r.Nets = false, nets }
 }
@@ -85,6 +87,8 @@ func TestPoliciesAboutOneSubjectDoNotTakeEachOthersFlows(t *testing.T) {
 		allowing(false, classWeb1, withPorts(PortRange{6, 80, 80})),
 		allowing(false, classWeb1, withPeers(classDB1)),
 		allowing(false, classWeb1, withPeers(classDB1), withPorts(PortRange{6, 80, 80})),
+		allowing(false, classWeb1, anyPod),
+		allowing(false, classWeb1, anyPod, withPorts(PortRange{6, 80, 80})),
 		allowing(false, classWeb1),
 	} {
 		r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
@@ -172,6 +176,60 @@ func TestTiersJudgeConnections(t *testing.T) {
 			}
 			all.Wait()
 		})
+	}
+}
+
+// Any pod is whoever has a class, whatever bits that has; a rule about them says nothing of others. There may be several such rules,
+// and rules about classes beside them.
+func TestARuleAboutAnyPodFindsAllClasses(t *testing.T) {
+	c := startCluster(t, web1, web2, db1, db2)
+	const sql, ssh = 5432, 22
+	for _, port := range []uint16{sql, ssh} {
+		c.pod(db2).serve(port)
+		c.pod(web2).serve(port)
+	}
+	port := func(number uint16) func(*TierRule) { return withPorts(PortRange{openflow.ProtoTCP, number, number}) }
+	for name, tiers := range map[string]Tiers{"policies": JudgesIn | IsolatesIn | JudgesOut | IsolatesOut, "first tier": JudgesIn | JudgesOut} {
+		c.epoch++
+		c.classify(map[string]Tiers{db2.ID: tiers & (JudgesIn | IsolatesIn), web1.ID: tiers & (JudgesOut | IsolatesOut)})
+		c.pod(web1).Class, c.pod(db1).Class, c.pod(web2).Class = 1<<15, 0x0a50, 0
+		rules := []TierRule{
+			allowing(false, classDB2, anyPod, port(sql)), allowing(false, classDB2, anyPod, withNets(openflow.Host(web2.IPv4)), port(ssh)),
+			allowing(false, classDB2, withPeers(1<<15), port(ssh)), allowing(true, 1<<15, anyPod)}
+		if name == "first tier" {
+			rules = []TierRule{allowing(false, classDB2, anyPod, port(sql), inTier(FirstTier, 3, Deny)), allowing(true, 1<<15, anyPod, port(ssh), inTier(FirstTier, 4, Deny))}
+		}
+		objects := []Object{Epoch{Number: c.epoch}}
+		for i, r := range rules {
+			r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
+			objects = append(objects, r)
+		}
+		for _, n := range c.nodes {
+			n.replace(t, c.wants(n, objects...).chosen())
+		}
+		denies := name == "first tier"
+		var all sync.WaitGroup
+		for _, try := range []struct {
+			from, to   Endpoint
+			at         netip.Addr
+			port       uint16
+			isPod, net bool // a rule about any pod is about the peer, or one that names its address
+		}{
+			{web1, db2, db2.IPv4, sql, true, false}, {db1, db2, db2.IPv6, sql, true, false}, {web2, db2, db2.IPv4, sql, false, false},
+			{web2, db2, db2.IPv4, ssh, false, true}, {web2, db2, db2.IPv6, ssh, false, false},
+			{web1, web2, web2.IPv4, ssh, false, false}, {web1, db2, db2.IPv6, ssh, true, false},
+		} {
+			all.Go(func() {
+				want := try.isPod || try.net
+				if denies {
+					want = !try.isPod
+				}
+				if got := c.pod(try.from).connects(try.at, try.port, want); got != want {
+					t.Errorf("%s: %s connects to %s: %v, want %v", name, try.from.ID, netip.AddrPortFrom(try.at, try.port), got, want)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 
