@@ -10,7 +10,7 @@ import (
 )
 
 // User says who uses an endpoint of this node; fault.NotFound if nobody does.
-// An attachment whose link is gone, with its container, uses nothing; a port
+// An attachment whose container is gone uses nothing; a port
 // that no checkpoint knows is used while the other end of its link is up.
 func (s *Server) User(endpointID string) (string, error) {
 	for _, r := range s.recordsOf(endpointID) {
@@ -18,8 +18,7 @@ func (s *Server) User(endpointID string) (string, error) {
 		case attachment.Adding:
 			return r.Attachment().String(), nil
 		case attachment.Ready:
-			there, err := podlink.Exists(r.HostLink, endpointID)
-			if there || err != nil {
+			if gone, err := isGone(&r); !gone || err != nil {
 				return r.Attachment().String(), err
 			}
 		}

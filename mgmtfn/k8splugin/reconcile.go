@@ -112,18 +112,18 @@ func (s *Server) complete(ctx context.Context, endpointID string) error {
 }
 
 // announce has the master know the endpoint of a container again. If the
-// container's interface is gone, nobody uses the endpoint, and it is undone.
+// container is gone, nobody uses the endpoint, and it is undone.
 func (s *Server) announce(ctx context.Context, endpointID string) error {
 	r, unlock, ok := s.lockReady(endpointID)
 	if !ok {
 		return nil // a command works on it, or it is being undone
 	}
 	defer unlock()
-	there, err := podlink.Exists(r.HostLink, endpointID)
+	gone, err := isGone(&r)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if gone {
 		s.Log.WithField("attachment", r.Attachment().String()).Warn("neither the store nor the switch has it any more, undone")
 		return s.release(ctx, r)
 	}

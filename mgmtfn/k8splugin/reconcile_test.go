@@ -137,7 +137,8 @@ func TestAnEndpointLostTogetherWithItsContainerIsNotAnnounced(t *testing.T) {
 	node.Start(t)
 	netns := fakenode.NewNamespace(t)
 	do(t, node, request(cniwire.Add, "pod", netns, ""))
-	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+	fakenode.EndNamespace(t, netns)
+	fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
 	if err := node.Cluster.Lose(podEndpoint); err != nil {
 		t.Fatal(err)
 	}
@@ -197,9 +198,10 @@ func TestOnlyWhatNoContainerUsesIsReclaimed(t *testing.T) {
 	if user, err := server.User(podEndpoint); user != "pod@eth0" || err != nil {
 		t.Errorf("user %q (%v)", user, err)
 	}
-	fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+	fakenode.EndNamespace(t, netns)
+	fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
 	if user, err := server.User(podEndpoint); !fault.Is(err, fault.NotFound) {
-		t.Errorf("user of an endpoint without a link: %q (%v)", user, err)
+		t.Errorf("user of an endpoint whose container is gone: %q (%v)", user, err)
 	}
 	if err := server.Reclaim(t.Context(), podEndpoint); err != nil {
 		t.Errorf("reclaim of what is left: %v", err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
-	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
 // beat touches the heartbeat while containers can be attached, or attached ones are served as
@@ -29,8 +28,7 @@ func (s *Server) beat(ctx context.Context) {
 	}
 }
 
-// sweep undoes, until ctx ends, attachments whose network namespace is gone: the link has gone with
-// it. Kubelet says DEL for most of them; container runtimes never say GC.
+// sweep undoes, until ctx ends, attachments whose containers are gone. Kubelet says DEL for most of them; container runtimes never say GC.
 func (s *Server) sweep(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Sweep)
 	defer tick.Stop()
@@ -50,7 +48,7 @@ func (s *Server) sweep(ctx context.Context) {
 func (s *Server) sweepOnce(ctx context.Context, before map[cniwire.Attachment]time.Time) (missed map[cniwire.Attachment]time.Time) {
 	missed = map[cniwire.Attachment]time.Time{}
 	for _, r := range s.store.Select(isReady) {
-		if there, err := podlink.Exists(r.HostLink, r.EndpointID()); there || err != nil || r.HostLink == "" {
+		if gone, err := isGone(&r); !gone || err != nil || r.HostLink == "" {
 			continue
 		}
 		id := r.Attachment()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // kubernetes is a server of Kubernetes that places pods as the call says.
@@ -27,8 +29,7 @@ func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
 	gone, stays := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
 	do(t, node, request(cniwire.Add, "stays", stays, ""))
 	do(t, node, request(cniwire.Add, "gone", gone, ""))
-	// The end of a namespace ends the links in it.
-	fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+	fakenode.EndNamespace(t, gone)
 	fakenode.Eventually(t, "the endpoint is given back", func() bool {
 		endpoints, err := node.Cluster.Endpoints()
 		return err == nil && len(endpoints) == 1 && endpoints[0] == "default-net.default-stays"
@@ -37,6 +38,56 @@ func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
 	do(t, node, request(cniwire.Del, "stays", stays, ""))
 	do(t, node, request(cniwire.Del, "gone", "", ""))
 	node.NothingLeft(t)
+}
+
+// Who may change the interfaces of a pod may delete its own, and others may rename the switch's end: the pod lives, and its
+// address is nobody else's.
+func TestAContainerThatHasLostItsLinkKeepsItsAddress(t *testing.T) {
+	for what, lose := range map[string]func(t *testing.T, node *fakenode.Node, netns string){
+		"deleted inside": func(t *testing.T, _ *fakenode.Node, netns string) {
+			fakenode.InNamespace(t, netns, "ip", "link", "del", "eth0")
+		},
+		"renamed outside": func(t *testing.T, node *fakenode.Node, _ string) {
+			link := node.Switch.Ports()[0].HostLink
+			for _, change := range [][]string{{"down"}, {"name", "elsewhere"}} {
+				if out, err := exec.Command("ip", append([]string{"link", "set", link}, change...)...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "elsewhere").Run() }) // with its namespace, by and by
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			node := fakenode.NewNode(t)
+			server, err := k8splugin.New(node.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			node.Run(t, server)
+			netns := fakenode.NewNamespace(t)
+			do(t, node, request(cniwire.Add, "pod", netns, ""))
+			lose(t, node, netns)
+			k8splugin.SweepOnce(server, t.Context(), k8splugin.SweepOnce(server, t.Context(), nil))
+			if !knows(t, node, podEndpoint) {
+				t.Fatal("the address of a container that lives is free")
+			}
+			if user, err := server.User(podEndpoint); user != "pod@eth0" || err != nil {
+				t.Errorf("user %q (%v)", user, err)
+			}
+			if err := server.Reclaim(t.Context(), podEndpoint); !fault.Is(err, fault.Conflict) {
+				t.Errorf("reclaim: %v", err)
+			}
+			if err := node.Cluster.Lose(podEndpoint); err != nil {
+				t.Fatal(err)
+			}
+			fakenode.Eventually(t, "the store has lost the endpoint, and is told again", func() bool { return knows(t, node, podEndpoint) })
+			fakenode.EndNamespace(t, netns)
+			fakenode.Eventually(t, "its namespace is gone, and it with it", func() bool {
+				k8splugin.SweepOnce(server, t.Context(), k8splugin.SweepOnce(server, t.Context(), nil))
+				return !knows(t, node, podEndpoint)
+			})
+		})
+	}
 }
 
 // A switch that has lost its database counts its links from one again: what is kept of a
@@ -78,7 +129,8 @@ func TestTheLinkOfAnotherContainerDoesNotKeepOneThatIsGone(t *testing.T) {
 			gone, other := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
 			do(t, node, request(cniwire.Add, "pod", gone, ""))
 			before := node.Switch.Ports()
-			fakenode.InNamespace(t, gone, "ip", "link", "del", "eth0")
+			fakenode.EndNamespace(t, gone)
+			fakenode.Eventually(t, "the link is gone with its namespace", func() bool { return len(node.Switch.Ports()) == 0 })
 			do(t, node, request(cniwire.Add, "other", other, ""))
 			if now := node.Switch.Ports(); len(before) != 1 || len(now) != 1 || now[0].HostLink != before[0].HostLink {
 				t.Fatalf("ports %v, before %v: want one with the name of the other", now, before)

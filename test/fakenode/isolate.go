@@ -53,11 +53,19 @@ func NewNamespace(t testing.TB) string {
 		t.Fatalf("make network namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			t.Errorf("remove network namespace: %v", err)
 		}
 	})
 	return path
+}
+
+// EndNamespace ends a container's network namespace as a container runtime does. The kernel takes the links away, by and by.
+func EndNamespace(t testing.TB, path string) {
+	t.Helper()
+	if err := errors.Join(unix.Unmount(path, unix.MNT_DETACH), os.Remove(path)); err != nil {
+		t.Fatalf("end network namespace: %v", err)
+	}
 }
 
 func makeNamespace(path string) error {

@@ -73,8 +73,10 @@ func identify(fd int) (string, error) {
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return "", fmt.Errorf("stat: %w", err)
 	}
-	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino), nil
+	return identity(stat), nil
 }
+
+func identity(stat unix.Stat_t) string { return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino) }
 
 // ID tells namespaces apart whatever paths lead to them. The id of a namespace
 // that is gone may be given to a new one.
