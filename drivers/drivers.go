@@ -13,6 +13,7 @@ package drivers
 
 import (
 	"context"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -47,13 +48,14 @@ type Port struct {
 
 // Status is what a driver says of itself.
 type Status struct {
-	Connected bool   // the switch answers
-	InSync    bool   // every wanted object is in the switch
-	Lost      bool   // the switch has nothing of ours, as after its restart, and what it should have is not known yet
-	Bridge    string // name of the bridge
-	Datapath  string // "system" (kernel) or "netdev" (userspace)
-	Flows     int    // flows we want in the switch
-	Others    int    // flows of somebody else that are left alone, as nobody knows what they do
+	Connected bool      // the switch answers
+	InSync    bool      // every wanted object is in the switch
+	Lost      bool      // the switch has nothing of ours, as after its restart, and what it should have is not known yet
+	Owes      time.Time // since when changes wait and the switch has taken none; zero: none wait, but for what it refuses while it takes others
+	Bridge    string    // name of the bridge
+	Datapath  string    // "system" (kernel) or "netdev" (userspace)
+	Flows     int       // flows we want in the switch
+	Others    int       // flows of somebody else that are left alone, as nobody knows what they do
 	Ports     int
 	PortAdded bool // since the driver runs, an endpoint's port was added
 	LastError string
@@ -61,6 +63,14 @@ type Status struct {
 	Uplinks map[string]string // links to the physical network: what is wrong with each, "" if nothing
 
 	VXLAN, VLAN *Status // of a node with two bridges: theirs; nil: there is one
+}
+
+// Bridges are the statuses of the node's bridges.
+func (s Status) Bridges() []Status {
+	if s.VXLAN == nil || s.VLAN == nil {
+		return []Status{s}
+	}
+	return []Status{*s.VXLAN, *s.VLAN}
 }
 
 // Count is a number of packets and of their bytes.

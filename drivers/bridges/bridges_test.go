@@ -153,6 +153,13 @@ func TestObjectsAreOnTheBridgeOfTheirEncapsulationAndRulesOnBoth(t *testing.T) {
 	if s := pair.Status(); !s.Connected || !s.InSync || s.Flows != 8 || s.VXLAN.Flows != 4 || s.VLAN.Bridge != "uplink" || s.LastError != "" {
 		t.Errorf("status %+v", s)
 	}
+	var names []string
+	for _, b := range pair.Status().Bridges() {
+		names = append(names, b.Bridge)
+	}
+	if alone := tunnel.Status().Bridges(); !slices.Equal(names, []string{"tunnel", "uplink"}) || len(alone) != 1 || alone[0].Bridge != "tunnel" {
+		t.Errorf("bridges %q, of one alone %+v", names, alone)
+	}
 	if s := bridges.New(tunnel, uplink, links{"eth1 is gone"}).Status(); s.LastError != "eth1 is gone" || s.VLAN.LastError != s.LastError || s.VXLAN.LastError != "" {
 		t.Errorf("status without an uplink: %+v", s)
 	}

@@ -338,6 +338,7 @@ func (d *Driver) noteProgress(p progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.status.Connected, d.status.InSync, d.status.Lost = p.connected, p.inSync, p.lost
+	d.status.Owes = p.owes
 	d.status.Flows, d.status.Others = p.flows, p.others
 	d.status.LastError = ""
 	if p.err != nil {

@@ -24,6 +24,7 @@ type fakeSwitch struct {
 	bundles  int
 	tolerant bool          // takes everything
 	mute     bool          // does not answer
+	closed   bool          // takes nothing
 	meters   uint32        // the largest number of a meter
 	gate     chan struct{} // if not nil, a bundle waits until it gets something
 	done     chan struct{}
@@ -52,7 +53,7 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 	defer s.mu.Unlock()
 	s.bundles++
 	for _, m := range messages {
-		if mod, ok := m.(openflow.PackedFlowMod); ok && mod.Flow.Priority() == refusedPriority && !s.tolerant {
+		if mod, ok := m.(openflow.PackedFlowMod); ok && (s.closed || mod.Flow.Priority() == refusedPriority && !s.tolerant) {
 			return &openflow.Error{Type: 5, Code: 0, Request: mod.String()}
 		}
 	}

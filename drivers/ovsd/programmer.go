@@ -70,6 +70,7 @@ type programmer struct {
 	invalid    map[pipeline.Key]error
 	waiting    []*ticket
 	lastErr    error            // of the connection
+	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
 	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
 	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
 
@@ -79,6 +80,7 @@ type programmer struct {
 // progress is what the programmer says of itself.
 type progress struct {
 	connected, inSync, lost bool
+	owes                    time.Time
 	flows, others           int
 	err                     error
 }
@@ -112,7 +114,10 @@ func (p *programmer) run(ctx context.Context) error {
 	defer stop()
 	for {
 		p.take()
+		p.owe(time.Now())
+		p.report(p.progress()) // the switch may not answer to what follows
 		more := p.work(ctx)
+		p.owe(time.Now())
 		p.report(p.progress()) // first, so that whoever returns from Sync finds it in the status
 		p.inbox.told()
 		p.answer(more)
@@ -261,9 +266,20 @@ func (p *programmer) write(ctx context.Context) {
 		}
 	}
 	batch := p.books.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
+	waiting := p.books.pending()
 	no, err := batch.write(ctx, p.sw)
 	for owner, fresh := range p.refused.note(no, now) {
 		p.problem(owner, fresh.err)
+	}
+	switch taken := p.books.pending() < waiting; {
+	case taken:
+		p.took()
+	case err == nil && len(no) > 0:
+		if none := p.askAny(ctx); none == nil {
+			p.took()
+		} else {
+			p.log.WithError(none).Debug("the switch takes no change at all")
+		}
 	}
 	for _, owner := range batch.blocked {
 		p.refused[owner].judges = true
@@ -351,7 +367,7 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, err: p.lastErr}
+	s := progress{connected: p.sw != nil, owes: p.owes, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 		break // one is told

@@ -373,6 +373,36 @@ func TestAgentIsReadyOnlyWhenTheSwitchHasTheState(t *testing.T) {
 	}
 }
 
+// A switch that is connected and takes no changes serves ever less of what it should.
+func TestAnAgentWhoseSwitchTakesNoChangesIsNotReady(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	driver.setOwes(time.Now())
+	driver.refuse(pipeline.Key{Kind: pipeline.KindNetwork, ID: "web.blue"})
+	a := startAgent(t, store.db, driver)
+	expectObjects(t, driver, "given", blueObjects...)
+	eventually(t, "it has been asked", func() error {
+		if driver.synced() < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "in line") {
+		t.Errorf("a switch that has refused all it was given: %v", err)
+	}
+	driver.setOwes(time.Time{}) // it has taken all but that network
+	a.awaitReady(t)
+	driver.setOwes(time.Now().Add(-owedLong / 2))
+	if err := a.Ready(); err != nil {
+		t.Errorf("changes have waited for half the time: %v", err)
+	}
+	driver.setOwes(time.Now().Add(-owedLong - time.Second))
+	var felt interface{ PodsAffected() bool }
+	if err := a.Ready(); !fault.Is(err, fault.Unavailable) || !errors.As(err, &felt) || !felt.PodsAffected() || !strings.Contains(err.Error(), "takes no changes") {
+		t.Errorf("changes have waited for long: %v", err)
+	}
+}
+
 // Whoever asks has to know whether only the store is missed, which all nodes may miss at once, or the node's own switch.
 func TestAnAgentWithoutTheStoreTellsWhetherItsSwitchAnswers(t *testing.T) {
 	driver := newRecorder()

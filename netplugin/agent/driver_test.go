@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -26,6 +27,8 @@ type recorder struct {
 	added    bool            // a port, since the start
 	away     bool            // the switch does not answer
 	lost     bool            // it has nothing of ours
+	owes     time.Time       // since when it takes nothing
+	syncs    int             // how often it was asked whether it has something
 	refused  pipeline.Key    // an object that the switch refuses
 	slow     map[string]bool // endpoints whose port is never made; set before the start
 }
@@ -68,6 +71,7 @@ func (r *recorder) Update(c drivers.Change) {
 func (r *recorder) Sync(_ context.Context, keys ...pipeline.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.syncs++
 	if r.away {
 		return fault.New(fault.Unavailable, "switch is away")
 	}
@@ -152,7 +156,7 @@ func (r *recorder) portsAsked() int {
 func (r *recorder) Status() drivers.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return drivers.Status{Connected: !r.away, InSync: !r.away, Lost: r.lost, Ports: len(r.ports), PortAdded: r.added, Flows: len(r.objects)}
+	return drivers.Status{Connected: !r.away, InSync: !r.away, Lost: r.lost, Owes: r.owes, Ports: len(r.ports), PortAdded: r.added, Flows: len(r.objects)}
 }
 
 // Counters counts a packet for each object the switch has.
@@ -175,6 +179,18 @@ func (r *recorder) setLost(lost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = lost
+}
+
+func (r *recorder) synced() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.syncs
+}
+
+func (r *recorder) setOwes(since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owes = since
 }
 
 func (r *recorder) setAway(away bool) {

@@ -176,8 +176,8 @@ func (a *Agent) confirm(ctx context.Context) error {
 		start, epoch := time.Now(), a.givenEpoch()
 		err := a.cfg.Driver.Sync(ctx)
 		// An object that is refused concerns those who want it, and is in the
-		// driver's status; the node serves all others.
-		if fault.Is(err, fault.Unavailable) {
+		// driver's status; the node serves all others, unless the switch has refused all.
+		if fault.Is(err, fault.Unavailable) || err != nil && !a.inSync.raised() && a.isOwed() {
 			a.log.WithError(err).Warn("switch is not in sync yet")
 			a.given.Send()
 			wait.Sleep(ctx)

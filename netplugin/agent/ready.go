@@ -2,7 +2,9 @@ package agent
 
 import (
 	"slices"
+	"time"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -35,12 +37,27 @@ func (a *Agent) Ready() error {
 	return a.switchAway()
 }
 
-// switchAway tells that the switch does not answer.
+// owedLong is how long a switch may owe changes without taking any: as long as Kubernetes' own proxy may be behind, and longer than
+// a switch has time to answer.
+const owedLong = time.Minute
+
+// switchAway tells that the switch does not answer, or takes no changes.
 func (a *Agent) switchAway() error {
-	if status := a.cfg.Driver.Status(); !status.Connected {
-		return &outage{fault.New(fault.Unavailable, "switch with bridge %s does not answer: %s", status.Bridge, status.LastError)}
+	for _, status := range a.cfg.Driver.Status().Bridges() {
+		owed := time.Since(status.Owes)
+		switch {
+		case !status.Connected:
+			return &outage{fault.New(fault.Unavailable, "switch with bridge %s does not answer: %s", status.Bridge, status.LastError)}
+		case !status.Owes.IsZero() && owed > owedLong:
+			return &outage{fault.New(fault.Unavailable, "switch with bridge %s takes no changes, though they have waited for %s: %s", status.Bridge, owed.Round(time.Second), status.LastError)}
+		}
 	}
 	return nil
+}
+
+// isOwed tells whether a switch owes changes and has taken none of them, however short that is.
+func (a *Agent) isOwed() bool {
+	return slices.ContainsFunc(a.cfg.Driver.Status().Bridges(), func(s drivers.Status) bool { return !s.Owes.IsZero() })
 }
 
 // outage is a failure that attached endpoints feel, too.

@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // ProxyMode is the name of this proxy.
 const ProxyMode = "contiv"
 
-// serves tells whether the node serves services.
-func (s *Server) serves() bool {
-	err := s.node.Ready()
-	return err == nil || s.asBefore(err)
+// trouble is why the node does not serve services; nil: it does.
+func (s *Server) trouble() error {
+	if err := s.node.Ready(); err != nil && !s.asBefore(err) {
+		return err
+	}
+	return nil
 }
 
 // service answers at the port of a service: 200 if a backend is here and ready.
@@ -25,7 +28,7 @@ func (s *Server) service(port uint16) http.Handler {
 			http.Error(w, fmt.Sprintf("no service has health port %d any more", port), http.StatusServiceUnavailable)
 			return
 		}
-		healthy := s.serves()
+		healthy := s.trouble() == nil
 		w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.Itoa(of.Backends))
 		answer(w, healthy && of.Backends > 0, map[string]any{
 			"service":        map[string]string{"namespace": of.Namespace, "name": of.Name},
@@ -39,13 +42,16 @@ func (s *Server) proxy() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, eligible bool) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			health, good := s.node.KubeHealth(), s.serves()
+			health, trouble := s.node.KubeHealth(), s.trouble()
 			body := map[string]any{"lastUpdated": health.Updated.UTC().String(), "currentTime": time.Now().UTC().String()}
 			if eligible {
 				body["nodeEligible"] = !health.Leaving
-				good = good && !health.Leaving
 			}
-			answer(w, good, body)
+			if trouble != nil {
+				// What follows is for those who run the node: it may name what is of a tenant, and everybody's pods ask here.
+				body["reason"], _, _ = strings.Cut(trouble.Error(), ": ")
+			}
+			answer(w, trouble == nil && !(eligible && health.Leaving), body)
 		})
 	}
 	handle("/healthz", true)

@@ -1,0 +1,110 @@
+package ovsd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/ovstest"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+func add(o ...pipeline.Object) drivers.Change { return drivers.Change{Set: o} }
+
+// A switch that is connected and takes nothing owes what waits, from the first of it on.
+func TestASwitchThatRefusesEverythingOwesWhatWaits(t *testing.T) {
+	h, sw := newHarness(t), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+	h.connect(sw)
+	if err := h.sync(); err != nil || !h.progress().owes.IsZero() {
+		t.Fatalf("%v, owes since %v", err, h.progress().owes)
+	}
+	sw.set(func() { sw.closed = true })
+	h.inbox.put(add(rule(10, 50)))
+	if err := h.sync(); err == nil {
+		t.Error("a switch that takes nothing has taken a rule")
+	}
+	since := h.progress().owes
+	if since.IsZero() || !h.progress().connected {
+		t.Fatalf("owes since %v", since)
+	}
+	h.inbox.put(add(rule(11, 50)))
+	if err := h.sync(rule(11, 50).Key()); err == nil || !h.progress().owes.Equal(since) {
+		t.Errorf("another one waits (%v): owes since %v, was %v", err, h.progress().owes, since)
+	}
+	sw.set(func() { sw.closed = false })
+	h.eventually("it owes nothing", func() bool { return h.progress().owes.IsZero() && h.progress().inSync })
+}
+
+// Who may write rules must not have a node counted as broken by one that the switch does not take.
+func TestASwitchThatRefusesARuleOwesNothing(t *testing.T) {
+	h, sw := newHarness(t), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+	h.connect(sw)
+	if err := h.sync(); err != nil {
+		t.Fatal(err)
+	}
+	h.inbox.put(add(rule(10, refusedPriority)))
+	if err := h.sync(); err == nil || !h.progress().owes.IsZero() {
+		t.Errorf("%v, owes since %v", err, h.progress().owes)
+	}
+	if flows, _ := sw.count(); flows != 4 {
+		t.Errorf("%d flows, want 4: what was asked in between is left", flows)
+	}
+}
+
+// One that does not answer is left, and connected again: it owes what it has owed.
+func TestASwitchThatDoesNotAnswerOwesWhatWaitsThroughItsConnections(t *testing.T) {
+	h, sw := newHarness(t), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+	h.connect(sw)
+	if err := h.sync(); err != nil {
+		t.Fatal(err)
+	}
+	sw.set(func() { sw.mute = true })
+	h.inbox.put(add(rule(10, 50)))
+	h.eventually("it owes a rule", func() bool { return !h.progress().owes.IsZero() })
+	since := h.progress().owes
+	for range 3 {
+		sw.Close()
+		sw = newFakeSwitch()
+		sw.mute = true
+		h.connect(sw)
+		h.eventually("it is connected", func() bool { return h.progress().connected })
+		if now := h.progress().owes; !now.Equal(since) {
+			t.Fatalf("owes since %v, was %v", now, since)
+		}
+	}
+	sw.Close()
+	h.connect(newFakeSwitch())
+	h.eventually("it owes nothing", func() bool { return h.progress().owes.IsZero() && h.progress().inSync })
+}
+
+// The question leaves no flow, and a switch that takes no flows any more refuses it.
+func TestARealSwitchIsAskedWhetherItTakesAnything(t *testing.T) {
+	s := ovstest.Start(t)
+	s.AddBridge("br0")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := openflow.Dial(ctx, s.Bridge("br0"), openflow.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p := &programmer{sw: conn}
+	before := s.Ofctl("dump-flows", "br0")
+	if err := p.askAny(ctx); err != nil {
+		t.Error(err)
+	}
+	if after := s.Ofctl("dump-flows", "br0"); strings.Count(after, "\n") != strings.Count(before, "\n") {
+		t.Errorf("flows\n%s, before\n%s", after, before)
+	}
+	s.Vsctl("--", "--id=@full", "create", "Flow_Table", "flow_limit=0", "overflow_policy=refuse", "--", "set", "Bridge", "br0", "flow_tables:0=@full")
+	if err := p.askAny(ctx); err == nil || fault.Is(err, fault.Unavailable) {
+		t.Errorf("a table without room: %v", err)
+	}
+}
