@@ -121,6 +121,7 @@ type API struct {
 	watching atomic.Int64  // how many there are
 
 	following atomic.Pointer[func(context.Context) Following] // Kubernetes; nil: nobody does
+	addresses atomic.Pointer[func(PodAddress)]                // who is told of pods without an address; nil: nobody
 }
 
 // New makes the API of a term. It answers at once; watches need Run, which

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,5 +139,27 @@ func TestLongGroupIDsAtTheLimit(t *testing.T) {
 	b.ok("POST", "endpointGroups/blue:more", group("more"))
 	if got := record[mastercfg.EndpointGroupState](b, mastercfg.EndpointGroupPrefix+"more:blue").EndpointGroupID; got != 32767 {
 		t.Errorf("id %d, want the freed one", got)
+	}
+}
+
+// A pod of Kubernetes is told of by the name that it has there, and its runtime reads what the event says.
+func TestAPodWithoutAnAddressIsToldOf(t *testing.T) {
+	b := booted(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue"}`)
+	b.ok("POST", "networks/blue:web", `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.4-10.7.0.4/24"}`)
+	var told []PodAddress
+	b.api.TellAddresses(func(p PodAddress) { told = append(told, p) })
+	pod := func(name string) string {
+		return fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","EPCommonName":%q,"PodNamespace":"shop","PodUID":"u-%s","ConfigEP":{"Container":"c-%s","Host":"h1"}}`, name, name, name)
+	}
+	b.ok("POST", mastercfg.CreateEndpointPath, pod("one"))
+	const lack = "pod shop/two gets no address in network web of tenant blue: auto allocation failed - address exhaustion in subnet 10.7.0.0/24; " +
+		"it gets one when another endpoint goes, or let it belong to another network, or to a group with another range (annotations io.contiv.network, io.contiv.net-group)"
+	b.refused("POST", mastercfg.CreateEndpointPath, pod("two"), "PoolExhausted: "+lack, 409, "exhausted")
+	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"none","EPCommonName":"three","PodNamespace":"shop","PodUID":"u3","ConfigEP":{"Container":"c3","Host":"h1"}}`,
+		"endpoint c3: key not found: network none of tenant blue", 422, "missing-reference")
+	want := []PodAddress{{"shop", "one", "u-one", "h1", ""}, {"shop", "two", "u-two", "h1", lack}}
+	if diff := cmp.Diff(want, slices.Compact(told)); diff != "" {
+		t.Error(diff)
 	}
 }

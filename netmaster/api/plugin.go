@@ -47,7 +47,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 		}
 		return speaksFor(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
 	})
-	if err == nil {
+	if err = a.tellAddress(req, err); err == nil {
 		a.cooldown.Given(&answer.EndpointConfig)
 	}
 	return reply{body: answer, revision: rev}, err

@@ -66,6 +66,7 @@ type Controller struct {
 	informers   informers.SharedInformerFactory
 	recorder    events.EventRecorder
 	warnings    warnings
+	notes       warnings // likewise, of what objects do get
 	reconcilers []*reconciler
 	policies    *policies
 	problem     atomic.Pointer[string] // see State

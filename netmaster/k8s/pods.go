@@ -109,7 +109,9 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 		return false, err
 	}
 	var wanted string // key
-	if pod != nil {
+	if pod == nil {
+		p.warnings.gone(podKey(name))
+	} else {
 		wanted = mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
 		p.note(name, wanted, true)
 	}

@@ -136,7 +136,7 @@ func (b *balancer) reconcile(ctx context.Context, key string) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	b.tell(service, key, should.problems)
+	b.tell(service, key, should)
 	if len(changed)+len(gone) == 0 {
 		return should.again, nil
 	}
@@ -236,6 +236,7 @@ func surplus(r ledger.Reader, wanted map[string][]byte, tenant, service string) 
 type desired struct {
 	records  map[string][]byte   // by key
 	problems map[string][]string // why something of it is not served, by the event's reason
+	notes    map[string]string   // what somebody should know, by the event's reason; empty: nothing
 	again    time.Duration       // when it is looked at again; 0: when something changes
 }
 
@@ -274,6 +275,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		}
 		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], notLooked(service), refused)
 	}
+	d.notes = map[string]string{externalIPUsed: externalUsed(record), spansTenants: all.spans(home)}
 	if beyond > 0 {
 		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
 			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))

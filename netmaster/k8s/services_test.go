@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -221,6 +222,7 @@ func TestAServiceIsLookedAtAgainForTheFirstOfItsReasons(t *testing.T) {
 	w.slice("waits-1", "waits", "", 80, nil, "10.128.0.4 u0 node1") // nobody knows u0
 	w.slice("both-1", "both", "", 80, nil, "10.128.0.4 u0 node1")
 	c := w.controller()
+	c.recorder = events.NewFakeRecorder(10) // they use externalIPs
 	services := c.reconcilers[slices.IndexFunc(c.reconcilers, func(r *reconciler) bool { return r.kind == "service" })]
 	w.must(nil, services.subscribe())
 	defer services.queue.ShutDown()

@@ -21,6 +21,26 @@ const (
 	notShared        = "SharingNotAllowed"
 )
 
+// What is served as a service says, and somebody should know of.
+const (
+	externalIPUsed = "ExternalIPUsed"
+	spansTenants   = "ServiceSpansTenants"
+)
+
+// externalUsed tells of addresses that the owner of a service has written down: of all that a service says, they alone take
+// something that is not its own.
+func externalUsed(served mastercfg.K8sService) string {
+	if len(served.External) == 0 {
+		return ""
+	}
+	first := served.External[0].String()
+	if more := len(served.External) - 1; more > 0 {
+		first = fmt.Sprintf("%s and %d more", first, more)
+	}
+	return fmt.Sprintf("externalIPs lead %s here from all pods and nodes of the cluster, whoever has the address elsewhere, and Kubernetes is going to drop them: "+
+		"use a service of type LoadBalancer, or node ports", first)
+}
+
 // unserved are the ports of a service that no node serves.
 func unserved(s mastercfg.K8sService) (texts []string) {
 	for _, p := range s.Ports {
@@ -69,14 +89,18 @@ func tooLarge(all []backend, most int) (texts []string) {
 	return texts
 }
 
-// tell notes what is not served of a service; nil: there is none any more.
-func (b *balancer) tell(service *corev1.Service, key string, problems map[string][]string) {
+// tell tells what is not served of a service, and what else somebody should know; nil: there is none any more.
+func (b *balancer) tell(service *corev1.Service, key string, should desired) {
 	if service == nil {
 		b.warnings.gone("service/" + key)
+		b.notes.gone("service/" + key)
 		return
 	}
+	for _, reason := range []string{externalIPUsed, spansTenants} {
+		b.inform(service, "service/"+key, reason, "Serve", should.notes[reason])
+	}
 	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge, notShared} {
-		texts := slices.Compact(slices.Sorted(slices.Values(problems[reason])))
+		texts := slices.Compact(slices.Sorted(slices.Values(should.problems[reason])))
 		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}
 }

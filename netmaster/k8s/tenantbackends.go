@@ -1,8 +1,10 @@
 package k8s
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -37,6 +39,21 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 
 // in are those that serve in a tenant.
 func (t tenantBackends) in(tenant string) []backend { return slices.Concat(t.of[tenant], t.everywhere) }
+
+// spans tells of a service whose pods are of several tenants; empty: it is not one. home is the tenant of its namespace.
+func (t tenantBackends) spans(home string) string {
+	var tenants []string
+	for _, tenant := range slices.Sorted(maps.Keys(t.of)) {
+		if len(t.of[tenant]) > 0 {
+			tenants = append(tenants, tenant)
+		}
+	}
+	if len(tenants) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("the pods behind it are of tenants %s: a client gets those of its own tenant, and nodes get those of %s; "+
+		"if that is not what you want, let its selector find pods of one tenant, and give each tenant a service of its own", strings.Join(tenants, ", "), t.forHosts(home))
+}
 
 // forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
 // others have some.

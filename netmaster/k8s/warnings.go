@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// warnings are what objects ask for and do not get, as long as that holds. Those of pods are in
-// the pods' records.
+// warnings are what objects ask for and do not get, as long as that holds. Where pods belong is in
+// the pods' records, with why nowhere.
 type warnings struct {
 	mu    sync.Mutex
 	holds map[string]map[string]string // messages by object, such as networkpolicy/shop/db, and reason
@@ -61,6 +61,13 @@ func (w *warnings) troubles() (all []Trouble) {
 // it once for each new message; an empty message: nothing is wrong.
 func (c *Controller) warn(object runtime.Object, key, reason, action, message string) {
 	if c.warnings.set(key, reason, message) {
+		c.event(object, corev1.EventTypeWarning, reason, action, message)
+	}
+}
+
+// inform makes an event of what an object gets, and somebody should know of, once for each new message. It is no trouble.
+func (c *Controller) inform(object runtime.Object, key, reason, action, message string) {
+	if c.notes.set(key, reason, message) {
 		c.event(object, corev1.EventTypeWarning, reason, action, message)
 	}
 }
