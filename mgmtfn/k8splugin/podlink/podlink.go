@@ -54,8 +54,9 @@ type Interface struct {
 }
 
 // Take makes a link of the container the interface of a name, which must be free
-// there, and gives it what does not depend on its addresses: MTU and features.
-// The link stays down. A link that is not there is ErrNoLink.
+// there, and gives it what does not depend on its addresses: MTU and features, and that
+// it takes nothing that routers advertise. The link stays down. A link that is not there
+// is ErrNoLink.
 func (n *Namespace) Take(made string, spec Spec) (*Interface, error) {
 	i := &Interface{netns: n, name: spec.Name}
 	err := n.run(func() (err error) {
@@ -85,6 +86,9 @@ func (i *Interface) take(made string, spec Spec) (err error) {
 	}
 	if err := i.nl.LinkSetName(i.link, i.name); err != nil {
 		return fmt.Errorf("rename link %s to %s in %s: %w", made, i.name, i.netns.path, err)
+	}
+	if err := ignoreRouters(i.name); err != nil {
+		return err
 	}
 	if spec.MTU != 0 && spec.MTU != i.link.Attrs().MTU {
 		if err := i.nl.LinkSetMTU(i.link, spec.MTU); err != nil {

@@ -2,14 +2,20 @@ package podlink_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 	"github.com/contiv/netplugin/test/fakenode"
@@ -71,6 +77,9 @@ func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
 	}
 	if got := fakenode.InNamespace(t, path, "ip", "address", "show", "eth0"); !strings.Contains(got, "10.0.0.2/24") || !strings.Contains(got, "state DOWN") {
 		t.Errorf("set up:\n%s", got)
+	}
+	if got := fakenode.InNamespace(t, path, "sh", "-c", "cd /proc/sys/net/ipv6/conf/eth0; cat accept_ra autoconf"); got != "0\n0\n" {
+		t.Errorf("it listens to routers as soon as it is up: accept_ra and autoconf are %q", got)
 	}
 }
 
@@ -162,6 +171,68 @@ func TestTheInterfaceIsAsSpecified(t *testing.T) {
 	}
 	if got := fakenode.InNamespace(t, path, "ip", "-6", "addr", "show", "dev", "eth0", "tentative"); strings.Contains(got, "fd00::2") {
 		t.Errorf("the address waits for the test for duplicates:\n%s", got)
+	}
+}
+
+// A router of the VLAN gives prefixes to everybody there. The switch knows the endpoint by the addresses of the
+// specification, and drops what it sends from others.
+func TestAnInterfaceTakesNothingThatRoutersAdvertise(t *testing.T) {
+	for name, spec := range map[string]podlink.Spec{
+		"p7": {Name: "eth0", MAC: "02:02:0a:00:00:07", Announce: true,
+			Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.7/24"), netip.MustParsePrefix("fd00::7/64")},
+			Gateways:  []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		"p8": {Name: "eth0", MAC: "02:02:0a:00:00:08", Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.8/24")}},
+	} {
+		n, path := connect(t, name)
+		if _, err := configure(n, name, spec); err != nil {
+			t.Fatal(err)
+		}
+		fakenode.Eventually(t, "advertisements are heard", func() bool {
+			advertiseRouter(t, "v"+name)
+			counters := strings.Fields(fakenode.InNamespace(t, path, "cat", "/proc/net/dev_snmp6/eth0"))
+			heard, err := strconv.Atoi(counters[slices.Index(counters, "Icmp6InRouterAdvertisements")+1])
+			return err == nil && heard > 1 // the first one has been looked at
+		})
+		addresses := fakenode.InNamespace(t, path, "ip", "-6", "-o", "address", "show", "dev", "eth0", "scope", "global")
+		routes := fakenode.InNamespace(t, path, "ip", "-6", "route", "show")
+		if strings.Contains(addresses, advertised) || strings.Contains(routes, advertised) || strings.Contains(routes, "proto ra") {
+			t.Errorf("%s after a router has advertised %s:\n%s%s", name, advertised, addresses, routes)
+		}
+		if err := n.Check(spec); err != nil {
+			t.Errorf("Check finds: %v", err)
+		}
+	}
+}
+
+// advertised is the prefix of the router.
+const advertised = "2001:db8:7:"
+
+// advertiseRouter sends a router advertisement (RFC 4861, 4.2) out of a link: of a default route, and of a prefix to
+// make addresses of.
+func advertiseRouter(t *testing.T, link string) {
+	t.Helper()
+	from, to := netip.MustParseAddr("fe80::1"), netip.MustParseAddr("ff02::1")
+	icmp := []byte{134, 0, 0, 0, 64, 0, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, // for 1800 s
+		3, 4, 64, 0xc0, 0, 0, 14, 16, 0, 0, 14, 16, 0, 0, 0, 0} // a /64 that is on the link, for autonomous configuration
+	icmp = append(icmp, netip.MustParseAddr(advertised+":").AsSlice()...)
+	ends := append(from.AsSlice(), to.AsSlice()...)
+	sum := uint32(0)
+	for over := slices.Concat(ends, []byte{0, byte(len(icmp)), 0, unix.IPPROTO_ICMPV6}, icmp); len(over) > 0; over = over[2:] {
+		sum += uint32(binary.BigEndian.Uint16(over))
+	}
+	binary.BigEndian.PutUint16(icmp[2:], ^uint16(sum+sum>>16))
+	frame := slices.Concat([]byte{0x33, 0x33, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, byte(len(icmp)), unix.IPPROTO_ICMPV6, 255}, ends, icmp)
+	out, err := net.InterfaceByName(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(socket)
+	if err := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: out.Index}); err != nil {
+		t.Fatal(err)
 	}
 }
 
