@@ -58,9 +58,12 @@ func (w *world) bridged(p probeFrame, in Network, frame []byte, got map[int][]by
 	}
 }
 
+// flooded is for all of a network. On a VLAN that includes who is outside, and has no group: what its sender may not
+// send there does not leave its node.
 func (w *world) flooded(p probeFrame, in Network, frame []byte, got map[int][]byte) {
+	leaves := in.Encap == VXLAN || w.allows(p, w.groupOf(p.from), 0)
 	for i, e := range w.endpoints {
-		if e.Network == in.ID {
+		if e.Network == in.ID && (leaves || i%3 == p.from%3) {
 			w.deliver(p, i, frame, got)
 		}
 	}
