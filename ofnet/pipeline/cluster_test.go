@@ -43,9 +43,21 @@ const bridge = "br-int"
 func startCluster(t *testing.T, endpoints ...Endpoint) *cluster {
 	t.Helper()
 	c := &cluster{t: t, pods: map[string]*pod{}, networks: []Network{webBlue, dbBlue, webRed}}
+	return c.start(endpoints...)
+}
+
+// startTrunks is startCluster for networks on VLANs, which nodes have by their uplinks.
+func startTrunks(t *testing.T, endpoints ...Endpoint) *cluster {
+	t.Helper()
+	c := &cluster{t: t, pods: map[string]*pod{}, trunks: true}
+	return c.start(endpoints...)
+}
+
+func (c *cluster) start(endpoints ...Endpoint) *cluster {
+	c.t.Helper()
 	for _, e := range endpoints {
 		n := c.nodeOf(e.VTEP)
-		p := &pod{Endpoint: e, t: t, node: n, port: uint32(10 + len(c.pods)), netns: fmt.Sprintf("%s-%d", n.Netns, len(c.pods))}
+		p := &pod{Endpoint: e, t: c.t, node: n, port: uint32(10 + len(c.pods)), netns: fmt.Sprintf("%s-%d", n.Netns, len(c.pods))}
 		c.pods[e.ID] = p
 		p.start()
 		if in := networkOf(e); in.Mode.Bridged() && !slices.Contains(c.networks, in) {
@@ -222,7 +234,7 @@ func (c *cluster) wants(n *node, more ...Object) Wants {
 
 // floodSet is what a node knows of a network's members.
 func (c *cluster) floodSet(n *node, in Network) FloodSet {
-	s := FloodSet{Network: in.ID, VNI: in.VNI, Tag: in.Tag}
+	s := FloodSet{Network: in.ID, Encap: in.Encap, VNI: in.VNI, Tag: in.Tag}
 	for _, p := range c.pods {
 		switch {
 		case p.Network != in.ID:

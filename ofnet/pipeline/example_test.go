@@ -77,7 +77,7 @@ func vlanTag(n Network, vlan uint16) Network {
 var wayOut = Outside{ID: "hostcontivh0", MAC: [6]byte{2, 2, 172, 19, 0xff, 0xfe}, Prefix: prefix("172.19.0.0/16"), Prefix6: prefix("fd63:6f6e:7469:7601::/64")}
 
 func networkOf(e Endpoint) Network {
-	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue}
+	all := []Network{webBlue, dbBlue, webRed, lanBlue, lanRed, hubBlue, vlanBlue}
 	return all[slices.IndexFunc(all, func(n Network) bool { return n.ID == e.Network })]
 }
 

@@ -110,6 +110,9 @@ func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 		w.ports++ // of its own, as answers to that one come from the service from now on
 		whole, p.src, p.syn, p.ack = true, firstPort+w.ports, true, false
 	}
+	if !w.isService(w.endpoints[from].VRF, to) && chance(r, 20) {
+		whole = w.speaksWithoutAddress(&p) || whole
+	}
 	if p.size = len(p.header()) + r.IntN(2); chance(r, 5) && !whole { // a byte, or none
 		ip := 20
 		if to.Is6() {
@@ -120,14 +123,32 @@ func (w *world) probe(from int, to netip.Addr) (probeFrame, bool) {
 	return p, w.address(&p)
 }
 
-// address fills in who sends a packet, the MAC of the receiver or of the gateway, and
+// speaksWithoutAddress has a packet come from what only endpoints of bridged networks may send from besides their
+// addresses: the link-local address of the MAC, or none in a question for one.
+func (w *world) speaksWithoutAddress(p *probeFrame) (asks bool) {
+	e := w.endpoints[p.from]
+	switch asks = e.IPv4.IsValid() && p.to == addr("255.255.255.255"); {
+	case !e.Mode.Bridged():
+		return false
+	case p.to.Is6():
+		p.sender = linkLocalOf(e.MAC)
+	case asks:
+		p.sender, p.protocol, p.src, p.dst = netip.IPv4Unspecified(), openflow.ProtoUDP, dhcpClient, dhcpServer
+	}
+	return asks
+}
+
+// address fills in who sends a packet, unless that is known, the MAC of the receiver or of the gateway, and
 // the frame. There may be no sender of that version of IP.
 func (w *world) address(p *probeFrame) bool {
 	e := w.endpoints[p.from]
 	in, r := w.in(e), w.rand
-	subnet := in.Subnet
-	if p.sender = e.IPv4; p.to.Is6() {
-		p.sender, subnet = e.IPv6, in.Subnet6
+	subnet, own := in.Subnet, e.IPv4
+	if p.to.Is6() {
+		subnet, own = in.Subnet6, e.IPv6
+	}
+	if !p.sender.IsValid() {
+		p.sender = own
 	}
 	p.toMAC = AnycastMAC
 	switch {

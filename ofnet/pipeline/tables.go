@@ -61,7 +61,7 @@ func Tables() []Table {
 		{tableGuard, "GUARD", tableDrop, reasonNobody, "A local port may only send as its own endpoint."},
 		{tableNeighbour, "NEIGHBOUR", tableDrop, reasonNoNeighbour, "ARP requests and IPv6 neighbour solicitations of local endpoints: who is asked for?"},
 		{tableRouter, "ROUTER", tableDest, 0, "Is it for the gateway of the sender's network? Then it is to be routed. What is for a service is translated."},
-		{tableSource, "SOURCE", tableDest, 0, "From the uplink: finds the group of the sender by VRF and address. From the host and the name server: finds whom it is for. Counts what is for the provider of a service."},
+		{tableSource, "SOURCE", tableDest, 0, "From the uplink: finds the group of the sender by VRF and address, or else by network and MAC. From the host and the name server: finds whom it is for. Counts what is for the provider of a service."},
 		{tableDest, "DEST", tablePolicy, 0, "Finds the receiver by VRF and address, or by network and MAC: its group, network, MAC, and the way out. Chooses the provider of a service. Recognises pings for a gateway, and what is for all of a bridged network."},
 		{tablePolicy, "POLICY", tableForward, 0, "Applies the rules. What no rule mentions is allowed."},
 		{tableForward, "FORWARD", tableDrop, reasonOtherNetwork, "Routes what is to be routed. Everything else stays in its network, unchanged."},

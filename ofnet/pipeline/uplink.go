@@ -24,7 +24,9 @@ import (
 // Networks of one tenant may be joined by a router outside, which puts its own MAC
 // on the packets. Groups are therefore found by VRF and address where the MAC says
 // nothing: the receiver's before a packet leaves, the sender's when one comes in,
-// also of endpoints on this node. Who is no endpoint has no group.
+// also of endpoints on this node. What an endpoint sends from no address of its own, such
+// as the link-local one of its MAC, no router passes on: there the MAC tells the sender's.
+// Who is no endpoint has no group.
 type uplink struct{ port uint32 }
 
 // unicast matches frames to one host, and toAll all others.
@@ -59,16 +61,18 @@ func (u uplink) floodSet(w *Wants, s FloodSet) {
 	)
 }
 
-// endpoint tells the group of an endpoint's address, whichever MAC is beside it.
+// endpoint tells the group of an endpoint's address, whichever MAC is beside it, and of its MAC, beside
+// an address of nobody. Which those may be, the sender's guard has decided (guard.go, bridge.go).
 func (u uplink) endpoint(w *Wants, e placed) {
 	if e.Encap != VLAN || e.Group == 0 || !e.Mode.Bridged() {
 		return
 	}
+	sender := regSrcGroup.set(uint32(e.Group))
+	w.flow(at(tableSource, priorityOther, regNetwork.is(uint32(e.Tag)), openflow.EthSrc(e.MAC)).do(sender).goTo(tableDest))
 	for _, a := range e.addresses() {
 		f, inVRF := familyOf(a), regVRF.is(uint32(e.VRF))
 		w.flow(
-			at(tableSource, priorityExact, f.is(), inVRF, f.src(openflow.Host(a))).
-				do(regSrcGroup.set(uint32(e.Group))).goTo(tableDest),
+			at(tableSource, priorityExact, f.is(), inVRF, f.src(openflow.Host(a))).do(sender).goTo(tableDest),
 			at(tableDest, priorityNear, f.is(), inVRF, f.dst(openflow.Host(a)), regOrigin.is(originLocal), unicast()).
 				do(regDstGroup.set(uint32(e.Group)), sameNetwork(), regOut.set(u.port)).goTo(tablePolicy))
 	}
