@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// limit ends a demo that hangs.
-const limit = 5 * time.Minute
+// limit ends a demo that hangs, and is what one may take.
+const limit = 4 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
