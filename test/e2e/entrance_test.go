@@ -69,17 +69,14 @@ ip -n world route add default via `+worldGateway6)
 			}
 		}
 	}
-	provider := func(node int, name string) *testbed.Pod {
-		s.Helper()
-		p := s.sandbox(node, name, "blue", "shop", "")
-		p.Labels = map[string]string{"app": "web"}
-		s.must(p.Attach(s.ctx))
-		s.serve(p)
-		return p
-	}
-	provider(1, "distant") // near has no endpoint of the tenant
+	distant := s.sandbox(1, "distant", "blue", "shop", "") // near has no endpoint of the tenant
+	distant.Labels = map[string]string{"app": "web"}
+	s.must(distant.Attach(s.ctx))
+	s.serve(distant)
 	everybody("distant")
-	local := provider(0, "local")
+	local := s.sandbox(0, "local", "blue", "shop", "")
+	s.must(local.AttachDirectly(s.ctx, "app=web,tier=1"))
+	s.serve(local)
 	everybody("distant", "local")
 	s.servedBy([]*testbed.Pod{local}, "distant", "local")
 

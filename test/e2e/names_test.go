@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
+
+	"github.com/miekg/dns"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -35,6 +38,10 @@ func namesOfTenants(s story) {
 	both := blue.IP.String() + " " + blueFar.IP.String()
 	s.soon(shortly, func() error { return told(s, blue, both, "web") })
 	s.soon(shortly, func() error { return told(s, red, db.IP.String(), "db") })
+	s.netctlForNow("service create -t blue -s front -l app=shop -ip 10.1.1.200 -p 80:8080:TCP shop", "service rm -t blue shop")
+	s.container("start", blueFar, map[string]string{"app": "shop"})
+	provider := blueFar.ContainerID() + ".shop.blue.contiv.internal."
+	s.soon(shortly, func() error { return told(s, blue, blueFar.IP.String(), provider) })
 	for _, c := range []struct {
 		asker *testbed.Pod
 		want  string
@@ -45,6 +52,13 @@ func namesOfTenants(s story) {
 		{blue, both, []string{"-size", "1232", "web"}},
 		{blue, both, []string{"-server", "fd00:1::ffff", "web"}},
 		{blue, "fd00:1::1 fd00:1::2", []string{"-type", "AAAA", "web"}},
+		{blue, "0 0 80 shop.blue.contiv.internal.", []string{"-type", "SRV", "_80._tcp.shop"}},
+		{blue, "0 0 8080 " + provider, []string{"-net", "tcp", "-type", "SRV", "_80._tcp.providers.shop.blue.contiv.internal"}},
+		{blue, "shop.blue.contiv.internal.", []string{"-type", "PTR", s.reversed(netip.MustParseAddr("10.1.1.200"))}},
+		{blue, blueFar.ContainerID() + ".blue.contiv.internal.", []string{"-type", "PTR", s.reversed(blueFar.IP)}},
+		{blue, blueFar.ContainerID() + ".blue.contiv.internal.", []string{"-server", "fd00:1::ffff", "-type", "PTR", s.reversed(s.ipv6Of(blueFar))}},
+		{red, "NXDOMAIN", []string{"-type", "SRV", "_80._tcp.shop.blue.contiv.internal"}},
+		{red, "NXDOMAIN", []string{"-type", "PTR", s.reversed(netip.MustParseAddr("10.1.1.200"))}},
 		{blue, "NXDOMAIN", []string{"db"}},
 		{blue, "NXDOMAIN", []string{"db.red.contiv.internal"}},
 		{red, db.IP.String(), []string{"-net", "tcp", "-server", "fd00:1::ffff", "db.red.contiv.internal"}},
@@ -74,6 +88,14 @@ func namesOfTenants(s story) {
 	if !strings.Contains(out, `"endpointGroups":{"web":["ipv4:`+blue.IP.String()) || !strings.Contains(out, `"foundNameRecord":`) {
 		s.Errorf("the node's inspection: %s", out)
 	}
+}
+
+// reversed is the name at which the name of an address is asked for.
+func (s story) reversed(a netip.Addr) string {
+	s.Helper()
+	name, err := dns.ReverseAddr(a.String())
+	s.must(err)
+	return name
 }
 
 // told tells what is wrong with what a pod is told of a name, the last argument, by

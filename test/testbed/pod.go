@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -67,6 +66,11 @@ func (p *Pod) Attach(ctx context.Context) error {
 		return err
 	}
 	p.Took = time.Since(started)
+	return p.told(out)
+}
+
+// told takes down what the result of an ADD says.
+func (p *Pod) told(out string) error {
 	var result struct {
 		IPs []struct {
 			Address netip.Prefix `json:"address"`
@@ -85,17 +89,24 @@ func (p *Pod) Attach(ctx context.Context) error {
 
 // CNI runs a verb of the CNI runtime (add, del, check, gc, status) for the pod.
 func (p *Pod) CNI(ctx context.Context, verb string) (string, error) {
-	args := []string{"IO_CONTIV_TENANT=" + p.Tenant, "IO_CONTIV_NETWORK=" + p.Network}
-	if p.Group != "" {
-		args = append(args, "IO_CONTIV_NET_GROUP="+p.Group)
-	}
 	dir, err := p.configuration(ctx)
 	if err != nil {
 		return "", err
 	}
-	return p.Node.Run(ctx, "env", "NETCONFPATH="+dir, "CNI_PATH="+p.Node.bed.Bin, "CNI_ARGS="+strings.Join(args, ";"),
-		filepath.Join(p.Node.bed.Bin, "cnitool"), verb, networkName, "/run/netns/"+p.Name)
+	return p.Node.Run(ctx, "env", "NETCONFPATH="+dir, "CNI_PATH="+p.Node.bed.Bin, "CNI_ARGS="+p.cniArgs(),
+		filepath.Join(p.Node.bed.Bin, "cnitool"), verb, networkName, p.netns())
 }
+
+// cniArgs say where the pod belongs.
+func (p *Pod) cniArgs() string {
+	args := "IO_CONTIV_TENANT=" + p.Tenant + ";IO_CONTIV_NETWORK=" + p.Network
+	if p.Group != "" {
+		args += ";IO_CONTIV_NET_GROUP=" + p.Group
+	}
+	return args
+}
+
+func (p *Pod) netns() string { return "/run/netns/" + p.Name }
 
 // configuration is the directory with the pod's network configuration. Labels are in
 // one of its own, as a runtime writes it: cnitool takes no argument with "=" in it.
