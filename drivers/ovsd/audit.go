@@ -174,8 +174,7 @@ func (l *books) load(ctx context.Context, sw flowSwitch) (ours, others int, err 
 	if err != nil {
 		return 0, 0, err
 	}
-	compareNumbered(l.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, g.Err }, turn)
-	compareNumbered(l.meters, meters, func(m openflow.Meter) (uint32, error) { return m.ID, m.Err }, turn)
+	l.compareOthers(groups, meters, turn)
 	return ours, others, nil
 }
 
@@ -190,9 +189,15 @@ func effectAt(p *place[string], effect []byte) string {
 	return string(effect)
 }
 
-// compare enters a slice and returns the flows that were not as the book
-// believed.
-func (l *books) compare(s *slice) (drifted []openflow.PackedFlow) {
+// drift is what somebody else has changed: what was found instead, or, of a group or meter that is gone, what it was.
+type drift struct {
+	flows  []openflow.PackedFlow
+	groups []openflow.Group
+	meters []openflow.Meter
+}
+
+// compare enters a slice and returns what was not as the book believed.
+func (l *books) compare(s *slice) (d drift) {
 	for _, f := range s.flows {
 		p := l.flows.places[f.Key]
 		switch {
@@ -207,34 +212,46 @@ func (l *books) compare(s *slice) (drifted []openflow.PackedFlow) {
 		if p.there && l.flows.same(p.have, f.Effect) {
 			continue
 		}
-		drifted = append(drifted, f)
+		d.flows = append(d.flows, f)
 		l.flows.found(p, f.Effect)
 	}
 	if s.last {
-		compareNumbered(l.groups, s.groups, func(g openflow.Group) (uint32, error) { return g.ID, g.Err }, s.turn)
-		compareNumbered(l.meters, s.meters, func(m openflow.Meter) (uint32, error) { return m.ID, m.Err }, s.turn)
+		d.groups, d.meters = l.compareOthers(s.groups, s.meters, s.turn)
 	}
-	return drifted
+	return d
 }
 
-// compareNumbered enters all groups or meters of the switch. Those that are not
-// understood are left alone.
-func compareNumbered[T any](b *book[T], things []T, identify func(T) (uint32, error), turn uint32) {
+// compareOthers enters all groups and meters of the switch and returns those that were not as the book believed.
+func (l *books) compareOthers(groups []openflow.Group, meters []openflow.Meter, turn uint32) ([]openflow.Group, []openflow.Meter) {
+	return compareNumbered(l.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, g.Err }, turn, l.deleted),
+		compareNumbered(l.meters, meters, func(m openflow.Meter) (uint32, error) { return m.ID, m.Err }, turn, l.deleted)
+}
+
+// compareNumbered enters all groups or meters of the switch, but for those that were deleted in this turn. Those
+// that are not understood are left alone.
+func compareNumbered[T any](b *book[T], things []T, identify func(T) (uint32, error), turn uint32, deleted map[string]bool) (drifted []T) {
 	there := map[string]bool{}
 	for _, thing := range things {
 		id, err := identify(thing)
 		name := numbered(id)
 		there[name] = true
-		if p := b.places[name]; p == nil && err == nil || p != nil && p.checked < turn {
-			p = b.place(name)
-			b.found(p, thing)
+		p := b.places[name]
+		if p == nil && (err != nil || deleted[name]) || p != nil && p.checked >= turn {
+			continue
 		}
+		p = b.place(name)
+		if !p.there || !b.same(p.have, thing) {
+			drifted = append(drifted, thing)
+		}
+		b.found(p, thing)
 	}
 	for name, p := range b.places {
 		if p.there && !there[name] && p.checked < turn {
+			drifted = append(drifted, p.have)
 			b.gone(p)
 		}
 	}
+	return drifted
 }
 
 // lost returns flows that were not seen since a turn, as far as the given

@@ -73,7 +73,10 @@ func (a *auditor) end(s *slice, sw flowSwitch, l *books) (complete bool) {
 		a.restart()
 		return false
 	}
-	a.report(l.compare(s), "flows were changed by somebody else, repairing")
+	found := l.compare(s)
+	report(a, "flows", "changed", found.flows, flowText)
+	report(a, "groups", "changed or deleted", found.groups, openflow.Group.String)
+	report(a, "meters", "changed or deleted", found.meters, openflow.Meter.String)
 	if s.first {
 		a.others = 0
 		a.todo = s.plan
@@ -97,12 +100,15 @@ func (a *auditor) findLost(l *books) (more bool) {
 	}
 	lost, rest := l.lost(a.rest, lostCount, a.unseen)
 	a.rest = rest
-	a.report(lost, "flows were deleted by somebody else, repairing")
+	report(a, "flows", "deleted", lost, flowText)
 	return rest > 0
 }
 
-func (a *auditor) report(flows []openflow.PackedFlow, what string) {
-	if len(flows) > 0 {
-		a.log.WithFields(logrus.Fields{"flows": len(flows), "first": flows[0].Flow().String()}).Warn(what)
+// report tells how many things of a kind somebody else has changed, and which was the first.
+func report[T any](a *auditor, kind, what string, things []T, text func(T) string) {
+	if len(things) > 0 {
+		a.log.WithFields(logrus.Fields{kind: len(things), "first": text(things[0])}).Warn(kind + " were " + what + " by somebody else, repairing")
 	}
 }
+
+func flowText(f openflow.PackedFlow) string { return f.Flow().String() }

@@ -74,14 +74,14 @@ func (s flushSwitch) inSwitch() (groups []openflow.Group) {
 // restarted are other books for the same switch.
 func (s flushSwitch) restarted() flushSwitch {
 	l := newBooks(defaultChunk)
-	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn())
+	compareNumbered(l.groups, s.inSwitch(), func(g openflow.Group) (uint32, error) { return g.ID, nil }, l.nextTurn(), nil)
 	return flushSwitch{s.T, l}
 }
 
 // lookedUp are the books after the switch was looked up anew, and has these groups.
 func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
 	s.forget()
-	compareNumbered(s.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, nil }, s.nextTurn())
+	compareNumbered(s.groups, groups, func(g openflow.Group) (uint32, error) { return g.ID, nil }, s.nextTurn(), nil)
 	s.flushFormer()
 	s.write()
 	return s
