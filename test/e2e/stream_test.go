@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,16 +28,32 @@ type streamReport struct {
 		Count int       `json:"count"`
 	} `json:"losses"`
 	LastLost time.Time `json:"lastLost"` // when the last one that was lost was sent
+	GapAt    time.Time `json:"gapAt"`    // when the longest gap began
 	Late     int       `json:"late"`     // not sent, as the machine was too busy
+	Refused  string    `json:"refused"`  // why one could not be sent, which ended the stream
 }
 
-// flow is a stream of datagrams, one per millisecond, to somebody who echoes them.
+// speaker is whoever a stream begins at: a pod, or an outsider.
+type speaker interface {
+	Start(name string, args ...string) (*testbed.Process, error)
+	LogFile(program string) string
+	Probe() string
+}
+
+// flow is a stream of datagrams to somebody who echoes them.
 type flow struct {
 	name  string // of its log
-	from  *testbed.Pod
+	from  speaker
 	to    netip.Addr
-	fresh bool // each datagram is the first of a flow of its own
+	port  string        // empty: echoPort
+	fresh bool          // each datagram is the first of a flow of its own
+	tcp   bool          // instead of datagrams, numbers in one connection
+	every time.Duration // from one to the next; 0: a millisecond
 }
+
+func (f flow) pace() time.Duration { return cmp.Or(f.every, time.Millisecond) }
+
+func (f flow) target() string { return net.JoinHostPort(f.to.String(), cmp.Or(f.port, echoPort)) }
 
 // logTime is how the logs of nodes tell the time.
 const logTime = "2006-01-02T15:04:05.000Z"
@@ -51,35 +68,51 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 // whileFlowing is during for several flows at once.
 func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 	s.Helper()
-	var streams []*testbed.Process
-	for _, f := range flows {
-		stream := s.begin(f)
-		defer stream.Kill() // of a story that fails meanwhile
-		streams = append(streams, stream)
-	}
-	var pods []*testbed.Pod
-	for _, f := range flows {
-		pods = append(pods, f.from)
-	}
+	streams := s.begin(flows...)
+	defer func() { // of a story that fails meanwhile
+		for _, stream := range streams {
+			stream.Kill()
+		}
+	}()
+	pods := podsOf(flows)
 	before := s.drops(pods...)
 	happens()
+	reports := s.ended(flows, streams)
+	if slices.ContainsFunc(reports, func(r streamReport) bool { return r.Lost > 0 }) {
+		s.Log(s.drops(pods...).Since(before))
+	}
+	return reports
+}
+
+// podsOf are the pods where flows begin.
+func podsOf(flows []flow) (pods []*testbed.Pod) {
+	for _, f := range flows {
+		if p, isPod := f.from.(*testbed.Pod); isPod && !slices.Contains(pods, p) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// ended ends streams and gives their reports. One that ended by itself, as it could not send, is a failure.
+func (s story) ended(flows []flow, streams []*testbed.Process) (reports []streamReport) {
+	s.Helper()
 	var ending errgroup.Group
 	for _, stream := range streams {
 		ending.Go(stream.Terminate)
 	}
 	s.must(ending.Wait())
-	var reports []streamReport
 	for _, f := range flows {
 		r, err := reportIn(f.log())
 		s.must(err)
-		s.Logf("%s from %s to %s: %d datagrams sent, %d lost, longest gap %.0f ms, %d could not be sent in time", f.name, f.from.Name, f.to, r.Sent, r.Lost, r.MaxGapMS, r.Late)
+		s.Logf("%s to %s: %d sent, %d lost, longest gap %.0f ms, at %s, %d could not be sent in time", f.name, f.target(), r.Sent, r.Lost, r.MaxGapMS, r.GapAt.UTC().Format(logTime), r.Late)
 		for _, loss := range r.Losses {
 			s.Logf("%d lost from %s on", loss.Count, loss.At.UTC().Format(logTime))
 		}
+		if r.Refused != "" {
+			s.Errorf("%s to %s ended after %d: %s", f.name, f.target(), r.Sent, r.Refused)
+		}
 		reports = append(reports, r)
-	}
-	if slices.ContainsFunc(reports, func(r streamReport) bool { return r.Lost > 0 }) {
-		s.Log(s.drops(pods...).Since(before))
 	}
 	return reports
 }
@@ -95,29 +128,42 @@ func (s story) drops(pods ...*testbed.Pod) drops.Counts {
 	return c
 }
 
-func (f flow) log() string { return f.from.Node.LogFile(f.name) }
+func (f flow) log() string { return f.from.LogFile(f.name) }
 
-// begin starts a stream and returns when it sends.
-func (s story) begin(f flow) *testbed.Process {
+// begin starts streams and returns when all of them send.
+func (s story) begin(flows ...flow) (streams []*testbed.Process) {
 	s.Helper()
-	if err := os.Remove(f.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.Fatal(err) // an earlier stream's
+	for _, f := range flows {
+		if err := os.Remove(f.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.Fatal(err) // an earlier stream's
+		}
+		stream, err := f.from.Start(f.name, s.streamOf(f)...)
+		s.must(err)
+		streams = append(streams, stream)
 	}
+	for _, f := range flows {
+		s.soon(shortly, func() error {
+			data, err := os.ReadFile(f.log())
+			if err == nil && !strings.Contains(string(data), "sending") {
+				err = fmt.Errorf("%s: the stream has not begun: %q", f.name, data)
+			}
+			return err
+		})
+	}
+	return streams
+}
+
+// streamOf is the command of a stream that lasts as long as the story may.
+func (s story) streamOf(f flow) []string {
 	until, _ := s.ctx.Deadline()
-	args := []string{f.from.Probe(), "stream", "-to", net.JoinHostPort(f.to.String(), echoPort), "-count", fmt.Sprint(time.Until(until).Milliseconds())}
+	args := []string{f.from.Probe(), "stream", "-to", f.target(), "-interval", f.pace().String(), "-count", fmt.Sprint(int(time.Until(until) / f.pace()))}
 	if f.fresh {
 		args = append(args, "-fresh")
 	}
-	stream, err := f.from.Start(f.name, args...)
-	s.must(err)
-	s.soon(shortly, func() error {
-		data, err := os.ReadFile(f.log())
-		if err == nil && !strings.Contains(string(data), "sending") {
-			err = fmt.Errorf("the stream has not begun: %q", data)
-		}
-		return err
-	})
-	return stream
+	if f.tcp {
+		args = append(args, "-tcp")
+	}
+	return args
 }
 
 // withoutLoss expects that no datagram is lost while something happens.

@@ -186,5 +186,8 @@ func (p *Pod) Serve(ctx context.Context, args ...string) error {
 	})
 }
 
+// LogFile is where a program in the pod writes what it has to say.
+func (p *Pod) LogFile(program string) string { return p.Node.LogFile(program) }
+
 // Probe is the path of the probe program, for Run and Serve.
 func (p *Pod) Probe() string { return filepath.Join(p.Node.bed.Bin, "probe") }

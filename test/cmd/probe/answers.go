@@ -19,6 +19,7 @@ type answers struct {
 	received int    // distinct ones
 	last     time.Time
 	maxGap   time.Duration
+	gapAt    time.Time
 }
 
 func newAnswers(most int) *answers { return &answers{seen: make([]bool, most), last: time.Now()} }
@@ -47,7 +48,10 @@ func (a *answers) note(number uint64) (first bool) {
 	now := time.Now()
 	a.seen[number] = true
 	a.received++
-	a.maxGap, a.last = max(a.maxGap, now.Sub(a.last)), now
+	if gap := now.Sub(a.last); gap > a.maxGap {
+		a.maxGap, a.gapAt = gap, a.last
+	}
+	a.last = now
 	return true
 }
 
@@ -61,7 +65,7 @@ func (a *answers) count() int {
 func (a *answers) report(sent []time.Time) streamReport {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := streamReport{Sent: len(sent), Received: a.received, Lost: len(sent) - a.received, MaxGap: float64(a.maxGap.Microseconds()) / 1000}
+	r := streamReport{Sent: len(sent), Received: a.received, Lost: len(sent) - a.received, MaxGap: float64(a.maxGap.Microseconds()) / 1000, GapAt: a.gapAt}
 	rows := 0
 	for i, at := range sent {
 		if a.seen[i] {

@@ -7,7 +7,7 @@
 //	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too
 //	probe dial -to A:80 -for 2s        connections, as many as there can be, counted
 //	probe scan A                       every open TCP port, and what it says, as JSON
-//	probe stream -to A:7 -count 5000   one datagram per interval, count losses
+//	probe stream -to A:7 -count 5000   one datagram per interval, count losses; -tcp: over a connection
 //	probe watch -to A:7                a line whenever answers cease or return
 //	probe flood -to A:9 -rate 60000    datagrams at a rate, in kbit/s
 //	probe storm -kind arp -to A        packets of a kind, as many as there can be, counted

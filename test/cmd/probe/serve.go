@@ -18,18 +18,19 @@ const (
 	forged    = "forged"
 )
 
-// serve says its name to whoever connects or asks, and echoes other datagrams,
-// on any address. The name tells which of several pods with the same address
+// serve says its name to whoever connects or asks, and echoes other datagrams, and
+// connections on ports of their own, on any address. The name tells which of several pods with the same address
 // has answered. It prints "serving" when all ports are open.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	name := flags.String("name", "ok", "what to say")
 	tcp := flags.String("tcp", "", "ports, comma separated")
 	udp := flags.String("udp", "", "ports, comma separated")
+	echo := flags.String("echo", "", "TCP ports whose connections are echoed, comma separated")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var serving []func() error
+	var serving []func(context.Context) error
 	var sockets []io.Closer
 	for _, port := range ports(*tcp) {
 		l, err := net.Listen("tcp", ":"+port)
@@ -37,7 +38,15 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 		sockets = append(sockets, l)
-		serving = append(serving, func() error { return serveTCP(l, *name) })
+		serving = append(serving, func(context.Context) error { return serveTCP(l, *name) })
+	}
+	for _, port := range ports(*echo) {
+		l, err := net.Listen("tcp", ":"+port)
+		if err != nil {
+			return err
+		}
+		sockets = append(sockets, l)
+		serving = append(serving, func(ctx context.Context) error { return echoTCP(ctx, l) })
 	}
 	for _, port := range ports(*udp) {
 		conn, err := net.ListenPacket("udp", ":"+port)
@@ -48,7 +57,7 @@ func serve(ctx context.Context, args []string) error {
 		if err := makeRoom(conn.(*net.UDPConn)); err != nil {
 			return err
 		}
-		serving = append(serving, func() error { return serveUDP(conn, *name) })
+		serving = append(serving, func(context.Context) error { return serveUDP(conn, *name) })
 	}
 	fmt.Println("serving") // testbed.Pod.Serve waits for it
 	g, ctx := errgroup.WithContext(ctx)
@@ -58,7 +67,7 @@ func serve(ctx context.Context, args []string) error {
 		}
 	})()
 	for _, f := range serving {
-		g.Go(f)
+		g.Go(func() error { return f(ctx) })
 	}
 	return g.Wait()
 }

@@ -19,7 +19,9 @@ type streamReport struct {
 	MaxGap   float64   `json:"maxGapMs"` // longest time between two answers
 	Losses   []loss    `json:"losses"`   // the first ones
 	LastLost time.Time `json:"lastLost"` // when the last datagram without an answer was sent
+	GapAt    time.Time `json:"gapAt"`    // when that began
 	Late     int       `json:"late"`     // datagrams that were not sent, as the machine was too busy at their time
+	Refused  string    `json:"refused"`  // why one could not be sent, which ended the stream
 }
 
 // loss is a row of datagrams that were not answered.
@@ -36,7 +38,7 @@ const maxDatagrams = 3_600_000
 
 // stream sends numbered datagrams to an echo server at a steady pace, until it
 // is told to stop or all are sent, and counts those that never come back. It
-// fails if any is lost.
+// fails if any is lost. With -tcp, the numbers are sent over one connection.
 func stream(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("stream", flag.ContinueOnError)
 	to := flags.String("to", "", "address:port of a UDP echo server")
@@ -44,6 +46,7 @@ func stream(ctx context.Context, args []string) error {
 	interval := flags.Duration("interval", time.Millisecond, "time between two datagrams")
 	grace := flags.Duration("grace", 5*time.Second, "how long to wait for the last answers")
 	fresh := flags.Bool("fresh", false, "send each datagram from a port of its own, as the first of its flow")
+	tcp := flags.Bool("tcp", false, "send numbers over a TCP connection, to a server of -echo")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -53,9 +56,15 @@ func stream(ctx context.Context, args []string) error {
 	answered := newAnswers(*count)
 	var s sender
 	var err error
-	if *fresh {
+	switch {
+	case *fresh:
 		s = &freshFlows{to: *to, grace: *grace, answers: answered}
-	} else if s, err = startFlow(*to, answered); err != nil {
+	case *tcp:
+		s, err = startConnection(*to, answered)
+	default:
+		s, err = startFlow(*to, answered)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "stream: sending to", *to)
@@ -67,7 +76,7 @@ func stream(ctx context.Context, args []string) error {
 	for len(sent) < *count && ctx.Err() == nil {
 		<-tick.C
 		if err := s.send(len(sent)); err != nil {
-			refused = err // and lost, as those that are not sent then
+			refused = err
 			break
 		}
 		sent = append(sent, time.Now())
@@ -78,6 +87,9 @@ func stream(ctx context.Context, args []string) error {
 	s.end()
 	report := answered.report(sent)
 	report.Late = late(sent, *interval)
+	if refused != nil {
+		report.Refused = refused.Error()
+	}
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
 		return err
 	}
@@ -101,7 +113,7 @@ type sender interface {
 	end() // returns when nothing is noted any more
 }
 
-// oneFlow sends all datagrams from one port.
+// oneFlow sends all datagrams from one port, or all numbers over one connection.
 type oneFlow struct {
 	conn     net.Conn
 	received chan struct{} // closed when nobody reads any more
