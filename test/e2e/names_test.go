@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -74,12 +73,7 @@ func namesOfTenants(s story) {
 	node := blue.Node
 	_, err := node.Start("resolver", blue.Probe(), "resolver", "-listen", "127.0.0.7:53", "www.example.org=192.0.2.7")
 	s.must(err)
-	old, err := node.Run(s.ctx, "sh", "-ec", "cat /etc/resolv.conf; echo nameserver 127.0.0.7 > /etc/resolv.conf")
-	s.must(err)
-	s.afterwards(func(ctx context.Context) error {
-		_, err := node.Run(ctx, "sh", "-ec", `printf %s "$1" > /etc/resolv.conf`, "sh", old)
-		return err
-	})
+	s.resolves(node, "127.0.0.7")
 	s.soon(shortly, func() error { return told(s, blue, "192.0.2.7", "www.example.org") })
 	s.must(told(s, red, "NXDOMAIN", "-net", "tcp", "no.example.org"))
 

@@ -52,9 +52,12 @@ func nodeAddress(node int) string { return fmt.Sprintf("198.18.5.%d", 11+node) }
 
 const sessionPassword = "canary-of-the-sessions"
 
-var bird = outsideRouter{
-	name: "bird", password: sessionPassword,
-	config: `
+var bird = birdOf(sessionPassword, 65001, 65002)
+
+// birdOf is bird with a session with each node, of these AS; empty: without a password.
+func birdOf(password string, nodes ...int) outsideRouter {
+	var config strings.Builder
+	config.WriteString(`
 router id 198.18.5.1;
 graceful restart wait 20;
 protocol device {}
@@ -65,16 +68,23 @@ protocol static { ipv6; route 2001:db8:52::/64 blackhole; }
 template bgp node {
   local 198.18.5.1 as 65100;
   hold time 9;
-  password "` + sessionPassword + `";
+  error wait time 1, 4;
   graceful restart on;
   ipv4 { import all; export where source = RTS_STATIC; };
   ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
-}
-protocol bgp from node { neighbor 198.18.5.11 as 65001; }
-protocol bgp from node { neighbor 198.18.5.12 as 65002; }
-`,
-	start: [][]string{{"bird", "-f", "-R", "-c", "{config}", "-s", "/run/bird.ctl"}},
-	state: "birdc -s /run/bird.ctl show protocols all; birdc -s /run/bird.ctl show route",
+`)
+	if password != "" {
+		fmt.Fprintf(&config, "  password %q;\n", password)
+	}
+	config.WriteString("}\n")
+	for i, as := range nodes {
+		fmt.Fprintf(&config, "protocol bgp from node { neighbor %s as %d; }\n", nodeAddress(i), as)
+	}
+	return outsideRouter{
+		name: "bird", password: password, config: config.String(),
+		start: [][]string{{"bird", "-f", "-R", "-c", "{config}", "-s", "/run/bird.ctl"}},
+		state: "birdc -s /run/bird.ctl show protocols all; birdc -s /run/bird.ctl show route",
+	}
 }
 
 var frr = outsideRouter{
@@ -143,7 +153,9 @@ func (s story) run(r outsideRouter) (speaker *testbed.Process, again func()) {
 	}
 }
 
-func podsAndTheWorld(s story, r outsideRouter) {
+// makeWorld makes a machine beyond the router outside until the story is over.
+func (s story) makeWorld() {
+	s.Helper()
 	_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", `
 ip address add 198.18.5.1/24 dev native
 ip address add fe80::c0de/64 dev native nodad
@@ -160,7 +172,48 @@ ip -n world link set eth0 up
 ip -n world route add default via 203.0.113.1
 ip -n world route add default via 2001:db8:52::1`)
 	s.must(err)
-	inWorld := func(args ...string) []string { return append([]string{"ip", "netns", "exec", "world"}, args...) }
+	s.afterwards(func(ctx context.Context) error {
+		_, err := s.bed.Outside.Run(ctx, "sh", "-ec", `
+ip netns delete world
+ip link delete world 2>/dev/null || :
+ip address delete 198.18.5.1/24 dev native
+ip address delete fe80::c0de/64 dev native
+ip route flush proto bird
+ip -6 route flush proto bird`)
+		return err
+	})
+}
+
+// outsider is a namespace of the machine outside, or, without a name, that machine itself.
+type outsider struct {
+	bed  *testbed.Bed
+	name string
+}
+
+func (s story) beyond(name string) outsider { return outsider{s.bed, name} }
+
+func (o outsider) inside(args ...string) []string {
+	if o.name == "" {
+		return args
+	}
+	return append([]string{"ip", "netns", "exec", o.name}, args...)
+}
+
+func (o outsider) Run(ctx context.Context, args ...string) (string, error) {
+	return o.bed.Outside.Run(ctx, o.inside(args...)...)
+}
+
+func (o outsider) Start(name string, args ...string) (*testbed.Process, error) {
+	return o.bed.Outside.Start(name, o.inside(args...)...)
+}
+
+func (o outsider) LogFile(program string) string { return o.bed.Outside.LogFile(program) }
+
+func (o outsider) Probe() string { return o.bed.Nodes[0].Tool("probe") }
+
+func podsAndTheWorld(s story, r outsideRouter) {
+	s.makeWorld()
+	inWorld := s.beyond("world").inside
 	_, restart := s.run(r)
 	for i, n := range s.bed.Nodes {
 		document := filepath.Join(s.TempDir(), n.Name+".yaml")
@@ -270,6 +323,7 @@ ip -n world route add default via 2001:db8:52::1`)
 		s.Logf("%s after the switch answered, a pod reaches %s", took, world)
 	}
 	s.established()
+	s.whatIsBrokenIsNamed(a)
 }
 
 // smallLinkOfTheRouter has the world read more than fits in the link to it, of a service that a pod provides: what the router
