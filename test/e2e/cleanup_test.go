@@ -33,12 +33,8 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	s.must(n.StartNetmaster())
 	_, err := n.Run(ctx, "sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1", "net.ipv4.conf.eth0.forwarding=1")
 	s.must(err)
-	settled := func() error { // the routes of an address come when it is no duplicate
-		_, err := n.Run(ctx, "sh", "-ec", "! ip -6 address | grep -q tentative")
-		return err
-	}
 	s.hostOnUplink(n)
-	s.soon(shortly, settled)
+	s.soon(shortly, func() error { return s.settled(n) })
 	pod, onVLAN := s.sandbox(0, "pod", "blue", "front", ""), s.sandbox(0, "lan", "blue", "lan", "") // the runtime's, not ours
 	before := s.picture(n)
 	s.must(n.StartNetplugin("--vlan-uplinks", "eth1,eth2", "--vlan-bond-mode", "active-backup"))
@@ -73,7 +69,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 		t.Errorf("while netplugin runs: %s, %v", out, err)
 	}
 	s.must(n.Netplugin().Kill())
-	s.soon(shortly, settled)
+	s.soon(shortly, func() error { return s.settled(n) })
 	served := s.picture(n)
 	dry, err := n.Run(ctx, n.Tool("netplugin"), "cleanup", "--dry-run")
 	s.must(err)
@@ -97,7 +93,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 			t.Errorf("a dry run says %q, and it was not:\n%s%s", thing, out, rest)
 		}
 	}
-	s.soon(shortly, settled)
+	s.soon(shortly, func() error { return s.settled(n) })
 	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.picture(n), "\n")); diff != "" {
 		t.Errorf("the node is not as it was (-before +after):\n%s", diff)
 	}
