@@ -40,6 +40,8 @@ type (
 		Options map[string]string `ovsdb:"options"`
 		Error   *string           `ovsdb:"error"`  // why it failed
 		OFPort  *int64            `ovsdb:"ofport"` // its number, once it is a port; negative: it is refused
+
+		LACPCurrent *bool `ovsdb:"lacp_current"` // whether it is answered; nil without LACP
 	}
 )
 

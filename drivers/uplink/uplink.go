@@ -80,6 +80,7 @@ type Bridge struct {
 	// The keeper's own.
 	known  map[string]int // index of each link when it was seen last
 	works  map[string]working
+	silent silence
 	taken  map[string]int64  // configuration with which a link was taken off the bridge
 	added  map[string]int64  // configuration with which a link became a port, until it is up in it
 	moved  record            // what of the host's was moved to the local port
@@ -124,7 +125,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), works: map[string]working{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), works: map[string]working{}, silent: silence{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
@@ -168,10 +169,10 @@ func (b *Bridge) States() map[string]string {
 }
 
 // Returned has a value, for one reader, after a link has come back: one that was there and
-// did not work, or had gone.
+// did not work, was not answered by LACP, or had gone.
 func (b *Bridge) Returned() <-chan struct{} { return b.back }
 
-// keep looks whenever something has changed, and now and then at what is wrong, or busy.
+// keep looks whenever something has changed, and now and then at what is wrong, busy, or waited for.
 func (b *Bridge) keep(ctx context.Context) error {
 	for {
 		err := b.look(ctx)
@@ -180,7 +181,7 @@ func (b *Bridge) keep(ctx context.Context) error {
 		}
 		b.note(err)
 		var again <-chan time.Time
-		if err != nil || len(b.busy) > 0 {
+		if err != nil || len(b.busy) > 0 || len(b.silent) > 0 {
 			again = time.After(pause)
 		}
 		select {
@@ -334,10 +335,16 @@ func (b *Bridge) noteStates(wrong map[string]error) {
 	b.mu.Unlock()
 }
 
-// working says whether packets pass a link, and tells one time that they do from another.
+// working says whether packets pass a link, as far as its carrier tells, and tells one time that they do from another.
 type working struct {
-	works   bool
-	changes uint32
+	works    bool
+	changes  uint32
+	answered bool // by LACP, where that is spoken
+}
+
+// returned tells whether packets pass again, or pass a leg that the bond did not use.
+func (w working) returned(before working) bool {
+	return w.works && (!before.works || w.changes != before.changes || w.answered && !before.answered)
 }
 
 // usable are the links that can be ports now, and what is wrong with them or others,
@@ -347,17 +354,19 @@ type working struct {
 // ovs-vswitchd has seen that: the userspace datapath holds on to the old one.
 func (b *Bridge) usable() (names []string, problems map[string]error) {
 	problems = map[string]error{}
-	members := b.db.memberNames(b.config.Bridge)
+	members, answered := b.db.members(b.config.Bridge), b.db.answered(b.config.Bridge)
 	for _, name := range b.config.Links {
 		link, there, err := b.links.state(name)
-		ours, known := slices.Contains(members, name), b.known[name]
+		row, ours := members[name]
+		known := b.known[name]
 		b.known[name] = link.index
-		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes}
-		if before, seen := b.works[name]; now.works && seen && now != before {
+		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes, row.answered()}
+		if before, seen := b.works[name]; seen && now.returned(before) {
 			b.back.Send()
 			b.other.Send() // it may lead to another port of the switch outside
 		}
 		b.works[name] = now
+		unanswered := b.silent.note(name, now.works && answered && !now.answered, time.Now())
 		use := true
 		switch {
 		case err != nil:
@@ -374,6 +383,8 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 			err = fault.New(fault.Unavailable, "uplink %s is set down", name)
 		case !link.carrier && ours:
 			err = fault.New(fault.Unavailable, "uplink %s has no carrier", name)
+		case unanswered:
+			err = errSilent(name)
 		}
 		if use {
 			names = append(names, name)

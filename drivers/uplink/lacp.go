@@ -1,0 +1,45 @@
+package uplink
+
+import (
+	"time"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// negotiation is how long the sides of a bond may take to agree: who speaks LACP does so every 30 seconds at least.
+const negotiation = 30 * time.Second
+
+// silence is since when the other side answers some legs of a bond by LACP, and not these. ovs-vswitchd does not use
+// them then. Where it answers none, nothing is missing: the bond goes on as active-backup.
+type silence map[string]time.Time
+
+// note notes whether a leg is one of these, and tells whether it has been for longer than it takes to agree.
+func (s silence) note(leg string, silent bool, now time.Time) (lasts bool) {
+	if !silent {
+		delete(s, leg)
+		return false
+	}
+	if _, known := s[leg]; !known {
+		s[leg] = now
+	}
+	return now.Sub(s[leg]) >= negotiation
+}
+
+// errSilent says what is wrong with a leg that is not answered.
+func errSilent(leg string) error {
+	return fault.New(fault.Unavailable,
+		"uplink %s: LACP is not current: nobody answers, so that the bond does not use it; is its port of the switch in the port-channel of the others?", leg)
+}
+
+// answered tells whether the other side of a bond answers a link by LACP.
+func (i interfaceRow) answered() bool { return i.LACPCurrent != nil && *i.LACPCurrent }
+
+// answered tells whether the other side of a bridge's bond answers any of its links.
+func (db *database) answered(bridge string) bool {
+	for _, link := range db.members(bridge) {
+		if link.answered() {
+			return true
+		}
+	}
+	return false
+}
