@@ -3,7 +3,6 @@ package contivmodel
 import (
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -83,6 +82,6 @@ func isAddressOrPrefix(text string) bool {
 }
 
 func isProtocol(text string) bool {
-	number, err := strconv.Atoi(text)
-	return err != nil || number <= 255 // the expression admits no other text than names
+	_, ok := ProtocolNumber(text)
+	return ok
 }

@@ -43,7 +43,7 @@ type Rule struct {
 	FromIPAddress     string       `json:"fromIpAddress,omitempty" model:"rule=RULEIP" doc:"peer address or CIDR of an incoming rule" column:"5 From IpAddress"`
 	FromNetwork       string       `json:"fromNetwork,omitempty" model:"max=64 rule=NAME0" doc:"peer network of an incoming rule" column:"4 From Network"`
 	PolicyName        string       `json:"policyName,omitempty" model:"key=2 required max=64 rule=NAME" doc:"policy of the rule"`
-	Port              int          `json:"port,omitempty" model:"max=65535" doc:"service port; 0 is any"  column:"10 Port"`
+	Port              int          `json:"port,omitempty" model:"max=65535" doc:"service port, of tcp, udp or 132 (SCTP); 0 is any"  column:"10 Port"`
 	Priority          int          `json:"priority,omitempty" model:"min=1 max=100 default=1" doc:"higher wins" column:"2 Priority"`
 	Protocol          string       `json:"protocol,omitempty" model:"rule=PROTOCOL" doc:"tcp, udp, icmp or a number up to 255; empty is any" column:"9 Protocol"`
 	RuleID            string       `json:"ruleId,omitempty" model:"key=3 required max=64 rule=NAME" doc:"name of the rule within its policy" column:"1 Rule"`

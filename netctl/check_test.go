@@ -18,11 +18,18 @@ import (
 // of its nodes that answers by path.
 func startCluster(t *testing.T, status contivmodel.Status, agent map[string]string) (url, agentPort string) {
 	t.Helper()
+	return startClusterWithRules(t, status, agent, "[]")
+}
+
+// startClusterWithRules is startCluster with a list of rules.
+func startClusterWithRules(t *testing.T, status contivmodel.Status, agent map[string]string, rules string) (url, agentPort string) {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"Version":"1.2.3","GitCommit":"abc","BuildTime":"today"}`)
 	})
 	mux.HandleFunc("/api/v1/status", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(status) })
+	mux.HandleFunc("/api/v1/rules/", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, rules) })
 	master := httptest.NewServer(mux)
 	t.Cleanup(master.Close)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,6 +121,30 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	got = run(t, url, "check --agent-port "+port)
 	if !strings.Contains(got.stdout, "FAIL  tunnels n1: no tunnel to n2 (10.1.0.2);") || got.code != exitPartial {
 		t.Errorf("wrong tunnel: %v", got)
+	}
+}
+
+func TestRulesThatAreForMoreThanTheySeemAreNamed(t *testing.T) {
+	rule := func(key, more string) string {
+		return `{"key":"` + key + `","direction":"in","action":"allow"` + more + `}`
+	}
+	well := []string{rule("blue:p:1", `,"protocol":"tcp","port":80`), rule("blue:p:2", `,"protocol":"132","port":80`), rule("blue:p:3", "")}
+	old := []string{rule("blue:p:4", `,"port":80`), rule("red:p:1", `,"protocol":"icmp","port":8`), rule("red:p:2", `,"port":1`), rule("red:p:3", `,"port":2`)}
+	agent := map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesServed}
+	for _, c := range []struct {
+		rules []string
+		want  string // empty: no line
+	}{
+		{well, ""},
+		{append(well, old[:2]...), `FAIL  rules: blue:p:4 is for all ports, not for port 80, as protocol "" has none; ` +
+			`red:p:1 is for all ports, not for port 8, as protocol "icmp" has none; remove them, and add them again with protocol tcp, udp or 132 (SCTP), or without a port`},
+		{old, "and 1 more; remove them"},
+	} {
+		url, port := startClusterWithRules(t, healthy(), agent, "["+strings.Join(c.rules, ",")+"]")
+		got := run(t, url, "check --agent-port "+port)
+		if named := strings.Contains(got.stdout, "rules"); named != (c.want != "") || !strings.Contains(got.stdout, c.want) || (got.code == exitPartial) != named {
+			t.Errorf("%d rules: %v, want %q", len(c.rules), got, c.want)
+		}
 	}
 }
 

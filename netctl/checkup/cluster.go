@@ -32,6 +32,7 @@ type Master interface {
 	Version(context.Context) (buildinfo.Info, error)
 	Status(context.Context) (contivmodel.Status, error)
 	Agent(ctx context.Context, host, path string) (json.RawMessage, error)
+	List(ctx context.Context, kind contivmodel.Kind) ([]contivmodel.Object, error)
 }
 
 // Cluster checks the netmasters, the store and every node.
@@ -63,6 +64,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	if s := status.Services; s != nil {
 		report.check("services", "", served(s.Count, s.Unserved), nil)
 	}
+	checkRules(ctx, m, report)
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
 }

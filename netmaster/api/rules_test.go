@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -210,4 +212,40 @@ func TestARuleMayNameIPv6AndOneAddressAsAPrefix(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", members, code, answer, want)
 		}
 	}
+}
+
+// A rule of before, as the store or an export has it, may name a port beside a protocol that has none. It stays, and
+// means what it meant; none is made.
+func TestARuleWithAPortThatItsProtocolHasNotIsRefusedAndOneOfBeforeStays(t *testing.T) {
+	b := withPolicy(t)
+	b.ok("POST", "endpointGroups/blue:front", frontWithP)
+	const fault = "port 80: protocol any has no ports: want tcp, udp or 132 (SCTP) for the rule, or no port"
+	old := strings.Replace(ruleTCP, `"protocol":"tcp",`, "", 1)
+	b.refused("POST", "rules/blue:p:1", old, fault, 400, "invalid")
+	b.refused("POST", "rules/blue:p:1", strings.Replace(ruleTCP, "tcp", "47", 1), strings.Replace(fault, "any", "47", 1), 400, "invalid")
+	b.refusedApply(400, "invalid", []string{"rule blue:p:1: " + fault}, apply("rule", old))
+
+	b.ok("POST", "rules/blue:p:1", strings.Replace(ruleTCP, `"port":80,`, "", 1))
+	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		stored, err := master.Get[contivmodel.Rule](tx, "blue:p:1", nil)
+		if err != nil {
+			return err
+		}
+		stored.Protocol, stored.Port = "", 80
+		if err := master.Put(tx, stored); err != nil {
+			return err
+		}
+		return master.RewriteRules(tx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"blue:front:blue:p:blue:p:1:inRx"}, expanded(b)); diff != "" {
+		t.Error(diff)
+	}
+	if stored := b.ok("GET", "rules/blue:p:1", ""); !strings.Contains(stored, `"port":80`) || strings.Contains(stored, "protocol") {
+		t.Errorf("stored %s", stored)
+	}
+	b.same("what is there", b.applying("", apply("rule", old)), []string{"unchanged rule blue:p:1"})
+	b.ok("DELETE", "rules/blue:p:1", "")
+	b.ok("POST", "rules/blue:p:1", strings.Replace(ruleTCP, "tcp", "132", 1))
 }

@@ -1,8 +1,8 @@
 package master
 
 import (
+	"cmp"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -20,13 +20,6 @@ const (
 )
 
 var directions = []string{inRx, inTx, outRx, outTx}
-
-// IP protocol numbers.
-const (
-	protoICMP = 1
-	protoTCP  = 6
-	protoUDP  = 17
-)
 
 // connectionSetup is the match on packets that open a TCP connection.
 const connectionSetup = "syn,!ack"
@@ -71,12 +64,12 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 	fromGroup.SrcIPAddr, fromGroup.DstIPAddr = local, remote
 	toGroup.SrcIPv6Addr, fromGroup.DstIPv6Addr = remote6, remote6
 	request.DstPort, reply.SrcPort = uint16(rule.Port), uint16(rule.Port)
-	if protocol == protoTCP && rule.Port == 0 {
+	if protocol == contivmodel.ProtocolTCP && rule.Port == 0 {
 		request.TCPFlags = connectionSetup
 	}
 	request.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[0])
 	reply.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[1])
-	if rule.Port != 0 && (protocol == protoTCP || protocol == protoUDP) {
+	if rule.Port != 0 && contivmodel.HasPorts(protocol) {
 		return []mastercfg.CfgPolicyRule{*request, *reply}, nil
 	}
 	return []mastercfg.CfgPolicyRule{*request}, nil
@@ -84,21 +77,11 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 
 // protocolNumber reads a name or number; empty is 0, any.
 func protocolNumber(text string) (uint8, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case "icmp":
-		return protoICMP, nil
-	case "tcp":
-		return protoTCP, nil
-	case "udp":
-		return protoUDP, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil {
+	n, ok := contivmodel.ProtocolNumber(text)
+	if !ok {
 		return 0, fault.New(fault.Invalid, "protocol %s: want tcp, udp, icmp or a number up to 255", text).WithField("protocol")
 	}
-	return uint8(n), nil
+	return n, nil
 }
 
 // given is a field of a rule.
@@ -143,6 +126,10 @@ func CheckRule(rule *contivmodel.Rule) error {
 	}
 	if _, err := protocolNumber(rule.Protocol); err != nil {
 		return err
+	}
+	if rule.IgnoresPort() {
+		return fault.New(fault.Invalid, "port %d: protocol %s has no ports: want tcp, udp or 132 (SCTP) for the rule, or no port",
+			rule.Port, cmp.Or(rule.Protocol, "any")).WithField("port")
 	}
 	from, err := checkAddress("fromIpAddress", rule.FromIPAddress)
 	if err != nil {

@@ -114,6 +114,8 @@ func ruleMatch(r Rule, f family) openflow.Match {
 		return append(m, transport(r, openflow.TCPSrc, openflow.TCPDst)...)
 	case openflow.ProtoUDP:
 		return append(m, transport(r, openflow.UDPSrc, openflow.UDPDst)...)
+	case openflow.ProtoSCTP:
+		return append(m, transport(r, openflow.SCTPSrc, openflow.SCTPDst)...)
 	default:
 		return append(m, openflow.IPProto(r.Protocol))
 	}

@@ -144,7 +144,7 @@ func (w *world) newRule(number, priority int) Rule {
 		SrcGroup: uint16(r.IntN(4)), DstGroup: uint16(r.IntN(4)), Protocol: pick[uint8](r, 0, 1, 6, 6, 17, 132),
 		Src: pick(r, prefixes...), Dst: pick(r, prefixes...),
 	}
-	if rule.Protocol == 6 || rule.Protocol == 17 {
+	if rule.Protocol == 6 || rule.Protocol == 17 || rule.Protocol == 132 {
 		rule.SrcPort, rule.DstPort = pick[uint16](r, 0, 0, 0, 80), pick[uint16](r, 0, 0, 80, 53)
 	}
 	if rule.Protocol == 6 && chance(r, 40) {

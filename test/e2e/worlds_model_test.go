@@ -141,9 +141,9 @@ func (w *world) newRule(i int) worldRule {
 	r := worldRule{
 		tenant: choose(w, worldTenants...), policy: choose(w, "p0", "p1"), id: fmt.Sprint("r", i),
 		direction: choose(w, "in", "out"), action: choose(w, "allow", "deny"),
-		protocol: choose(w, "", "icmp", "tcp", "tcp", "udp", "udp"), priority: 1 + w.rand.IntN(10),
+		protocol: choose(w, "", "icmp", "tcp", "tcp", "udp", "udp", "132"), priority: 1 + w.rand.IntN(10),
 	}
-	if r.protocol == "tcp" || r.protocol == "udp" {
+	if r.protocol == "tcp" || r.protocol == "udp" || r.protocol == "132" {
 		r.port = choose(w, 0, 7, 80)
 	}
 	switch w.rand.IntN(4) {

@@ -84,6 +84,7 @@ func (w *world) packets() (all []passing) {
 				for _, p := range []passing{
 					{protocol: "icmp"}, {protocol: "udp", dport: 7}, {protocol: "udp", sport: 7}, {protocol: "udp", dport: 53},
 					{protocol: "tcp", dport: 80, opens: true}, {protocol: "tcp", dport: 80}, {protocol: "tcp", sport: 80}, {protocol: "tcp", dport: 22, opens: true},
+					{protocol: "132", dport: 7}, {protocol: "132", sport: 7}, {protocol: "132", dport: 80},
 				} {
 					if p.from, p.to, p.src, p.dst = from, to, from.like(dst), dst; p.src.IsValid() {
 						all = append(all, p)
@@ -115,7 +116,7 @@ func (w *world) matches(r mastercfg.CfgPolicyRule, p passing) bool {
 	address := func(want, want6 string, got netip.Addr) bool {
 		return want == "" || netip.MustParsePrefix(want).Contains(got) || want6 != "" && netip.MustParsePrefix(want6).Contains(got)
 	}
-	protocol := map[string]int{"icmp": 1, "tcp": 6, "udp": 17}[p.protocol]
+	protocol := map[string]int{"icmp": 1, "tcp": 6, "udp": 17, "132": 132}[p.protocol]
 	return number(r.SrcEndpointGroup, w.number(p.from.tenant, p.from.group)) && number(r.DstEndpointGroup, w.number(p.to.tenant, p.to.group)) &&
 		address(r.SrcIPAddr, r.SrcIPv6Addr, p.src) && address(r.DstIPAddr, r.DstIPv6Addr, p.dst) &&
 		number(int(r.IPProtocol), protocol) && number(int(r.SrcPort), p.sport) && number(int(r.DstPort), p.dport) &&

@@ -78,7 +78,7 @@ func (d *derivation) rule(binding string, own int, r *contivmodel.Rule) {
 		protocol, _ = strconv.Atoi(r.Protocol)
 	}
 	wanted := map[string][]string{"in": {"inRx"}, "out": {"outTx"}}[r.Direction]
-	if r.Port != 0 && (protocol == 6 || protocol == 17) {
+	if r.Port != 0 && (protocol == 6 || protocol == 17 || protocol == 132) {
 		wanted = map[string][]string{"in": {"inRx", "inTx"}, "out": {"outRx", "outTx"}}[r.Direction]
 	}
 	address := map[string]string{"F": from, "T": to}

@@ -133,7 +133,9 @@ var ruleShapes = []ruleShape{
 	{direction: "out", protocol: "6", peer: "network"},
 	{direction: "out", protocol: "udp", port: 5000, peer: "address"},
 	{direction: "out", protocol: "132", peer: "group+address"},
+	{direction: "in", protocol: "132", port: 3868, peer: "group"},
 	{direction: "out", peer: ""},
 	{direction: "out", peer: "from", wrong: "from in an outgoing rule"},
 	{direction: "in", peer: "two", wrong: "network and group"},
+	{direction: "in", port: 80, peer: "group", wrong: "a port without a protocol"},
 }

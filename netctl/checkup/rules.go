@@ -1,0 +1,34 @@
+package checkup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// checkRules names rules that are for more than they seem, as earlier versions made them: by a port beside a protocol
+// that has none.
+func checkRules(ctx context.Context, m Master, report Report) {
+	kind, _ := contivmodel.KindByType("rule")
+	all, err := m.List(ctx, kind)
+	if err != nil {
+		report.check("rules", "see the log of netmaster", "", err)
+		return
+	}
+	var texts []string
+	for _, o := range all {
+		if r, ok := o.(*contivmodel.Rule); ok && r.IgnoresPort() {
+			texts = append(texts, fmt.Sprintf("%s is for all ports, not for port %d, as protocol %q has none", r.Key, r.Port, r.Protocol))
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	if more := len(texts) - mostPending; more > 0 {
+		texts = append(texts[:mostPending], fmt.Sprintf("and %d more", more))
+	}
+	report.check("rules", "remove them, and add them again with protocol tcp, udp or 132 (SCTP), or without a port", "", errors.New(strings.Join(texts, "; ")))
+}
