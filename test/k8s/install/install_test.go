@@ -48,6 +48,7 @@ func TestInstallation(t *testing.T) {
 		{"the page says how to install", installation.byThePage},
 		{"it is closed", installation.closed},
 		{"a rolling update loses nothing", installation.rollingUpdates},
+		{"the page says how to upgrade", installation.upgradeByThePage},
 		{"a node and a netmaster without their keys come back", installation.lostKeys},
 		{"a netmaster without its data comes back by the page", installation.lostMember},
 		{"a configuration that somebody removes is back", installation.configurationIsKept},

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +88,42 @@ spec:
 // closing is the section that is for clusters of before.
 const closing = "Close an open installation"
 
+// upgrading is the section that needs another version.
+const upgrading = "Upgrade"
+
+// upgradeByThePage upgrades as the page says, to images that are the same under another name, while pods talk.
+func (i installation) upgradeByThePage() {
+	const next = "docker.io/contiv/netplugin:next"
+	for _, n := range i.Nodes {
+		_, err := n.Run(i.Context(), "ctr", "--namespace", "k8s.io", "images", "tag", "docker.io/contiv/netplugin:1.0.0", next)
+		i.must(err)
+	}
+	base := filepath.Join(i.Installation("base"), "kustomization.yaml")
+	text, err := os.ReadFile(base)
+	i.must(err)
+	newer := strings.Replace(string(text), "newTag: 1.0.0", "newTag: next", 1)
+	if newer == string(text) {
+		i.Fatalf("%s has another version:\n%s", base, text)
+	}
+	i.must(os.WriteFile(base, []byte(newer), 0o644))
+	client, server := i.pod("before", 1), i.pod("beside", 2)
+	i.must(server.Echo())
+	s, err := client.During(i.Context(), server.IP, func() error { i.follow(upgrading); return nil })
+	i.must(err)
+	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
+	if s.Lost > 0 || s.Sent == 0 {
+		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
+	}
+	i.soon(func(ctx context.Context) error { // those of before end
+		images, err := i.Kubectl(ctx, "--namespace", "kube-system", "get", "pods", "--selector", "app in (contiv-netmaster, contiv-netplugin)",
+			"--output", "jsonpath={.items[*].spec.containers[*].image}")
+		if all := strings.Fields(images); err == nil && (len(all) != 6 || strings.Count(images, ":next") != len(all)) {
+			err = fmt.Errorf("images %q", all)
+		}
+		return err
+	})
+}
+
 // setUpAnew is the section about a netmaster that has lost its data.
 const setUpAnew = "A machine of a netmaster is set up anew"
 
@@ -98,7 +136,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, setUpAnew}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew}, s.Title) {
 			i.follow(s.Title)
 		}
 	}
