@@ -12,9 +12,9 @@ import (
 )
 
 // tellPathMTU tells endpoints which of their packets are too big.
-func tellPathMTU(bus drivers.PacketBus) task {
+func tellPathMTU(bus drivers.PacketBus, vrfOf pathmtu.NodePorts) task {
 	return func(ctx context.Context) error {
-		return pathmtu.Serve(ctx, bus, logrus.WithField("component", "pathmtu"))
+		return pathmtu.Serve(ctx, bus, vrfOf, logrus.WithField("component", "pathmtu"))
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// tellPathMTU answers packets that are too big while the test runs.
-func (r *running) tellPathMTU() {
+// tellPathMTU answers packets that are too big while the test runs. Node ports are of nobody, or as it is told.
+func (r *running) tellPathMTU(vrfOf ...pathmtu.NodePorts) {
+	vrfOf = append(vrfOf, func(uint8, uint16) uint16 { return 0 })
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	go func() { ended <- pathmtu.Serve(ctx, r, logrus.NewEntry(log)) }()
+	go func() { ended <- pathmtu.Serve(ctx, r, vrfOf[0], logrus.NewEntry(log)) }()
 	r.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

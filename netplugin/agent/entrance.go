@@ -114,29 +114,3 @@ func (c *cache) entrances() (e Entrances) {
 func (s service) isEntered() bool {
 	return slices.ContainsFunc(s.part.Ports, func(p pipeline.ServicePort) bool { return p.From&pipeline.FromHost != 0 })
 }
-
-// nodePortsVRF is the VRF of the tenant whose services have node ports; 0: none has, or more than one.
-func (c *cache) nodePortsVRF() uint16 {
-	tenants := map[string]struct{}{}
-	note := func(tenant string, p pipeline.ServicePort) {
-		if p.Shared {
-			tenants[tenant] = struct{}{}
-		}
-	}
-	for _, s := range c.service {
-		for _, p := range s.part.Ports {
-			note(s.tenant, p)
-		}
-	}
-	for _, s := range c.kube.services {
-		for _, p := range s.ports {
-			note(s.tenant, p.ServicePort)
-		}
-	}
-	for tenant := range tenants {
-		if len(tenants) == 1 {
-			return c.vrfs[tenant]
-		}
-	}
-	return 0
-}

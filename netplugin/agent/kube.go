@@ -70,7 +70,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 		c.kube.asked[id] = struct{}{}
 	}
 	for _, p := range s.ports {
-		c.placeUDP(s.tenant, p.ServicePort, kubeID+id, index.add)
+		c.placePort(s.tenant, p.ServicePort, kubeID+id, index.add)
 	}
 	c.countEnteredKube(s, 1)
 	return nil
@@ -80,7 +80,7 @@ func (c *cache) removeKubeService(id string) {
 	if old, existed := c.kube.services[id]; existed {
 		for _, p := range old.ports {
 			delete(c.groups, p.Group)
-			c.placeUDP(old.tenant, p.ServicePort, kubeID+id, index.remove)
+			c.placePort(old.tenant, p.ServicePort, kubeID+id, index.remove)
 		}
 		delete(c.kube.services, id)
 		delete(c.kube.asked, id)

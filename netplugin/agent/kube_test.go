@@ -302,7 +302,8 @@ func TestServicesOfBothSortsThatShareAnAddressKnowOfEachOther(t *testing.T) {
 	}
 }
 
-// Errors about answers from node ports are looked up among the connections of the one tenant that has node ports.
+// Errors about answers from node ports are looked up among the connections of the one tenant that has node ports, or of the one
+// that has the number.
 func TestTheHostsPortKnowsWhoseNodePortsAre(t *testing.T) {
 	n := kubeNode(t).put(vrfKey("red"), `{"vrf":2}`)
 	entered := func() uint16 {
@@ -326,7 +327,20 @@ func TestTheHostsPortKnowsWhoseNodePortsAre(t *testing.T) {
 	if got := entered(); got != 0 {
 		t.Errorf("of two tenants: %d", got)
 	}
+	a := &Agent{cache: n.cache}
+	for _, c := range []struct {
+		protocol uint8
+		port     uint16
+		vrf      uint16
+	}{{openflow.ProtoTCP, 30080, 1}, {openflow.ProtoUDP, 30053, 2}, {openflow.ProtoUDP, 30080, 0}, {openflow.ProtoUDP, 53, 0}} {
+		if got := a.NodePortVRF(c.protocol, c.port); got != c.vrf {
+			t.Errorf("node port %d of protocol %d is in VRF %d, want %d", c.port, c.protocol, got, c.vrf)
+		}
+	}
 	if n.del(mastercfg.K8sServiceKey("default", "shop", "web")); entered() != 2 {
 		t.Errorf("of the other one: %d", entered())
+	}
+	if got := a.NodePortVRF(openflow.ProtoTCP, 30080); got != 0 {
+		t.Errorf("a node port that has gone is in VRF %d", got)
 	}
 }

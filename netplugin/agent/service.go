@@ -24,6 +24,7 @@ type services struct {
 	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
 	here       index                          // address -> endpoints of this node
 	udpAt      index                          // tenant and address -> the services of the pipeline with ports of UDP there
+	nodePorts  index                          // protocol and number -> tenant and service of the pipeline that has the node port
 }
 
 // service is a decoded service.
@@ -37,7 +38,7 @@ type service struct {
 }
 
 func newServices() services {
-	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index)}
+	return services{service: make(map[string]service), providers: make(map[string]map[netip.Addr]bool), servicesIn: make(index), groups: make(map[uint32]struct{}), here: make(index), udpAt: make(index), nodePorts: make(index)}
 }
 
 func decodeService(id string, value []byte) (service, error) {
@@ -103,7 +104,7 @@ func (c *cache) putService(id string, value []byte, _ int64) error {
 	s.part = s.part.Numbered(func(group uint32) bool { _, taken := c.groups[group]; return taken })
 	for _, p := range s.part.Ports {
 		c.groups[p.Group] = struct{}{}
-		c.placeUDP(s.tenant, p, id, index.add)
+		c.placePort(s.tenant, p, id, index.add)
 	}
 	c.service[id] = s
 	c.servicesIn.add(s.netID, id)
@@ -119,7 +120,7 @@ func (c *cache) removeService(id string) {
 		c.servicesIn.remove(old.netID, id)
 		for _, p := range old.part.Ports {
 			delete(c.groups, p.Group)
-			c.placeUDP(old.tenant, p, id, index.remove)
+			c.placePort(old.tenant, p, id, index.remove)
 		}
 		delete(c.service, id)
 		if old.isEntered() {
@@ -128,6 +129,12 @@ func (c *cache) removeService(id string) {
 		}
 	}
 	c.mark(pipeline.KindService, id)
+}
+
+// placePort enters a port of a service in the indexes of ports, or removes it.
+func (c *cache) placePort(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
+	c.placeUDP(tenant, p, service, change)
+	c.placeNodePort(tenant, p, service, change)
 }
 
 // putProvider enters an address behind a service; its key says which.

@@ -1,5 +1,5 @@
 // Package pathmtu tells endpoints which packets are too big for their way, as the routers
-// of the Internet do (path MTU discovery, RFC 1191 and RFC 8201). There are two cases:
+// of the Internet do (path MTU discovery, RFC 1191 and RFC 8201). There are three cases:
 //
 //   - The way to other nodes carries less than an endpoint sends. The switch is the
 //     router, and sends the packet here; the answer is an ICMP error from the gateway of
@@ -7,6 +7,8 @@
 //   - A router outside says so, or that a packet could not be delivered for another
 //     reason. What it quotes of the packet has the address that the host knows the
 //     endpoint by, and gets the endpoint's own (quoted.go).
+//   - A router outside says so of an answer from a node port. The switch knows what to do
+//     with it, but not whose the port is (nodeport.go).
 //
 // How many packets come here is limited in the switch; see toobig.go and quoted.go of
 // ofnet/pipeline. What is damaged is not answered.
@@ -24,7 +26,7 @@ import (
 
 // Serve answers what the switch sends until ctx is done. An answer that the switch does
 // not take is lost, as any packet may be.
-func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error {
+func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *logrus.Entry) error {
 	tooBig, errors := bus.Packets(pipeline.PacketTooBig), bus.Packets(pipeline.PacketError)
 	for {
 		var out openflow.PacketOut
@@ -35,7 +37,11 @@ func Serve(ctx context.Context, bus drivers.PacketBus, log *logrus.Entry) error 
 		case p := <-tooBig:
 			out, ok = answer(p)
 		case p := <-errors:
-			out, ok = restore(p)
+			if p.AboutNodePort() {
+				out, ok = vrfOf.enter(p)
+			} else {
+				out, ok = restore(p)
+			}
 		}
 		if !ok {
 			continue

@@ -135,6 +135,32 @@ func TestAnErrorQuotesWhatTheEndpointHasSent(t *testing.T) {
 	}
 }
 
+func TestAnErrorTellsFromWhichPortTheAnswerWas(t *testing.T) {
+	quote4 := "4500 05dc 0000 4000 3f 11 1234 ac13fffd 0a090909 7535 d431"
+	quote6 := "60000000 05b4 06 3f fd636f6e74697601000000000000fffd 20010db8000000000000000000000001 7535 d431"
+	for name, c := range map[string]struct {
+		frame    []byte
+		protocol uint8 // 0: it does not tell
+	}{
+		"IPv4":                            {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)), 17},
+		"IPv6":                            {v6(t, "3a", raw(t, "0200 0000 00000578"+quote6)), 6},
+		"the answer's first fragment":     {v4(t, "4000", "01", raw(t, "0b01 0000 0000 0000"+strings.Replace(quote4, "4000", "2000", 1))), 17},
+		"a later one":                     {v4(t, "4000", "01", raw(t, "0b01 0000 0000 0000"+strings.Replace(quote4, "4000", "2001", 1))), 0},
+		"options before the port":         {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+strings.NewReplacer("4500 ", "4600 ", "0a090909 ", "0a090909 01010101 ").Replace(quote4))), 17},
+		"options beyond its end":          {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+strings.Replace(quote4, "4500 ", "4f00 ", 1))), 0},
+		"about a ping":                    {v4(t, "4000", "01", raw(t, "0301 0000 0000 0000"+strings.Replace(quote4, "3f 11", "3f 01", 1))), 0},
+		"no error":                        {v4(t, "4000", "01", raw(t, "0800 0000 0000 0578"+quote4)), 0},
+		"a fragment of one":               {v4(t, "2000", "01", raw(t, "0304 0000 0000 0578"+quote4)), 0},
+		"a quote that ends with its head": {v4(t, "4000", "01", raw(t, "0304 0000 0000 0578"+quote4)[:28]), 0},
+		"a quote of the other version":    {v6(t, "3a", raw(t, "0200 0000 00000578"+quote4+quote4)), 0},
+	} {
+		protocol, port, ok := quotedPort(c.frame)
+		if ok != (c.protocol != 0) || ok && (protocol != c.protocol || port != 30005) {
+			t.Errorf("%s: port %d of protocol %d, %t", name, port, protocol, ok)
+		}
+	}
+}
+
 func FuzzPackets(f *testing.F) {
 	f.Add(v4(f, "4000", "11", make([]byte, 100)))
 	f.Add(v6(f, "3a", append([]byte{2, 0}, make([]byte, 100)...)))
@@ -151,6 +177,7 @@ func FuzzPackets(f *testing.F) {
 				t.Errorf("the answer %x is answered", answer)
 			}
 		}
+		_, _, _ = quotedPort(frame)
 		if restored := Restored(frame); restored != nil && !checked(t, restored) {
 			t.Errorf("%x", restored)
 		}

@@ -117,8 +117,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 			continue
 		}
 		for _, m := range errorsAbout(p.Addr()) {
-			w.flow(entered(NodePorts(p), priorityExcept, m...).do(regVRF.set(uint32(o.Entered)), regRouted.set(1),
-				openflow.CT{Zone: o.Entered, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end())
+			w.flow(entered(NodePorts(p), priorityExcept, append(m, openflow.IPWhole())...).do(enterNodePort(o.Entered)...).end())
 		}
 	}
 }
@@ -201,6 +200,12 @@ func (o Service) clients() map[netip.Addr]Clients {
 func entered(to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
 	return at(tableRouter, priority, append([]openflow.FieldMatch{regOrigin.is(originEntered), f.is(), f.dst(openflow.Host(to))}, more...)...)
+}
+
+// enterNodePort looks up what is for a node port, and does not say which, among the connections of a VRF.
+func enterNodePort(vrf uint16) []openflow.Action {
+	return []openflow.Action{regVRF.set(uint32(vrf)), regRouted.set(1),
+		openflow.CT{Zone: vrf, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}}
 }
 
 // enter makes a packet one of the service's tenant and network.

@@ -209,7 +209,7 @@ type Outside struct {
 	Prefix6 netip.Prefix // private IPv6 addresses, at most 112 bits long; invalid: none
 	Own     []netip.Addr // by which Kubernetes knows the host, ascending: policies that isolate an endpoint of the node let it reach these
 	Led     []PortRange  // but not these ports, by which the host leads to endpoints and services, ascending
-	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several: whose an ICMP error about an answer is, it does not say
+	Entered uint16       // VRF of the tenant whose services have node ports; 0: none has, or several, and whose an ICMP error about an answer is, the agent says
 }
 
 // Router is the node among the routers outside, by a port to the host.

@@ -1,6 +1,10 @@
 package pipeline
 
-import "github.com/contiv/netplugin/ofnet/openflow"
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
 
 // quoted completes what is said outside of the packets that endpoints have sent there:
 // too big, unreachable, too many hops. Such an ICMP error quotes the packet, with the
@@ -10,6 +14,13 @@ import "github.com/contiv/netplugin/ofnet/openflow"
 //
 // The error itself has been brought to the endpoint like any packet, and the rules have
 // been asked, when it goes to the agent instead of to OUTPUT.
+//
+// An error about an answer from a node port is not translated here, but with its connection (entrance.go). It is for the
+// address of all node ports and quotes the number of one, which no flow can match. Where one tenant has all node ports,
+// the switch looks it up among that one's connections; otherwise it asks the agent whose the number is:
+//
+//	ROUTER   from the host, about a node port: to the agent
+//	         the agent sends it back with the VRF, to be looked up there
 type quoted struct{ noMeter bool }
 
 // PacketError is the class of ICMP errors from outside.
@@ -33,6 +44,31 @@ func (q quoted) base(w *Wants) {
 				do(PacketError.Action()).drop(reasonQuoted))
 		}
 	}
+}
+
+// noteNodePort is the note about an error about an answer from a node port.
+const noteNodePort = 1
+
+func (q quoted) outside(w *Wants, o Outside, _ uint32) {
+	if q.noMeter || o.Entered != 0 {
+		return
+	}
+	for _, p := range o.Prefixes() {
+		for _, about := range errorsAbout(p.Addr()) {
+			w.flow(entered(NodePorts(p), priorityExcept, append(about, openflow.IPWhole())...).
+				do(PacketError.Action(noteNodePort)).drop(reasonQuoted))
+		}
+	}
+}
+
+// AboutNodePort tells whether the packet is an ICMP error about an answer from a node port, of whatever tenant.
+func (p Packet) AboutNodePort() bool {
+	return p.Class == PacketError && slices.Equal(p.Note, []byte{noteNodePort})
+}
+
+// EnterIn sends it on as the host has sent it, to be looked up among the connections of a VRF.
+func (p Packet) EnterIn(vrf uint16) openflow.PacketOut {
+	return openflow.PacketOut{InPort: p.Port, Data: p.Data, Actions: append(arrived(originEntered), enterNodePort(vrf)...)}
 }
 
 // Deliver sends a frame to the port that the packet was to leave by, as one that came from outside.

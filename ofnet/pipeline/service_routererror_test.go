@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -115,5 +116,73 @@ func TestErrorsOfRoutersReachTheProviderBehindANodePort(t *testing.T) {
 		if carrying("of nothing")(got) || got == nil {
 			t.Errorf("an error about no answer comes back to the host, or nothing does: %x", got)
 		}
+	}
+}
+
+// The connection tracker takes neither an error in fragments nor one that quotes a fragment for a part of a connection. Such an
+// error is delivered as it is, and names the provider. The one in fragments would have to be put together from all that come with ICMP.
+func TestErrorsInFragmentsAndAboutFragmentsNameTheProvider(t *testing.T) {
+	c := startCluster(t, db1, db2, web2)
+	c.program(Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
+		{Address: vip, From: FromPods, Protocol: openflow.ProtoUDP, Port: discard, Target: discard},
+	}}.Numbered(noneTaken))
+	server, client, router := c.pod(web2).datagrams(discard), c.pod(db1).wire(), c.pod(db2).wire()
+	client.send(udpFrame(AnycastMAC, db1.MAC, vip, db1.IPv4, "question"))
+	if got := next(server, soon); string(got) != "question" {
+		t.Fatalf("the provider gets %q", got)
+	}
+	seen := udpFrame(AnycastMAC, db1.MAC, web2.IPv4, db1.IPv4, "question")[14:]
+	first := bytes.Clone(seen)
+	first[6] |= 0x20 // more fragments follow
+	said := func(about []byte, text string) []byte {
+		return icmpError(db1.MAC, db2.MAC, db1.IPv4, db2.IPv4, about, text+strings.Repeat(".", 900))
+	}
+	for _, e := range []struct {
+		text   string
+		frames [][]byte
+		named  netip.Addr
+	}{
+		{"whole", [][]byte{said(seen, "whole")}, vip},
+		{"in fragments", fragments(said(seen, "in fragments"), 500), web2.IPv4},
+		{"about a fragment", [][]byte{said(first, "about a fragment")}, web2.IPv4},
+	} {
+		for _, frame := range e.frames {
+			router.send(frame)
+		}
+		if from, to := quotes(client.receive(soon, carrying(e.text))); from != db1.IPv4 || to != e.named {
+			t.Errorf("%s: the client is told of a packet from %s to %s, want %s", e.text, from, to, e.named)
+		}
+	}
+}
+
+// Where routers outside lead an external address to several nodes, what they say of an answer may come by another one than the
+// client has come by, which alone knows the connection. It goes nowhere there, and not back to the host.
+func TestErrorsThatComeByAnotherNodesHostGoNowhere(t *testing.T) {
+	c := startCluster(t, web1, web2)
+	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Ports: []ServicePort{
+		{Address: external, From: FromPods | FromHost, Protocol: openflow.ProtoUDP, Port: discard, Target: discard},
+	}}.Numbered(noneTaken)
+	asked, other := c.withOutside(web1, s).wireAt("contivh0"), c.withOutside(web2, s).wireAt("contivh0")
+	server, provider := c.pod(web2).datagrams(discard), c.pod(web2).wire()
+	question := udpFrame(AnycastMAC, wayOut.MAC, external, beyond[0], "question")
+	asked.send(question)
+	if got := next(server, soon); string(got) != "question" {
+		t.Fatalf("the provider gets %q", got)
+	}
+	router := addr("198.51.100.77")
+	lost := c.pod(web2).node.dropped(t, reasonNoProvider)
+	other.send(icmpError(AnycastMAC, wayOut.MAC, external, router, answerTo(question[14:]), "by another host"))
+	if got := settled(lost+1, func() uint64 { return c.pod(web2).node.dropped(t, reasonNoProvider) }); got != lost+1 {
+		t.Errorf("%d packets for nobody on the other node, want %d", got, lost+1)
+	}
+	asked.send(icmpError(AnycastMAC, wayOut.MAC, external, router, answerTo(question[14:]), "by the client's host"))
+	got := provider.receive(soon, func(f []byte) bool { return carrying("by another host")(f) || carrying("by the client's host")(f) })
+	if from, to := quotes(got); !carrying("by the client's host")(got) || from != web2.IPv4 || to != beyond[0] {
+		t.Errorf("the provider is told %q of a packet from %s to %s", got, from, to)
+	}
+	other.send(echoFrame(AnycastMAC, wayOut.MAC, external, beyond[0])) // is answered
+	back := other.receive(soon, func(f []byte) bool { return carrying("by another host")(f) || len(f) > 34 && f[23] == 1 && f[34] == 0 })
+	if back == nil || carrying("by another host")(back) {
+		t.Errorf("the error comes back to the host, or nothing does: %x", back)
 	}
 }
