@@ -54,7 +54,7 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered and refuse),
+// gateway, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
 // policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
 package pipeline
 
@@ -110,6 +110,7 @@ func New(c Config) *Pipeline {
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
 		answered{},
+		related{},
 		begun{},
 		stray{},
 		refuse{gateway: c.GatewayMAC, noMeter: !c.hasMeter(PacketRefused.meter())},

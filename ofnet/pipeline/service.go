@@ -24,7 +24,7 @@ import (
 //
 // Whatever is neither sent to a service nor comes from the port of a provider
 // never sees the connection tracker, but for ICMP errors from other nodes and from outside:
-// a router on the way to a provider says them of what the client sent to the service.
+// a router on the way to a provider says them of what the client sent to the service (related.go).
 // Between ROUTER and OUTPUT a packet has the address of the provider. The policy knows
 // nothing of services: it is judged between the client and the provider, in both directions
 // and on both nodes.
@@ -65,22 +65,7 @@ func (s services) base(w *Wants) {
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(at(tableRouter, priorityExcept, openflow.EthDst(s.gateway), f.is(), f.dst(openflow.Host(f.hairpinAddress()))).
 			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
-		for _, origin := range []uint32{originTunnel, originHost} {
-			w.flow(f.errorsOfRouters(origin)...)
-		}
 	}
-}
-
-// errorsOfRouters look up what routers on the way to providers say of a client's packets: the client
-// knows the service only.
-func (f family) errorsOfRouters(origin uint32) (all []openflow.Flow) {
-	vrf := openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Ofs: regVRF.Ofs, Bits: regVRF.Bits}
-	for _, kind := range f.errors {
-		all = append(all, at(tableOutput, priorityExcept, both(regOrigin.is(origin), regFlooded.is(0)), f.is(), openflow.IPWhole(),
-			f.isICMP(), f.icmpType(kind), openflow.CTState(0, openflow.CTTrk)).
-			do(openflow.CT{ZoneField: vrf, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{openflow.NAT{}}}).end())
-	}
-	return all
 }
 
 func (s services) service(w *Wants, wanted Service) {

@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,5 +186,46 @@ func TestErrorsThatComeByAnotherNodesHostGoNowhere(t *testing.T) {
 	back := other.receive(soon, func(f []byte) bool { return carrying("by another host")(f) || len(f) > 34 && f[23] == 1 && f[34] == 0 })
 	if back == nil || carrying("by another host")(back) {
 		t.Errorf("the error comes back to the host, or nothing does: %x", back)
+	}
+}
+
+// Open vSwitch (3.1), as it writes other addresses into an error of IPv6, takes for the checksum what a packet of the connection
+// would have there: of UDP the MTU, of TCP the first bytes of the quoted sender. Where that is the client it must not be.
+func TestErrorsOfRoutersOfIPv6ReachTheClientUnspoiled(t *testing.T) {
+	c := startCluster(t, db1, db2, web2)
+	s := serving(FromPods, addressesOf(web2), vip6)
+	c.program(s)
+	c.pod(web2).serveShop()
+	client, router := c.pod(db1).wire(), c.pod(db2).wire()
+	for _, protocol := range []uint8{openflow.ProtoTCP, openflow.ProtoUDP} {
+		at := s.Ports[slices.IndexFunc(s.Ports, func(p ServicePort) bool { return p.Protocol == protocol })]
+		question := func(to netip.Addr, port uint16) []byte {
+			head := binary.BigEndian.AppendUint16([]byte{0x9c, 0x40}, port)
+			if protocol == openflow.ProtoUDP {
+				return ipv6Frame(AnycastMAC, db1.MAC, to, db1.IPv6, protocol, 64, 6, append(head, 0, 8, 0, 0))
+			}
+			return ipv6Frame(AnycastMAC, db1.MAC, to, db1.IPv6, protocol, 64, 16, append(head, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0x20, 0, 0, 0, 0, 0)) // SYN
+		}
+		client.send(question(vip6, at.Port))
+		answered := func(f []byte) bool {
+			return len(f) > 56 && f[20] == protocol && binary.BigEndian.Uint16(f[54:]) == at.Port
+		}
+		if client.receive(soon, answered) == nil {
+			t.Fatalf("no answer to a question by protocol %d", protocol)
+		}
+		router.send(icmpError6(db1.MAC, db2.MAC, db1.IPv6, db2.IPv6, question(web2.IPv6, at.Target)[14:], "of a router"))
+		got := client.receive(soon, carrying("of a router"))
+		if got == nil {
+			t.Fatalf("the client is told nothing of protocol %d", protocol)
+		}
+		if from, to := quotes6(got); from != db1.IPv6 || to != vip6 || binary.BigEndian.Uint16(got[14+40+8+40+2:]) != at.Port {
+			t.Errorf("the client is told of a packet of protocol %d from %s to %s", protocol, from, to)
+		}
+		if mtu := binary.BigEndian.Uint32(got[14+40+4:]); mtu != 0x500 {
+			t.Errorf("MTU %d of protocol %d, want %d", mtu, protocol, 0x500)
+		}
+		if sender := netip.AddrFrom16([16]byte(got[14+8:])); sender != vip6 {
+			t.Errorf("protocol %d: the client is told by %s", protocol, sender)
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 type stray struct{}
 
 // comeBack are the tables where the connection tracker gives packets back.
-var comeBack = []uint8{tableSource, tableDest, tableForward, tableOutput, tableBegun, tableKnown, tableAdmitted, tableAnswered}
+var comeBack = []uint8{tableSource, tableDest, tableForward, tableOutput, tableBegun, tableKnown, tableAdmitted, tableAnswered, tableRelated}
 
 // aside does actions to a copy of the packet, unless they are the last of the pass. What they
 // add to it is not there for those behind.

@@ -33,6 +33,7 @@ const (
 	tableAdmitted
 	tableAnswered
 	tableCounted
+	tableRelated
 )
 
 // Every packet starts in table 0.
@@ -87,6 +88,7 @@ func Tables() []Table {
 		{tableAdmitted, "ADMITTED", tableDrop, reasonNotAdmitted, "The connection tracker has noted a connection: back to FORWARD."},
 		{tableAnswered, "ANSWERED", tableOutput, 0, "What a service's provider answers comes from the service again: it is counted, and goes back to FORWARD or OUTPUT, where it was looked up."},
 		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service. Asked by ANSWERED, which then goes on."},
+		{tableRelated, "RELATED", tableOutput, 0, "An ICMP error of IPv6 about what was sent to a service becomes one of the service; back to OUTPUT."},
 	}
 }
 

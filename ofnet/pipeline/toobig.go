@@ -105,7 +105,6 @@ func (p Packet) TooBig() (mtu uint16, router netip.Addr, ok bool) {
 // translated with it.
 func (p Packet) Answer(frame []byte) openflow.PacketOut {
 	return openflow.PacketOut{Data: frame, Actions: []openflow.Action{
-		regVRF.set(uint32(p.VRF)), regOut.set(p.Port),
-		openflow.CT{Zone: p.VRF, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{openflow.NAT{}}},
+		regVRF.set(uint32(p.VRF)), regOut.set(p.Port), familyIn(frame).translateError(),
 	}}
 }
