@@ -98,10 +98,13 @@ func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
 	a, provider := n.newPod(r, 1), remote(9, 0)
 	net := network
 	net.Subnet6, net.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
-	a.endpoint.IPv6 = netip.MustParseAddr("fd00:1::1")
-	vip := netip.MustParseAddr("10.1.0.200")
-	service := pipeline.Service{ID: "web:blue", VRF: net.VRF, Tag: net.Tag, Providers: []netip.Addr{provider.IPv4},
-		Ports: []pipeline.ServicePort{{Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 7, Target: 7}}}.Numbered(func(uint32) bool { return false })
+	a.endpoint.IPv6, provider.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
+	vips := []netip.Addr{netip.MustParseAddr("10.1.0.200"), netip.MustParseAddr("fd00:1::c8")}
+	service := pipeline.Service{ID: "web:blue", VRF: net.VRF, Tag: net.Tag, Providers: []netip.Addr{provider.IPv4, provider.IPv6}}
+	for _, vip := range vips {
+		service.Ports = append(service.Ports, pipeline.ServicePort{Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 7, Target: 7})
+	}
+	service = service.Numbered(func(uint32) bool { return false })
 	host := r.add("host")
 	out := pipeline.Outside{ID: "host", MAC: [6]byte{2, 2, 2, 2, 2, 2}, Prefix: netip.MustParsePrefix("172.19.0.0/16"), Prefix6: netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")}
 	n.Exec("sh", "-ec", `
@@ -125,11 +128,19 @@ sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "sh", host.Pod
 	a.exec("ip", "route", "add", "default", "via", net.Gateway.String())
 	a.exec("ip", "route", "add", "default", "via", net.Gateway6.String())
 
-	// The packet that was too big was for the provider; the pod has sent it to the service.
-	eventually(t, "the pod is told of the way to the service", func() bool {
-		_ = a.command("bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+vip.String()+"/7").Run() // again, once it is told
-		return strings.Contains(a.exec("ip", "route", "get", vip.String()), "mtu 1550")
-	})
+	// The packet that was too big was for the provider; the pod has sent it to the service, whole or in fragments.
+	for _, mtu := range []string{"9000", "2000"} {
+		a.exec("ip", "link", "set", "eth0", "mtu", mtu)
+		for _, vip := range vips {
+			a.exec("ip", "route", "flush", "cache")
+			a.exec("ip", "-6", "route", "flush", "cache")
+			eventually(t, "the pod, which sends "+mtu+" bytes, is told of the way to the service "+vip.String(), func() bool {
+				_ = a.command("bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+vip.String()+"/7").Run() // again, once it is told
+				return strings.Contains(a.exec("ip", "route", "get", vip.String()), "mtu 1550")
+			})
+		}
+	}
+	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
 	for _, to := range []string{"203.0.113.2", "2001:db8:5::2"} {
 		for size, mtu := range map[string]string{"1400": "1300", "8900": "1550"} {
 			eventually(t, "the pod is told that "+size+" bytes to "+to+" are too big", func() bool {

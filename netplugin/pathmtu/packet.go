@@ -2,7 +2,9 @@ package pathmtu
 
 import (
 	"encoding/binary"
+	"slices"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/inet"
 )
 
@@ -12,6 +14,7 @@ const (
 	ipv4Size     = 20 // without options
 	ipv6Size     = 40
 	icmpSize     = 8
+	fragmentSize = 8 // the header of a fragment of IPv6
 )
 
 // version is what differs between the two versions of IP.
@@ -33,11 +36,11 @@ func (v version) six() bool { return v.size == ipv6Size }
 // packet is an IP packet.
 type packet struct {
 	version
-	header   []byte // with options, but no extension headers
+	header   []byte // with options, but no extension headers; of those only that of a fragment is known
 	protocol byte   // of what follows
 	part     bool   // a fragment
 	later    bool   // a fragment that is not the first one
-	payload  []byte
+	payload  []byte // without that header
 }
 
 // parse reads the packet in a frame, which may end with padding.
@@ -62,9 +65,28 @@ func parse(frame []byte) (packet, bool) {
 		if total > len(b) {
 			return packet{}, false
 		}
-		return packet{v6, b[:ipv6Size], b[6], false, false, b[ipv6Size:total]}, true
+		p := packet{v6, b[:ipv6Size], b[6], false, false, b[ipv6Size:total]}
+		if p.protocol == openflow.ProtoIPv6Fragment && len(p.payload) >= fragmentSize {
+			place := binary.BigEndian.Uint16(p.payload[2:])
+			p.protocol, p.part, p.later, p.payload = p.payload[0], place&^6 != 0, place&^7 != 0, p.payload[fragmentSize:]
+		}
+		return p, true
 	}
 	return packet{}, false
+}
+
+// whole is the packet as if it were no fragment.
+func (p packet) whole() []byte {
+	all := slices.Concat(p.header, p.payload)
+	if p.six() {
+		all[6] = p.protocol
+		binary.BigEndian.PutUint16(all[4:], uint16(len(p.payload)))
+		return all
+	}
+	const mayNot = 0x4000 // be fragmented
+	binary.BigEndian.PutUint16(all[6:], binary.BigEndian.Uint16(all[6:])&mayNot)
+	sumHeader(all[:len(p.header)])
+	return all
 }
 
 func (p packet) src() []byte { return p.header[p.source : p.source+p.addressLen] }

@@ -54,6 +54,22 @@ func checked(t testing.TB, frame []byte) bool {
 	return inet.Checksum(p.payload, 0) == 0
 }
 
+// quotedOf is what an answer quotes of the packet in a frame: fragments as if they were whole.
+func quotedOf(frame []byte) []byte {
+	about := bytes.Clone(frame[14:])
+	switch {
+	case about[0]>>4 == 4:
+		about[6] &= 0x40
+		about[7] = 0
+		sumHeader(about[:20])
+	case about[6] == 44:
+		about[6] = about[40]
+		about[4], about[5] = byte((len(about)-48)>>8), byte(len(about)-48)
+		about = append(about[:40], about[48:]...)
+	}
+	return about
+}
+
 func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 	data := bytes.Repeat([]byte{7}, 1500)
 	for name, c := range map[string]struct {
@@ -69,6 +85,9 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 		"an ICMP error":              {v4(t, "4000", "01", append([]byte{3, 1}, data...)), gateway4, ""},
 		"IPv6":                       {v6(t, "11", data), gateway6, "0200 ---- 000005aa"},
 		"an ICMPv6 error":            {v6(t, "3a", append([]byte{1, 4}, data...)), gateway6, ""},
+		"IPv6, the first fragment":   {v6(t, "2c", append(raw(t, "1100 0001 12345678"), data...)), gateway6, "0200 ---- 000005aa"},
+		"IPv6, a later one":          {v6(t, "2c", append(raw(t, "1100 0008 12345678"), data...)), gateway6, ""},
+		"IPv6, the only fragment":    {v6(t, "2c", append(raw(t, "1100 0000 12345678"), data...)), gateway6, "0200 ---- 000005aa"},
 		"a router of another family": {v6(t, "11", data), gateway4, ""},
 		"less than it says":          {v4(t, "4000", "11", data)[:900], gateway4, ""},
 		"less than a header":         {v6(t, "11", nil)[:40], gateway6, ""},
@@ -89,7 +108,7 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 		}
 		begin := hex.EncodeToString(p.payload[:2]) + "----" + hex.EncodeToString(p.payload[4:8])
 		if begin != strings.ReplaceAll(c.want, " ", "") || !bytes.Equal(p.src(), router.AsSlice()) ||
-			!bytes.Equal(p.payload[icmpSize:], c.frame[14:14+p.quoted]) ||
+			!bytes.Equal(p.payload[icmpSize:], quotedOf(c.frame)[:p.quoted]) ||
 			!p.six() && inet.Checksum(p.header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
 			t.Errorf("%s: %x", name, got)
 		}

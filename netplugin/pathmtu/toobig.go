@@ -12,14 +12,16 @@ import (
 // fragments and ICMP errors are not answered.
 //
 // An IPv4 packet that may be fragmented is answered like one that must not be. The switch
-// does not make fragments; a host that hears of it does so itself.
+// does not make fragments; a host that hears of it does so itself. A first fragment is quoted as
+// a whole packet: the connection tracker, which is to translate the answer, takes no other
+// for one of a connection.
 func TooBig(frame []byte, mtu uint16, router netip.Addr) []byte {
 	p, ok := parse(frame)
 	if !ok || p.isError() || p.later || len(router.AsSlice()) != p.addressLen {
 		return nil
 	}
-	about := frame[ethernetSize:]
-	about = about[:min(len(p.header)+len(p.payload), p.quoted)]
+	about := p.whole()
+	about = about[:min(len(about), p.quoted)]
 	answer := make([]byte, ethernetSize+p.size+icmpSize+len(about))
 	copy(answer, frame[6:12])
 	copy(answer[6:], pipeline.AnycastMAC[:])
