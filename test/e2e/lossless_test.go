@@ -2,52 +2,41 @@ package e2e
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongNothingIsLost disturbs everything but the switches while datagrams pass in
+// TestLongNothingIsLost disturbs everything but the switches while datagrams and connections pass in
 // every forwarding mode, and prints what was lost of which flow by what. In every mode
-// there is a flow that was there before, and datagrams of which each is a new flow. A
+// there is a flow that was there before, and datagrams of which each is a new flow, of either
+// version of IP; and connections that are there from the first disturbance to the last. A
 // restart of the switches comes last: they cannot forward meanwhile, but soon after it.
 //
 // The switches are first in turn: in user space they would lose what waits for them while
 // other tests use the processor.
 func TestLongNothingIsLost(t *testing.T) {
 	testkit.TakesLong(t)
-	missing, other := inHistory(recent), ""
-	if missing == nil {
-		other = buildOf(t, recent)
+	if err := inHistory(recent); err != nil {
+		t.Fatal(err) // it needs the history of the source, which a shallow clone has not
 	}
+	other := buildOf(t, recent)
 	var link sync.Once
-	disturbed := func(s story, flows []flow, provider disturbance) {
-		if missing != nil {
-			s.Logf("without an upgrade: %v", missing)
-			s.disturbed(flows, provider)
-			return
-		}
+	upgraded := func(s story, c cast) {
 		own := s.bed.Bin
 		link.Do(func() { linkTools(t, own, other) })
-		s.disturbed(flows, provider,
+		c.own = append(c.own,
 			disturbance{"daemons are those of a version before", func(s story) { s.replaceDaemons(other) }},
 			disturbance{"they are upgraded again", func(s story) { s.replaceDaemons(own) }})
+		s.disturbed(c)
 	}
 	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1, First: true}, []chapter{
-		{"routed, in tunnels, on VLANs and to a service", func(s story) {
-			flows, provider := s.routedFlows()
-			disturbed(s, flows, provider)
-		}},
-		{"bridged, in tunnels, on VLANs, to a service and to the router outside", func(s story) {
-			flows, provider := s.bridgedFlows()
-			disturbed(s, flows, provider)
-		}},
+		{"routed, in tunnels, on VLANs, to services and by BGP", func(s story) { upgraded(s, s.routedCast()) }},
+		{"bridged, in tunnels, on VLANs, to services and to the router outside", func(s story) { upgraded(s, s.bridgedCast()) }},
 	})
 }
 
@@ -67,6 +56,14 @@ func (s story) replaceDaemons(bin string) {
 		s.must(n.StartNetplugin())
 		s.must(n.WaitReady(s.ctx))
 	}
+}
+
+// cast are those who speak while a cluster is disturbed.
+type cast struct {
+	flows       []flow
+	connections []flow        // one TCP connection each, through all disturbances
+	own         []disturbance // beside those of all
+	settled     func(story)   // what has to be there before the next disturbance; nil: nothing
 }
 
 // disturbance is what may happen to a cluster.
@@ -91,47 +88,78 @@ const (
 	switchBack       = 3 * time.Second
 )
 
-// disturbed plays all disturbances, and those that only these flows have, and then
+// disturbed plays all disturbances, and those that only this cast has, and then
 // restarts the switches.
-func (s story) disturbed(flows []flow, own ...disturbance) {
+func (s story) disturbed(c cast) {
 	s.Helper()
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "lost of sent")
-	for _, f := range flows {
-		fmt.Fprint(w, "\t", f.name)
+	lost := table{head: "lost of sent"}
+	for _, f := range c.flows {
+		lost.rows = append(lost.rows, []string{f.name})
 	}
-	fmt.Fprintln(w)
-	for _, d := range append(disturbances, own...) {
-		var reports []streamReport
-		s.unlessUnread(func() (lost int) {
-			started := time.Now()
-			s, done := s.within(disturbanceLimit)
-			defer done()
-			reports = s.whileFlowing(flows, func() { d.do(s) })
-			s.Logf("%s: took %s", d.what, time.Since(started))
-			for _, r := range reports {
-				lost += r.Lost
-			}
-			return lost
-		})
-		fmt.Fprint(w, d.what)
+	whole, over := s.within(connectionLimit)
+	defer over()
+	connections := whole.begin(c.connections...)
+	defer kill(connections) // of a story that fails meanwhile
+	for _, d := range append(disturbances, c.own...) {
+		reports := s.disturbedBy(d, c)
+		var losses []string
 		for i, r := range reports {
-			fmt.Fprintf(w, "\t%d of %d", r.Lost, r.Sent)
+			losses = append(losses, fmt.Sprintf("%d of %d", r.Lost, r.Sent))
 			if r.Lost != 0 || r.Sent == 0 {
-				s.Errorf("%s: %s lost %d of %d", d.what, flows[i].name, r.Lost, r.Sent)
+				s.Errorf("%s: %s lost %d of %d", d.what, c.flows[i].name, r.Lost, r.Sent)
 			}
 		}
-		fmt.Fprintln(w)
+		lost.add(d.what, losses)
 	}
-	fmt.Fprint(w, "switches are killed and start: back after")
+	s.lived(c.connections, whole.ended(c.connections, connections))
 	s, done := s.within(disturbanceLimit)
 	defer done()
-	for _, took := range s.restartSwitches(flows) {
-		fmt.Fprintf(w, "\t%d ms", took.Milliseconds())
+	var back []string
+	for _, took := range s.restartSwitches(c.flows) {
+		back = append(back, fmt.Sprintf("%d ms", took.Milliseconds()))
 	}
-	w.Flush()
-	s.Logf("\n%s", &table)
+	lost.add("switches are killed and start: back after", back)
+	s.Logf("\n%s", lost)
+}
+
+// disturbedBy plays a disturbance while datagrams pass.
+func (s story) disturbedBy(d disturbance, c cast) (reports []streamReport) {
+	s.Helper()
+	measuring, done := s.within(3 * disturbanceLimit)
+	defer done()
+	measuring.unlessUnread(func() (lost int) {
+		started := time.Now()
+		s, done := s.within(disturbanceLimit)
+		defer done()
+		reports = s.whileFlowing(c.flows, func() {
+			d.do(s)
+			if c.settled != nil {
+				c.settled(s)
+			}
+		})
+		s.Logf("%s: took %s", d.what, time.Since(started))
+		for _, r := range reports {
+			lost += r.Lost
+		}
+		return lost
+	})
+	return reports
+}
+
+// connectionLimit bounds the life of a connection, connectionGap how long nothing may come back over it.
+const (
+	connectionLimit = 30 * time.Minute
+	connectionGap   = 3 * time.Second
+)
+
+// lived expects that connections have carried all that was sent, without an interruption.
+func (s story) lived(connections []flow, reports []streamReport) {
+	s.Helper()
+	for i, r := range reports {
+		if gap := time.Duration(r.MaxGapMS * float64(time.Millisecond)); r.Lost != 0 || r.Sent == 0 || gap > connectionGap {
+			s.Errorf("connection %s: %d of %d did not come back, nothing for %s from %s on", connections[i].name, r.Lost, r.Sent, gap, r.GapAt.UTC().Format(logTime))
+		}
+	}
 }
 
 // restartSwitches tells how long after the return of the last switch the last datagram
@@ -223,74 +251,4 @@ func (s story) othersPolicy() {
 		s.netctl(strings.Fields("policy rule-rm -t blue others no-echo")...)
 		s.netctl(strings.Fields("policy rule-rm -t blue others silence")...)
 	}
-}
-
-// othersIn makes a pod in a group of its own, whose policy changes.
-func (s story) othersIn(network string) {
-	s.Helper()
-	s.netctlForNow("policy create -t blue others", "policy rm -t blue others")
-	s.netctlForNow("group create -t blue -p others "+network+" others", "group rm -t blue others")
-	s.pod(0, "other", "blue", network, "others")
-}
-
-// both are the flow that lasts and those that begin all the time.
-func both(name string, from *testbed.Pod, to netip.Addr) []flow {
-	return []flow{{name: name, from: from, to: to}, {name: "new, " + name, from: from, to: to, fresh: true}}
-}
-
-func (s story) routedFlows() ([]flow, disturbance) {
-	s.Helper()
-	for i, n := range s.bed.Nodes {
-		s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip 198.18.5.%d/24 --as 65001 --neighbor-as 65100 --neighbor 198.18.5.1", n.Name, 11+i), "bgp rm "+n.Name)
-	}
-	s.tenant("blue")
-	s.network("blue", "inner", "10.1.1.0/24")
-	s.network("blue", "shop", "10.1.2.0/24")
-	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 lan", "network rm -t blue lan")
-	s.netctlForNow("service create -t blue -s shop -l app=web -ip "+serviceVIP+" -p "+tcpPort+":80:TCP -p "+echoPort+":7:UDP web", "service rm -t blue web")
-	s.othersIn("inner")
-	inner1, inner2 := s.pod(0, "inner1", "blue", "inner", ""), s.pod(1, "inner2", "blue", "inner", "")
-	lan1, lan2 := s.pod(0, "lan1", "blue", "lan", ""), s.pod(1, "lan2", "blue", "lan", "")
-	s.reachEachOther(shortly, inner1, inner2)
-	s.reachEachOther(shortly, lan1, lan2)
-	flows := append(both("vxlan", inner1, inner2.IP), both("vlan", lan1, lan2.IP)...)
-	return append(flows, both("service", inner1, netip.MustParseAddr(serviceVIP))...), s.providers("shop", serviceVIP, inner1, inner2)
-}
-
-// providers serve a service, one of them always and one while something happens.
-func (s story) providers(network, vip string, client, other *testbed.Pod) disturbance {
-	s.Helper()
-	one := s.sandbox(1, "one", "blue", network, "")
-	one.Labels = map[string]string{"app": "web"}
-	s.must(one.Attach(s.ctx))
-	s.serve(one)
-	two := s.pod(0, "two", "blue", network, "")
-	s.servedAt(vip, []*testbed.Pod{client}, "one")
-	return disturbance{"a provider comes, and drains", func(s story) {
-		s.container("start", two, map[string]string{"app": "web"})
-		s.servedAt(vip, []*testbed.Pod{other}, "one", "two")
-		s.container("start", two, map[string]string{"app": "old"})
-		s.servedAt(vip, []*testbed.Pod{other}, "one")
-	}}
-}
-
-func (s story) bridgedFlows() ([]flow, disturbance) {
-	s.Helper()
-	s.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
-	s.tenant("blue")
-	s.netctlForNow("network create -t blue -s 10.1.9.0/24 inner", "network rm -t blue inner")
-	const vip = "10.1.9.200"
-	s.netctlForNow("service create -t blue -s inner -l app=web -ip "+vip+" -p "+tcpPort+":80:TCP -p "+echoPort+":7:UDP web", "service rm -t blue web")
-	s.onVLAN("lan", lanVLAN, lanRouter4, lanRouter6)
-	s.othersIn("inner")
-	inner1, inner2 := s.pod(0, "inner1", "blue", "inner", ""), s.pod(1, "inner2", "blue", "inner", "")
-	lan1, lan2 := s.pod(0, "lan1", "blue", "lan", ""), s.pod(1, "lan2", "blue", "lan", "")
-	router, err := s.bed.Outside.Start("echo", inner1.Probe(), "serve", "-udp", echoPort)
-	s.must(err)
-	s.Cleanup(func() { router.Kill() })
-	s.reachEachOther(shortly, inner1, inner2)
-	s.reachEachOther(shortly, lan1, lan2)
-	s.pings(lan1, lanRouter4)
-	flows := append(append(both("vxlan", inner1, inner2.IP), both("vlan", lan1, lan2.IP)...), both("router", lan2, netip.MustParseAddr(lanRouter4))...)
-	return append(flows, both("service", inner1, netip.MustParseAddr(vip))...), s.providers("inner", vip, inner1, inner2)
 }

@@ -52,10 +52,10 @@ func nodeAddress(node int) string { return fmt.Sprintf("198.18.5.%d", 11+node) }
 
 const sessionPassword = "canary-of-the-sessions"
 
-var bird = birdOf(sessionPassword, 65001, 65002)
+var bird = birdOf(9*time.Second, sessionPassword, 65001, 65002)
 
-// birdOf is bird with a session with each node, of these AS; empty: without a password.
-func birdOf(password string, nodes ...int) outsideRouter {
+// birdOf is bird with a session with each node, of these AS. An empty password is none.
+func birdOf(hold time.Duration, password string, nodes ...int) outsideRouter {
 	var config strings.Builder
 	config.WriteString(`
 router id 198.18.5.1;
@@ -67,12 +67,12 @@ protocol static { ipv4; route 203.0.113.0/24 blackhole; }
 protocol static { ipv6; route 2001:db8:52::/64 blackhole; }
 template bgp node {
   local 198.18.5.1 as 65100;
-  hold time 9;
   error wait time 1, 4;
   graceful restart on;
   ipv4 { import all; export where source = RTS_STATIC; };
   ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
 `)
+	fmt.Fprintf(&config, "  hold time %d;\n", int(hold.Seconds()))
 	if password != "" {
 		fmt.Fprintf(&config, "  password %q;\n", password)
 	}

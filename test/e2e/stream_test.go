@@ -69,11 +69,7 @@ func (s story) during(from, to *testbed.Pod, happens func()) streamReport {
 func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 	s.Helper()
 	streams := s.begin(flows...)
-	defer func() { // of a story that fails meanwhile
-		for _, stream := range streams {
-			stream.Kill()
-		}
-	}()
+	defer kill(streams) // of a story that fails meanwhile
 	pods := podsOf(flows)
 	before := s.drops(pods...)
 	happens()
@@ -82,6 +78,12 @@ func (s story) whileFlowing(flows []flow, happens func()) []streamReport {
 		s.Log(s.drops(pods...).Since(before))
 	}
 	return reports
+}
+
+func kill(streams []*testbed.Process) {
+	for _, stream := range streams {
+		stream.Kill() // those that have ended are left alone
+	}
 }
 
 // podsOf are the pods where flows begin.
