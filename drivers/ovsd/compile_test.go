@@ -81,6 +81,11 @@ func (s countingSwitch) Bundle(ctx context.Context, messages ...openflow.Message
 	return s.Conn.Bundle(ctx, messages...)
 }
 
+func (s countingSwitch) SendEach(ctx context.Context, messages ...openflow.Message) ([]error, error) {
+	s.changes.Add(int32(len(messages)))
+	return s.Conn.SendEach(ctx, messages...)
+}
+
 func (s countingSwitch) Send(ctx context.Context, messages ...openflow.Message) error {
 	for _, m := range messages {
 		if _, ends := m.(openflow.CTFlush); !ends {

@@ -73,15 +73,22 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 }
 
 func (s *fakeSwitch) Send(ctx context.Context, messages ...openflow.Message) error {
+	refusals, err := s.SendEach(ctx, messages...)
+	return errors.Join(append(refusals, err)...)
+}
+
+func (s *fakeSwitch) SendEach(ctx context.Context, messages ...openflow.Message) (refusals []error, err error) {
 	if err := s.answer(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	for _, m := range messages {
+		var refusal error
 		if mod, ok := m.(openflow.MeterMod); !ok || mod.Meter.ID > s.meters {
-			return fmt.Errorf("unexpected message %s of %s", m, messages)
+			refusal = fmt.Errorf("unexpected message %s of %s", m, messages)
 		}
+		refusals = append(refusals, refusal)
 	}
-	return nil
+	return refusals, nil
 }
 
 // answer is what every request begins with.

@@ -17,6 +17,8 @@ type flowSwitch interface {
 	Bundle(ctx context.Context, messages ...openflow.Message) error
 	// Send applies each message by itself and returns what was refused.
 	Send(ctx context.Context, messages ...openflow.Message) error
+	// SendEach is Send that tells of each message why it was refused, if it was.
+	SendEach(ctx context.Context, messages ...openflow.Message) (refusals []error, err error)
 	EachFlow(ctx context.Context, filter openflow.FlowFilter, do func(openflow.FlowEntry) error) error
 	Aggregate(ctx context.Context, filter openflow.FlowFilter) (openflow.Aggregate, error)
 	Groups(ctx context.Context) ([]openflow.Group, error)
@@ -47,10 +49,8 @@ type problem struct {
 // nobody knows what it has done.
 func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
 	no := refused{}
-	for _, s := range b.meters {
-		if err := writeSteps(ctx, sw, sw.Send, []step{s}, no); err != nil {
-			return no, err
-		}
+	if err := sendSteps(ctx, sw, b.meters, no); err != nil {
+		return no, err
 	}
 	if len(b.blocked) > 0 {
 		b.bundle = slices.DeleteFunc(b.bundle, func(s step) bool {
@@ -60,30 +60,58 @@ func (b batch) write(ctx context.Context, sw flowSwitch) (refused, error) {
 			return ofEpoch(s)
 		})
 	}
-	if err := writeSteps(ctx, sw, sw.Bundle, b.bundle, no); err != nil {
+	if err := writeSteps(ctx, sw, b.bundle, no); err != nil {
 		return no, err
 	}
-	for _, s := range b.oldMeters {
-		if err := writeSteps(ctx, sw, sw.Send, []step{s}, no); err != nil {
-			return no, err
+	return no, sendSteps(ctx, sw, b.oldMeters, no)
+}
+
+// sendSteps writes steps that take effect one by one, which no bundle can have. They are sent
+// together: an answer of a switch with a hundred ports takes it a millisecond and more.
+func sendSteps(ctx context.Context, sw flowSwitch, steps []step, no refused) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, switchTime+time.Duration(len(steps))*flowTime)
+	defer cancel()
+	refusals, err := sw.SendEach(limited, messagesOf(steps)...)
+	if err != nil {
+		return fault.New(fault.Unavailable, "meters are not in the switch: %w", err)
+	}
+	for i, s := range steps {
+		if refusals[i] == nil {
+			s.done()
+		} else {
+			no.add(refusals[i], s)
 		}
 	}
-	return no, nil
+	return nil
+}
+
+func messagesOf(steps []step) []openflow.Message {
+	messages := make([]openflow.Message, len(steps))
+	for i, s := range steps {
+		messages[i] = s.message
+	}
+	return messages
+}
+
+// add notes that steps of one object were refused, and holds them back.
+func (r refused) add(err error, steps ...step) {
+	owner := steps[0].owner
+	r[owner] = problem{err, r[owner].judges || slices.ContainsFunc(steps, func(s step) bool { return s.judges })}
+	hold(steps)
 }
 
 // writeSteps writes steps that take effect together. If the switch refuses
 // them, they are halved until those objects are alone that are to blame; a good
 // object never waits for a bad one.
-func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, ...openflow.Message) error, steps []step, no refused) error {
+func writeSteps(ctx context.Context, sw flowSwitch, steps []step, no refused) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	messages := make([]openflow.Message, len(steps))
-	for i, s := range steps {
-		messages[i] = s.message
-	}
 	limited, cancel := context.WithTimeout(ctx, switchTime+time.Duration(len(steps))*flowTime)
-	err := send(limited, messages...)
+	err := sw.Bundle(limited, messagesOf(steps)...)
 	late := limited.Err()
 	cancel()
 	switch {
@@ -97,19 +125,17 @@ func writeSteps(ctx context.Context, sw flowSwitch, send func(context.Context, .
 	}
 	some, others := halves(steps)
 	if len(others) == 0 {
-		owner := steps[0].owner
-		no[owner] = problem{err, no[owner].judges || slices.ContainsFunc(steps, func(s step) bool { return s.judges })}
-		hold(steps)
+		no.add(err, steps...)
 		return nil
 	}
-	if err := writeSteps(ctx, sw, send, some, no); err != nil {
+	if err := writeSteps(ctx, sw, some, no); err != nil {
 		return err
 	}
 	if ofEpoch(others[0]) && no.judge() {
 		hold(others)
 		return nil
 	}
-	return writeSteps(ctx, sw, send, others, no)
+	return writeSteps(ctx, sw, others, no)
 }
 
 func hold(steps []step) {

@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -151,15 +152,27 @@ func (c *Conn) Barrier(ctx context.Context) error {
 // them, and returns what it refused, the first thing first. Each message
 // stands for itself: those that are not refused take effect.
 func (c *Conn) Send(ctx context.Context, messages ...Message) error {
+	refusals, err := c.SendEach(ctx, messages...)
+	return cmp.Or(append([]error{err}, refusals...)...)
+}
+
+// SendEach is Send that tells of each message why it was refused; nil: it took effect. The
+// error means that nobody knows what the switch has done.
+func (c *Conn) SendEach(ctx context.Context, messages ...Message) (refusals []error, err error) {
 	sent, err := c.post(ctx, messages...)
 	defer c.forget(sent...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.Barrier(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return c.refusal(sent)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range sent {
+		refusals = append(refusals, x.err)
+	}
+	return refusals, nil
 }
 
 // postPiece is how many messages are encoded before they are sent, so that the
