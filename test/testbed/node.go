@@ -137,6 +137,7 @@ exec ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.so
 	}
 	if n.vswitchd == nil || n.vswitchd.Exited() {
 		if n.vswitchd, err = n.Start("ovs-vswitchd", append([]string{"sh", "-ec", `
+export MALLOC_TRIM_THRESHOLD_=268435456 # docs/operations.md, Open vSwitch
 ` + firstInTurn + `
 exec "$@"`, "sh"}, n.Prompt("ovs-vswitchd", "unix:/run/openvswitch/db.sock", "--pidfile=/run/openvswitch/ovs-vswitchd.pid")...)...); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // What one node has.
@@ -47,6 +48,9 @@ func runSize(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	if err := d.addPorts(ctx, objects); err != nil {
+		return err
+	}
+	if err := atRest(ctx); err != nil {
 		return err
 	}
 	cold, err := timed(func() error { return d.replace(ctx, drivers.Change{Replace: true, Set: objects}) })
@@ -102,6 +106,27 @@ func (d *driver) changes(ctx context.Context, what string, object func(i int) pi
 		Name: what + ", worst of " + fmt.Sprint(sizeChanges), Value: fmt.Sprintf("%s (p50 %s), %.1f flows", inMS(worst), inMS(median(took)), each), Reference: "none", Ratio: "-",
 		Goal: fmt.Sprintf("at most %s, %d flows", inMS(sizeChangeGoal), sizeBundleGoal), Met: worst <= sizeChangeGoal && each <= sizeBundleGoal,
 	}, nil
+}
+
+// restTime is how long ovs-vswitchd does not look at its configuration when it is done with new ports, each of
+// which makes it look at all of them several times.
+const restTime = time.Second
+
+// atRest waits until ovs-vswitchd is done with the ports that were made.
+func atRest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	before, since := "", time.Now()
+	return testkit.Poll(ctx, func() error {
+		out, err := exec.CommandContext(ctx, "ovs-appctl", "coverage/read-counter", "bridge_reconfigure").Output()
+		if now := string(out); now != before {
+			before, since = now, time.Now()
+		}
+		if err == nil && time.Since(since) < restTime {
+			err = errors.New("ovs-vswitchd is busy with ports")
+		}
+		return err
+	})
 }
 
 // addPorts makes the ports of local endpoints, whose pods' ends are all in one namespace.
