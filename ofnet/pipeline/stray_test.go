@@ -96,7 +96,7 @@ func TestLongStrayFragmentsDoNotComeInWithTheHosts(t *testing.T) {
 
 // A table that packets come back to from the tracker has to drop what comes back on the way of another packet.
 func TestStraysAreDroppedWhereverTheTrackerGivesPacketsBack(t *testing.T) {
-	text := wantsText(node1(), goldenObjects...) + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...)
+	text := dump("base", node1().Base()) + wantsText(node1(), goldenObjects...) + wantsText(New(Config{UplinkPort: exampleTunnelPort}), routedWorld...)
 	back := map[uint8]bool{}
 	for _, found := range regexp.MustCompile(`\bct\([^()\n]*\btable=(\d+)`).FindAllStringSubmatch(text, -1) {
 		table, err := strconv.ParseUint(found[1], 10, 8)
