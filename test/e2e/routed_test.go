@@ -118,8 +118,14 @@ router bgp 65100
 	state: "vtysh -c 'show bgp summary' -c 'show bgp neighbors' -c 'show bgp ipv4' -c 'show bgp ipv6' -c 'show ip route'",
 }
 
-// run starts the router's programs; the last one is the speaker.
-func (s story) run(r outsideRouter) (speaker *testbed.Process, again func()) {
+// runningRouter is one whose last program is the speaker.
+type runningRouter struct {
+	speaker *testbed.Process
+	again   func() // kills the speaker and starts it
+}
+
+// run starts the router's programs.
+func (s story) run(r outsideRouter) *runningRouter {
 	s.Helper()
 	dir, err := os.MkdirTemp("", r.name)
 	s.must(err)
@@ -143,14 +149,16 @@ func (s story) run(r outsideRouter) (speaker *testbed.Process, again func()) {
 		})
 		return p
 	}
+	router := &runningRouter{}
 	for _, args := range r.start {
-		speaker = begin(args)
+		router.speaker = begin(args)
 	}
-	return speaker, func() {
+	router.again = func() {
 		s.Helper()
-		s.must(speaker.Kill())
-		speaker = begin(r.start[len(r.start)-1])
+		s.must(router.speaker.Kill())
+		router.speaker = begin(r.start[len(r.start)-1])
 	}
+	return router
 }
 
 // makeWorld makes a machine beyond the router outside until the story is over.
@@ -214,12 +222,9 @@ func (o outsider) Probe() string { return o.bed.Nodes[0].Tool("probe") }
 func podsAndTheWorld(s story, r outsideRouter) {
 	s.makeWorld()
 	inWorld := s.beyond("world").inside
-	_, restart := s.run(r)
+	router := s.run(r)
 	for i, n := range s.bed.Nodes {
-		document := filepath.Join(s.TempDir(), n.Name+".yaml")
-		s.must(os.WriteFile(document, fmt.Appendf(nil, "kind: Bgp\nmetadata: {name: %s}\nspec: {routerip: %s/24, as: '%d', neighbor-as: '%d', neighbor: %s, password: '%s'}\n",
-			n.Name, nodeAddress(i), 65001+i, routerAS, routerAddress, r.password), 0o644))
-		s.netctlForNow("apply -f "+document, "bgp rm "+n.Name)
+		s.netctlForNow("apply -f "+s.speaks(i, r, ""), "bgp rm "+n.Name)
 	}
 	s.tenant("blue")
 	s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe routed", "network rm -t blue routed")
@@ -298,7 +303,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 		s.established()
 	})
 	quietly("the router restarts", func() {
-		restart()
+		router.again()
 		s.established()
 	})
 	quietly("agents are killed, and start while masters and store are away", func() {
@@ -323,7 +328,50 @@ func podsAndTheWorld(s story, r outsideRouter) {
 		s.Logf("%s after the switch answered, a pod reaches %s", took, world)
 	}
 	s.established()
+	s.silenceIsFound(r, router, a)
 	s.whatIsBrokenIsNamed(a)
+}
+
+// speaks writes a document that has a node speak with the router.
+func (s story) speaks(node int, r outsideRouter, more string) (document string) {
+	s.Helper()
+	n := s.bed.Nodes[node]
+	document = filepath.Join(s.TempDir(), n.Name+".yaml")
+	s.must(os.WriteFile(document, fmt.Appendf(nil, "kind: Bgp\nmetadata: {name: %s}\nspec: {routerip: %s/24, as: '%d', neighbor-as: '%d', neighbor: %s, password: '%s'%s}\n",
+		n.Name, nodeAddress(node), 65001+node, routerAS, routerAddress, r.password, more), 0o644))
+	return document
+}
+
+// silenceIsFound stops the router's speaker with a hold time of 3 s on one node, whose switch forgets the router's routes within that.
+func (s story) silenceIsFound(r outsideRouter, router *runningRouter, pod *testbed.Pod) {
+	s.Helper()
+	const hold, late = 3 * time.Second, 5 * time.Second
+	node := s.bed.Nodes[0]
+	routes := func(wanted bool) error {
+		for _, match := range []string{"ip,nw_dst=203.0.113.0/24", "ipv6,ipv6_dst=2001:db8:52::/64"} {
+			out, err := node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", "contivVlanBridge", match)
+			if err != nil {
+				return err
+			}
+			if there := strings.Contains(out, "actions="); there != wanted {
+				return fmt.Errorf("the switch has a route to %s: %v, want %v", match, there, wanted)
+			}
+		}
+		return nil
+	}
+	s.netctl("bgp", "rm", node.Name)
+	s.soon(shortly, func() error { return routes(false) }) // so that those that come next are of the new session
+	s.netctl("apply", "-f", s.speaks(0, r, fmt.Sprintf(", holdTime: %d", int(hold.Seconds()))))
+	s.established()
+	s.soon(shortly, func() error { return routes(true) })
+	s.must(router.speaker.Suspend())
+	took := s.soon(hold+late, func() error { return routes(false) })
+	s.must(router.speaker.Resume())
+	s.Logf("the routes of a silent router had gone after %s", took.Round(10*time.Millisecond))
+	s.soon(shortly, func() error { return routes(true) })
+	for _, world := range []string{world4, world6} {
+		s.soon(shortly, func() error { return pingsWorld(s.ctx, pod, world) })
+	}
 }
 
 // smallLinkOfTheRouter has the world read more than fits in the link to it, of a service that a pod provides: what the router
