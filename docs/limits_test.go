@@ -191,6 +191,9 @@ var limitSections = []struct {
 		{"drivers/ovsd.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},
 		{"drivers/ovsd.manyMasks", number, "masks by which the datapath looks packets up, from where on the log tells whose they are"},
 		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
+		{"netmaster/mastercfg.maxBgpNeighbours", number, "BGP neighbours"},
+		{"netplugin/bgp.DefaultMaxRoutes", number, "routes of a BGP neighbour, for IPv4 and for IPv6 each; one with more is closed, as `lastError` of `netctl bgp inspect` and `netctl check` say"},
+		{"netplugin/bgp.DefaultClosedTime", span, "for which it is closed"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
 	}},
 }

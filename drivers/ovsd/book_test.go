@@ -3,14 +3,17 @@ package ovsd
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func endpointKey(n int) pipeline.Key {
@@ -307,5 +310,35 @@ func TestMetersAndGroupsComeBeforeTheFlowsThatNameThemAndGoAfter(t *testing.T) {
 	}
 	if l.pending() != 0 || l.unfinished() {
 		t.Errorf("%d pending", l.pending())
+	}
+}
+
+// Neighbours that are equally good may say the same thousands of routes, all of which name one group.
+func TestRoutesThatShareAGroupTakeTimeInProportion(t *testing.T) {
+	const count, most = 20_000, 2 * time.Second // of a processor: 0.1 s; minutes if each looked through all that name the group
+	l, p := newBooks(defaultChunk), pipeline.New(pipeline.Config{UplinkPort: 1})
+	hops := pipeline.HopGroup{Number: pipeline.FirstRouteGroup, NextHops: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}}
+	give := func(o pipeline.Object, wanted bool) {
+		w, err := p.For(o, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !wanted {
+			w = pipeline.Wants{}
+		}
+		if conflicts := mustSet(t, l, o.Key(), w); len(conflicts) > 0 {
+			t.Fatal(conflicts)
+		}
+	}
+	took := testkit.Processor(t, func() {
+		for _, wanted := range []bool{true, false} {
+			give(hops, wanted)
+			for i := range count {
+				give(pipeline.Route{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32), Group: hops.Number}, wanted)
+			}
+		}
+	})
+	if took > most || l.flows.wanted != 0 || l.groups.wanted != 0 {
+		t.Errorf("%d routes with one group came and went in %s, want %s at most; %d flows and %d groups are left", count, took, most, l.flows.wanted, l.groups.wanted)
 	}
 }

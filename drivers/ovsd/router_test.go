@@ -86,13 +86,17 @@ func (rn routedNode) of(link, what string) string {
 	return strings.TrimSpace(rn.out.Exec("cat", "/sys/class/net/"+link+"/"+what))
 }
 
-func routeTo(prefix string, hops ...pipeline.NextHop) pipeline.Route {
-	o := pipeline.Route{Prefix: netip.MustParsePrefix(prefix)}
+// sharedGroup is the group of the routers that share what a route carries.
+const sharedGroup = pipeline.FirstRouteGroup + 1
+
+func routeTo(prefix string, hop pipeline.NextHop) pipeline.Route {
+	return pipeline.Route{Prefix: netip.MustParsePrefix(prefix), NextHop: hop.Address}
+}
+
+func hopsOf(hops ...pipeline.NextHop) pipeline.HopGroup {
+	o := pipeline.HopGroup{Number: sharedGroup}
 	for _, h := range hops {
 		o.NextHops = append(o.NextHops, h.Address)
-	}
-	if len(hops) > 1 {
-		o.Group = pipeline.FirstRouteGroup + 1
 	}
 	return o
 }
@@ -104,7 +108,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	elsewhere := onVLAN(lanVLAN, endpoint(3, 12))
 	elsewhere.Mode, elsewhere.VRF, elsewhere.Local = pipeline.Routed, pipeline.SharedVRF, false
 	state := func() drivers.Change {
-		c := drivers.Change{Replace: true, Set: []pipeline.Object{routed, elsewhere, router, a, b, route("198.51.100.0/24", a), route("203.0.113.0/24", a, b), route("10.1.0.3/32", a)}}
+		c := drivers.Change{Replace: true, Set: []pipeline.Object{routed, elsewhere, router, a, b, route("198.51.100.0/24", a), hopsOf(a, b), pipeline.Route{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Group: sharedGroup}, route("10.1.0.3/32", a)}}
 		for _, p := range pods {
 			c.Set = append(c.Set, p.endpoint)
 		}
@@ -175,7 +179,7 @@ func TestRoutedVLANsReachTheWorldByRouters(t *testing.T) {
 	if x, y = sharedBy(pings, "ping", "-c", fmt.Sprint(2*pings), "-i0.01", "-n", "-q", "203.0.113.1"); max(x, y) < pings || min(x, y) >= few {
 		t.Errorf("of %d pings equal routers got %d and %d", pings, x, y)
 	}
-	r.give(drivers.Change{Set: []pipeline.Object{route("203.0.113.0/24", b)}})
+	r.give(drivers.Change{Set: []pipeline.Object{hopsOf(b)}})
 	eventually(t, "one has gone: the other gets all", func() bool { // what the datapath remembers follows the flows
 		x, _ = sharedBy(connections, "bash", "-c", fmt.Sprintf("for i in {1..%d}; do ! echo 2>/dev/null >/dev/tcp/203.0.113.1/9; done", connections))
 		return x < few

@@ -87,11 +87,11 @@ func TestLongTheTroubleOfANeighbourIsItsOwn(t *testing.T) {
 	good.speak(bgp.Settings{AS: theirAS, Router: good.own, Neighbours: []bgp.Neighbour{{Address: us, AS: ourAS}}}, lan)
 	eventually(t, "the good neighbour's route", func() bool { return s.NextHops(lan) != nil })
 	good.hears(ours, us)
-	s.Changes()
+	s.AllChanges()
 	heard := good.count()
 	undisturbed := func(by string) {
 		t.Helper()
-		for _, c := range s.Changes() {
+		for _, c := range s.AllChanges() {
 			if c.Prefix == lan {
 				t.Errorf("%s: the good neighbour's route has changed: %v", by, c)
 			}

@@ -204,7 +204,7 @@ func understands(t *testing.T, theirs speaker) {
 	saved := s.Routes()
 	they.hears("keeps our routes while we are away", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
 	s, _, _ = start(t, bgp.Config{}, saved...)
-	s.Changes()
+	s.AllChanges()
 	s.Announce([]netip.Prefix{four}, nil)
 	s.Configure(settings)
 	eventually(t, "the session is there again", func() bool { return s.Status(r.own).SessionState == bgp.Established })
@@ -212,7 +212,7 @@ func understands(t *testing.T, theirs speaker) {
 		return strings.Contains(routes, "10.1.1.5/32") && !strings.Contains(routes, "2001:db8:1::5/128")
 	})
 	eventually(t, "both are there", learned)
-	for _, c := range s.Changes() {
+	for _, c := range s.AllChanges() {
 		t.Errorf("changed by our restart: %v", c)
 	}
 
@@ -226,7 +226,7 @@ func understands(t *testing.T, theirs speaker) {
 	they.again()
 	eventually(t, "they are back", func() bool { return s.Status(r.own).SessionState == bgp.Established })
 	they.hears("has our route again", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
-	for _, c := range s.Changes() {
+	for _, c := range s.AllChanges() {
 		t.Errorf("changed by their restart: %v", c)
 	}
 

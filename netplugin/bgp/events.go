@@ -81,8 +81,8 @@ func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 
 // toldAll drops what a neighbour said in an earlier run and has not said again.
 func (s *Speaker) toldAll(neighbour netip.Addr, family bgp.Family) {
-	s.table.drop(func(prefix netip.Prefix, of netip.Addr, h hop) bool {
-		return h.stale && of == neighbour && prefix.Addr().Is4() == (family == bgp.RF_IPv4_UC)
+	s.table.drop(func(prefix netip.Prefix, h hop) bool {
+		return h.stale && h.neighbour == neighbour && prefix.Addr().Is4() == (family == bgp.RF_IPv4_UC)
 	})
 }
 
@@ -126,7 +126,7 @@ func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerSta
 		return false
 	}
 	s.closed[neighbour] = closure{time.Now().Add(span), status}
-	s.table.drop(func(_ netip.Prefix, of netip.Addr, _ hop) bool { return of == neighbour })
+	s.table.drop(func(_ netip.Prefix, h hop) bool { return h.neighbour == neighbour })
 	s.news.Send()
 	s.wake.Send()
 	return true

@@ -1,6 +1,15 @@
 package bgp
 
-import "net/netip"
+import (
+	"math"
+	"net/netip"
+)
+
+// AllChanges takes them at once.
+func (s *Speaker) AllChanges() []Change {
+	list, _ := s.Changes(math.MaxInt)
+	return list
+}
 
 // NextHops tells what the speaker has of a prefix.
 func (s *Speaker) NextHops(p netip.Prefix) []netip.Addr {

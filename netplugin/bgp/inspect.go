@@ -9,23 +9,40 @@ import (
 )
 
 // Inspect says how it stands with the neighbours, and what they and this node have announced; nil
-// while there is nobody to speak with.
+// while there is nobody to speak with. Of many routes it is long in making a text, for which nobody waits.
 func (s *Speaker) Inspect() *mastercfg.NodeBgp {
+	view, learned, announced := s.look()
+	if view == nil {
+		return nil
+	}
+	for _, p := range sorted(learned) {
+		view.Dsts = append(view.Dsts, p.String())
+	}
+	for _, p := range sorted(announced) {
+		view.Announced = append(view.Announced, p.String())
+	}
+	return view
+}
+
+func sorted(prefixes []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(prefixes, comparePrefix)
+	return prefixes
+}
+
+// look is the part of Inspect with the lock.
+func (s *Speaker) look() (view *mastercfg.NodeBgp, learned, announced []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted == nil || len(s.wanted.Neighbours) == 0 {
-		return nil
+		return nil, nil, nil
 	}
-	view := &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}}
-	routes := map[string]int{}
-	for _, p := range s.table.prefixes() {
-		view.Dsts = append(view.Dsts, p.String())
-		for neighbour := range s.table.routes[p] {
-			routes[neighbour.String()]++
+	view = &mastercfg.NodeBgp{Peers: []mastercfg.NodeBgpPeer{}, Dsts: []string{}}
+	routes := map[netip.Addr]int{}
+	for p, hops := range s.table.routes {
+		learned = append(learned, p)
+		for _, h := range hops {
+			routes[h.neighbour]++
 		}
-	}
-	for _, p := range slices.SortedFunc(maps.Keys(s.announced), netip.Prefix.Compare) {
-		view.Announced = append(view.Announced, p.String())
 	}
 	for _, n := range s.wanted.Neighbours {
 		var peer mastercfg.NodeBgpPeer
@@ -38,10 +55,10 @@ func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 		if s.problem != nil {
 			peer.State.LastError = s.problem.Error()
 		}
-		peer.State.Routes = routes[n.Address.String()]
+		peer.State.Routes = routes[n.Address]
 		view.Peers = append(view.Peers, peer)
 	}
-	return view
+	return view, learned, slices.Collect(maps.Keys(s.announced))
 }
 
 // Counts are the numbers of a speaker.
@@ -71,5 +88,5 @@ func (s *Speaker) Counts() Counts {
 func (s *Speaker) Announced() []netip.Prefix {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(s.announced), netip.Prefix.Compare)
+	return slices.SortedFunc(maps.Keys(s.announced), comparePrefix)
 }

@@ -55,7 +55,7 @@ func beNeighbour() int {
 	go func() {
 		out := json.NewEncoder(os.Stdout)
 		for range s.News() {
-			for _, c := range s.Changes() {
+			for _, c := range s.AllChanges() {
 				_ = out.Encode(c)
 			}
 		}

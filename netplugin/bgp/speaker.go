@@ -134,11 +134,12 @@ func (s *Speaker) Recall(routes []Route) {
 // News has a value when there are changes to take.
 func (s *Speaker) News() <-chan struct{} { return s.news }
 
-// Changes returns the prefixes whose next hops have changed since the last call.
-func (s *Speaker) Changes() []Change {
+// Changes returns at most so many of the prefixes whose next hops have changed since the last call, in no order, and whether there
+// are more.
+func (s *Speaker) Changes(most int) (list []Change, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.table.takeChanges()
+	return s.table.takeChanges(most)
 }
 
 // Repeat has all that is in force be among the next changes.
@@ -179,7 +180,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 			s.mu.Lock()
 			s.recalled = false
 			s.mu.Unlock()
-			s.dropRoutes(func(_ netip.Prefix, _ netip.Addr, h hop) bool { return h.stale })
+			s.dropRoutes(func(_ netip.Prefix, h hop) bool { return h.stale })
 			continue
 		case <-s.wake:
 		case <-again.C:
@@ -210,7 +211,7 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 	if now != nil && (wanted == nil || !now.fits(*wanted)) {
 		s.end(now, false)
 		now = nil
-		s.dropRoutes(func(netip.Prefix, netip.Addr, hop) bool { return true })
+		s.dropRoutes(func(netip.Prefix, hop) bool { return true })
 	}
 	if wanted == nil {
 		return nil, 0, nil
@@ -221,8 +222,8 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 			return nil, 0, err
 		}
 		now = fresh
-		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool {
-			return !slices.ContainsFunc(wanted.Neighbours, func(n Neighbour) bool { return n.Address == neighbour })
+		s.dropRoutes(func(_ netip.Prefix, h hop) bool {
+			return !slices.ContainsFunc(wanted.Neighbours, func(n Neighbour) bool { return n.Address == h.neighbour })
 		})
 		s.mu.Lock()
 		for p := range s.announced {
@@ -280,7 +281,7 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 	}
 	if len(leave) > 0 {
 		gone, err := now.removeNeighbours(ctx, leave, s.announces())
-		s.dropRoutes(func(_ netip.Prefix, neighbour netip.Addr, _ hop) bool { return slices.Contains(gone, neighbour) })
+		s.dropRoutes(func(_ netip.Prefix, h hop) bool { return slices.Contains(gone, h.neighbour) })
 		s.mu.Lock()
 		for _, address := range gone {
 			delete(s.status, address)
@@ -325,7 +326,7 @@ func (s *Speaker) open(all []Neighbour, now *session) (open []Neighbour, next ti
 	return open, next
 }
 
-func (s *Speaker) dropRoutes(goes func(netip.Prefix, netip.Addr, hop) bool) {
+func (s *Speaker) dropRoutes(goes func(netip.Prefix, hop) bool) {
 	s.mu.Lock()
 	s.table.drop(goes)
 	s.mu.Unlock()

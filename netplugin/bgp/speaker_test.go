@@ -150,7 +150,7 @@ func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
 	soon("both are heard", func() bool { return s.NextHops(lan) != nil && s.NextHops(wan) != nil })
 	good.hears(ours, us)
 	heard := good.count()
-	s.Changes()
+	s.AllChanges()
 
 	for _, password := range []string{"guessed", ""} {
 		log.Reset()
@@ -165,7 +165,7 @@ func TestANeighbourWithAnotherPasswordIsToldOfAndDisturbsNobody(t *testing.T) {
 			t.Errorf("password %q: its routes are used: %v", password, s.NextHops(wan))
 		}
 	}
-	for _, c := range s.Changes() {
+	for _, c := range s.AllChanges() {
 		if c.Prefix != wan {
 			t.Errorf("changed by another neighbour's password: %v", c)
 		}
@@ -235,7 +235,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	if s.NextHops(kept) == nil || s.NextHops(gone) == nil {
 		t.Error("routes of the earlier run are not in force")
 	}
-	s.Changes()
+	s.AllChanges()
 	s.Announce([]netip.Prefix{ours}, nil)
 	s.Configure(settings)
 	eventually(t, "what was withdrawn meanwhile goes", func() bool { return s.NextHops(gone) == nil })
@@ -243,7 +243,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	// What the neighbour hears of the restart it hears before a route that is new.
 	s.Announce([]netip.Prefix{added}, nil)
 	a.hears(added, a.near)
-	for _, c := range s.Changes() {
+	for _, c := range s.AllChanges() {
 		if c.Prefix == kept {
 			t.Errorf("the route that stayed has changed: %v", c)
 		}
@@ -260,7 +260,7 @@ func TestARestartIsGraceful(t *testing.T) {
 	a.hears(ours, a.near)
 	a.do(order{Add: []netip.Prefix{gone}})
 	eventually(t, "a new route", func() bool { return s.NextHops(gone) != nil })
-	for _, c := range s.Changes() {
+	for _, c := range s.AllChanges() {
 		if c.Prefix != gone {
 			t.Errorf("we have noticed its restart: %v", c)
 		}

@@ -23,7 +23,7 @@ type Change struct {
 
 // table is the routes in force. It is not safe for concurrent use.
 type table struct {
-	routes  map[netip.Prefix]map[netip.Addr]hop // by neighbour
+	routes  map[netip.Prefix][]hop // of each neighbour one
 	changed map[netip.Prefix]struct{}
 	counts  map[announcer]int // routes that are not stale
 }
@@ -40,27 +40,32 @@ func announcerOf(prefix netip.Prefix, neighbour netip.Addr) announcer {
 
 // hop is a neighbour's word about a prefix.
 type hop struct {
-	next  netip.Addr
-	stale bool // said in an earlier run, and not since
+	neighbour, next netip.Addr
+	stale           bool // said in an earlier run, and not since
 }
 
 func newTable() table {
-	return table{routes: map[netip.Prefix]map[netip.Addr]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
+	return table{routes: map[netip.Prefix][]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
+}
+
+// said is where the word of a neighbour is among those about a prefix; -1: it has said nothing.
+func said(hops []hop, neighbour netip.Addr) int {
+	return slices.IndexFunc(hops, func(h hop) bool { return h.neighbour == neighbour })
 }
 
 // set takes a neighbour's word.
 func (t *table) set(r Route, stale bool) {
-	hops := t.routes[r.Prefix]
-	if hops == nil {
-		hops = map[netip.Addr]hop{}
-		t.routes[r.Prefix] = hops
+	hops, now := t.routes[r.Prefix], hop{r.Neighbour, r.NextHop, stale}
+	var before hop
+	if at := said(hops, r.Neighbour); at >= 0 {
+		before, hops[at] = hops[at], now
+	} else {
+		t.routes[r.Prefix] = append(hops, now)
 	}
-	if hops[r.Neighbour].next != r.NextHop {
+	if before.next != now.next {
 		t.changed[r.Prefix] = struct{}{}
 	}
-	before, known := hops[r.Neighbour]
-	t.count(announcerOf(r.Prefix, r.Neighbour), known && !before.stale, !stale)
-	hops[r.Neighbour] = hop{r.NextHop, stale}
+	t.count(announcerOf(r.Prefix, r.Neighbour), before.next.IsValid() && !before.stale, !stale)
 }
 
 // count keeps the number of an announcer's routes: whether one did count, and does now.
@@ -77,38 +82,47 @@ func (t *table) count(by announcer, did, does bool) {
 
 // unset takes it back.
 func (t *table) unset(prefix netip.Prefix, neighbour netip.Addr) {
+	t.forget(prefix, func(h hop) bool { return h.neighbour == neighbour })
+}
+
+// drop takes back whatever a condition holds for.
+func (t *table) drop(goes func(prefix netip.Prefix, h hop) bool) {
+	for prefix := range t.routes {
+		t.forget(prefix, func(h hop) bool { return goes(prefix, h) })
+	}
+}
+
+// forget takes back the words about a prefix that a condition holds for.
+func (t *table) forget(prefix netip.Prefix, goes func(hop) bool) {
 	hops := t.routes[prefix]
-	before, known := hops[neighbour]
-	if !known {
+	if !slices.ContainsFunc(hops, goes) {
 		return
 	}
 	t.changed[prefix] = struct{}{}
-	t.count(announcerOf(prefix, neighbour), !before.stale, false)
-	if delete(hops, neighbour); len(hops) == 0 {
+	left := slices.DeleteFunc(hops, func(h hop) bool {
+		if !goes(h) {
+			return false
+		}
+		t.count(announcerOf(prefix, h.neighbour), !h.stale, false)
+		return true
+	})
+	if t.routes[prefix] = left; len(left) == 0 {
 		delete(t.routes, prefix)
 	}
 }
 
-// drop takes back whatever a condition holds for.
-func (t *table) drop(goes func(prefix netip.Prefix, neighbour netip.Addr, h hop) bool) {
-	for prefix, hops := range t.routes {
-		for neighbour, h := range hops {
-			if goes(prefix, neighbour, h) {
-				t.unset(prefix, neighbour)
-			}
-		}
-	}
-}
-
-// takeChanges returns what has changed since it was last called.
-func (t *table) takeChanges() []Change {
-	list := make([]Change, 0, len(t.changed))
+// takeChanges returns at most so many of what has changed since it was last called, and whether there is more.
+func (t *table) takeChanges(most int) (list []Change, more bool) {
+	list = make([]Change, 0, min(most, len(t.changed)))
 	for prefix := range t.changed {
+		if len(list) == most {
+			return list, true
+		}
+		delete(t.changed, prefix)
 		list = append(list, Change{prefix, t.nextHops(prefix)})
 	}
-	clear(t.changed)
-	slices.SortFunc(list, func(a, b Change) int { return comparePrefix(a.Prefix, b.Prefix) })
-	return list
+	t.changed = map[netip.Prefix]struct{}{} // one that has been large takes long to look through
+	return list, false
 }
 
 // nextHops are those of a prefix, each once.
@@ -121,17 +135,14 @@ func (t *table) nextHops(prefix netip.Prefix) []netip.Addr {
 	return slices.Compact(list)
 }
 
-// all lists the routes, by prefix and neighbour.
+// all lists the routes, in no order.
 func (t *table) all() []Route {
-	var list []Route
+	list := make([]Route, 0, len(t.routes))
 	for prefix, hops := range t.routes {
-		for neighbour, h := range hops {
-			list = append(list, Route{prefix, neighbour, h.next})
+		for _, h := range hops {
+			list = append(list, Route{prefix, h.neighbour, h.next})
 		}
 	}
-	slices.SortFunc(list, func(a, b Route) int {
-		return cmp.Or(comparePrefix(a.Prefix, b.Prefix), a.Neighbour.Compare(b.Neighbour))
-	})
 	return list
 }
 

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"math"
 	"net/netip"
 	"testing"
 
@@ -18,7 +19,11 @@ func TestATableTellsEachChangeOnce(t *testing.T) {
 	a, b, via := addr("192.0.2.1"), addr("192.0.2.2"), prefix("198.51.100.0/24")
 	expect := func(step string, want ...Change) {
 		t.Helper()
-		if diff := cmp.Diff(want, table.takeChanges(), addresses, prefixes, cmp.Transformer("none", func(c []Change) []Change { return append([]Change{}, c...) })); diff != "" {
+		got, more := table.takeChanges(math.MaxInt)
+		if more {
+			t.Errorf("%s: more of them than all", step)
+		}
+		if diff := cmp.Diff(want, got, addresses, prefixes, cmp.Transformer("none", func(c []Change) []Change { return append([]Change{}, c...) })); diff != "" {
 			t.Errorf("%s:\n%s", step, diff)
 		}
 	}
@@ -45,6 +50,28 @@ func TestATableTellsEachChangeOnce(t *testing.T) {
 	}
 }
 
+// Who takes them in waits in between for others.
+func TestChangesAreTakenInPortions(t *testing.T) {
+	table, a := newTable(), addr("192.0.2.1")
+	const count, portion = 1000, 300
+	for i := range count {
+		table.set(Route{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32), a, a}, false)
+	}
+	taken := map[netip.Prefix]bool{}
+	for left := count; left > 0; left -= portion {
+		changes, more := table.takeChanges(portion)
+		if len(changes) != min(left, portion) || more != (left > portion) {
+			t.Errorf("of %d changes %d were taken, more %v", left, len(changes), more)
+		}
+		for _, c := range changes {
+			taken[c.Prefix] = true
+		}
+	}
+	if len(taken) != count {
+		t.Errorf("%d prefixes have changed, want %d", len(taken), count)
+	}
+}
+
 func TestWhatWasSaidEarlierHoldsUntilItIsDropped(t *testing.T) {
 	table := newTable()
 	a, b := addr("192.0.2.1"), addr("192.0.2.2")
@@ -52,13 +79,14 @@ func TestWhatWasSaidEarlierHoldsUntilItIsDropped(t *testing.T) {
 	for _, r := range []Route{{kept, a, a}, {gone, a, a}, {others, b, b}} {
 		table.set(r, true)
 	}
-	table.takeChanges()
+	table.takeChanges(math.MaxInt)
 	table.set(Route{kept, a, a}, false)
-	if changes := table.takeChanges(); len(changes) != 0 {
+	if changes, _ := table.takeChanges(math.MaxInt); len(changes) != 0 {
 		t.Errorf("said again: %v", changes)
 	}
-	table.drop(func(_ netip.Prefix, neighbour netip.Addr, h hop) bool { return neighbour == a && h.stale })
-	if diff := cmp.Diff([]Change{{gone, nil}}, table.takeChanges(), addresses, prefixes); diff != "" {
+	table.drop(func(_ netip.Prefix, h hop) bool { return h.neighbour == a && h.stale })
+	changes, _ := table.takeChanges(math.MaxInt)
+	if diff := cmp.Diff([]Change{{gone, nil}}, changes, addresses, prefixes); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]netip.Prefix{kept, others}, table.prefixes(), prefixes); diff != "" {
@@ -86,6 +114,6 @@ func TestWhatANeighbourSaysIsCountedByVersion(t *testing.T) {
 	routes.unset(six.Prefix, a)
 	routes.unset(six.Prefix, a)
 	counts(1, 0)
-	routes.drop(func(netip.Prefix, netip.Addr, hop) bool { return true })
+	routes.drop(func(netip.Prefix, hop) bool { return true })
 	counts(0, 0)
 }

@@ -128,72 +128,75 @@ func (b *Border) Update(c drivers.Change) {
 		b.tell() // what goes, before it goes
 		defer b.given.Send()
 	}
-	routes := drivers.Change{}
+	routes := delta{}
 	gone := slices.Clone(c.Remove)
 	if c.Replace {
 		gone = slices.AppendSeq(gone, maps.Keys(b.remote))
 	}
 	for _, key := range gone {
-		b.leave(key, &routes)
+		b.leave(key, routes)
 	}
 	for _, o := range c.Set {
-		b.leave(o.Key(), &routes)
+		b.leave(o.Key(), routes)
 		if e, ok := o.(pipeline.Endpoint); ok && !e.Local && e.Encap == pipeline.VLAN && !e.Mode.Bridged() {
 			b.remote[e.Key()] = e
-			b.lead(e, &routes)
+			b.lead(e, routes)
 		}
 	}
 	if c.Replace {
 		b.started = true
 		if b.router.ID != "" && known != nil {
-			b.meet(known, &routes)
+			b.meet(known, routes)
 		}
-		routes = drivers.Change{Set: b.rib.all()}
+		routes = delta{}
+		for _, o := range b.rib.all() {
+			routes.set(o)
+		}
 		if b.router.ID != "" {
-			routes.Set = append(routes.Set, b.router)
+			routes.set(b.router)
 		}
 	}
-	routes = withoutDoubles(routes)
-	c.Set, c.Remove = slices.Concat(set, routes.Set), slices.Concat(c.Remove, routes.Remove)
+	own := routes.change()
+	c.Set, c.Remove = slices.Concat(set, own.Set), slices.Concat(c.Remove, own.Remove)
 	b.NetworkDriver.Update(c)
 }
 
 // leave leads to an endpoint of another node no more.
-func (b *Border) leave(key pipeline.Key, c *drivers.Change) {
+func (b *Border) leave(key pipeline.Key, d delta) {
 	e, ok := b.remote[key]
 	if !ok {
 		return
 	}
 	delete(b.remote, key)
 	for _, p := range hostPrefixes(e) {
-		b.rib.lead(p, netip.Addr{}, c)
+		b.rib.lead(p, netip.Addr{}, d)
 	}
 }
 
 // leadToNeighbours leads to the routers that the node speaks with, and no more to others.
 // It is called with the lock.
-func (b *Border) leadToNeighbours(wanted *agent.BGP, c *drivers.Change) {
+func (b *Border) leadToNeighbours(wanted *agent.BGP, d delta) {
 	former := b.neighbours
 	b.neighbours = nil
 	for _, n := range wanted.Neighbours {
 		b.neighbours = append(b.neighbours, n.Address)
-		b.rib.lead(hostPrefix(n.Address), n.Address, c)
+		b.rib.lead(hostPrefix(n.Address), n.Address, d)
 	}
 	for _, a := range former {
 		if !slices.Contains(b.neighbours, a) {
-			b.rib.lead(hostPrefix(a), netip.Addr{}, c)
+			b.rib.lead(hostPrefix(a), netip.Addr{}, d)
 		}
 	}
 }
 
 // lead leads to an endpoint of another node without a detour, if there is such a way.
-func (b *Border) lead(e pipeline.Endpoint, c *drivers.Change) {
+func (b *Border) lead(e pipeline.Endpoint, d delta) {
 	for _, p := range hostPrefixes(e) {
 		node := netip.Addr{}
 		if b.wanted != nil && b.wanted.Link.Contains(e.VTEP) {
 			node = e.VTEP
 		}
-		b.rib.lead(p, node, c)
+		b.rib.lead(p, node, d)
 	}
 }
 

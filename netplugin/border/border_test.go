@@ -242,14 +242,14 @@ func TestARouterThatIsMadeAnewHasTheRoutesOfASpeakerThatWentOn(t *testing.T) {
 	border.open(wanted)
 	border.speaker.Recall([]bgp.Route{{Prefix: prefix("198.51.100.0/24"), Neighbour: addr("192.0.2.1"), NextHop: addr("192.0.2.1")}})
 	for range 2 {
-		border.takeIn(true)
+		border.takeIn(t.Context(), true)
 		if next := border.rib.learned[prefix("198.51.100.0/24")]; len(next) != 1 {
 			t.Fatalf("learned %v", border.rib.learned)
 		}
 		if err := border.retire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		border.takeIn(true)
+		border.takeIn(t.Context(), true)
 		if len(border.rib.learned) > 0 {
 			t.Errorf("learned without a router: %v", border.rib.learned)
 		}
@@ -273,7 +273,7 @@ func TestNextHopsElsewhereAreIgnored(t *testing.T) {
 	} {
 		border.speaker.Recall([]bgp.Route{{Prefix: prefix(p), Neighbour: addr("192.0.2.1"), NextHop: addr(next)}})
 	}
-	border.takeIn(true)
+	border.takeIn(t.Context(), true)
 	for p, usable := range want {
 		if _, learned := border.rib.learned[p]; learned != usable {
 			t.Errorf("%s: learned %t", p, learned)
@@ -303,7 +303,7 @@ func TestAnotherLengthOfTheLinkCountsAtOnce(t *testing.T) {
 		wanted := &agent.BGP{AS: 1, Link: prefix(step.link), Link6: prefix(step.link6)}
 		border.Configure(wanted)
 		border.open(wanted)
-		border.takeIn(false)
+		border.takeIn(t.Context(), false)
 		var got []string
 		for p := range border.rib.given {
 			got = append(got, p.String())
@@ -332,7 +332,7 @@ ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev inb01`)
 			{Prefix: prefix("198.51.100.0/25"), Neighbour: addr("192.0.2.1"), NextHop: addr("192.0.2.1")},
 			{Prefix: prefix("198.51.100.128/25"), Neighbour: addr("192.0.2.2"), NextHop: addr("192.0.2.2")},
 		})
-		border.takeIn(true)
+		border.takeIn(t.Context(), true)
 		hops := map[netip.Addr]pipeline.NextHop{}
 		for _, o := range d.given {
 			if hop, ok := o.(pipeline.NextHop); ok {

@@ -78,13 +78,13 @@ func servingAs(before, now pipeline.Service) (as pipeline.Service, differs bool)
 func (b *Border) stopServing(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var change drivers.Change
+	d := delta{}
 	next := time.Duration(0)
 	for key, l := range b.late {
 		left := l.until.Sub(now)
 		switch {
 		case left <= 0:
-			change.Set = append(change.Set, l.wanted)
+			d.set(l.wanted)
 			delete(b.late, key)
 		case next == 0 || left < next:
 			next = left
@@ -93,5 +93,5 @@ func (b *Border) stopServing(now time.Time) {
 	if next > 0 {
 		b.lingers.Reset(next)
 	}
-	b.give(change)
+	b.give(d)
 }

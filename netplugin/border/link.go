@@ -12,7 +12,6 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
@@ -113,17 +112,17 @@ func lookAround() (netlink.Link, map[netip.Addr][6]byte, error) {
 
 // meet takes in which next hops answer, and returns those that do not.
 // It is called with the lock.
-func (b *Border) meet(known map[netip.Addr][6]byte, c *drivers.Change) (silent []netip.Addr) {
+func (b *Border) meet(known map[netip.Addr][6]byte, d delta) (silent []netip.Addr) {
 	for a := range b.rib.users {
 		mac, answers := known[a]
-		b.rib.answer(pipeline.NextHop{Address: a, MAC: mac, From: b.router.MAC}, answers, c)
+		b.rib.answer(pipeline.NextHop{Address: a, MAC: mac, From: b.router.MAC}, answers, d)
 		if !answers {
 			silent = append(silent, a)
 		}
 	}
 	for a := range b.rib.macs {
 		if _, used := b.rib.users[a]; !used {
-			b.rib.answer(pipeline.NextHop{Address: a}, false, c)
+			b.rib.answer(pipeline.NextHop{Address: a}, false, d)
 		}
 	}
 	return silent

@@ -18,8 +18,13 @@ import (
 const (
 	lookInterval = 2 * time.Second        // between two looks at the interface and the next hops
 	workPause    = 100 * time.Millisecond // after changes of routes: flapping costs so much and no more
+	portionWait  = time.Second            // for the switch to take a portion of them
 	portTimeout  = 10 * time.Second
 )
+
+// portion is how many changes of routes are taken in at a time. The switch is busy with so many for a fraction of a second, in between
+// which others find their way; most of that it takes for fewer as well.
+const portion = 10_000
 
 // loop keeps the interface, tells the speaker, and takes in what it learns.
 func (b *Border) loop(ctx context.Context) error {
@@ -54,9 +59,9 @@ func (b *Border) loop(ctx context.Context) error {
 			b.keep()
 		}
 		if everything || changed && !resting {
-			b.takeIn(everything)
-			changed, resting = false, true
-			pause.Reset(workPause)
+			rest := b.takeIn(ctx, everything)
+			changed, resting = rest < workPause, true
+			pause.Reset(rest)
 		}
 	}
 }
@@ -102,16 +107,17 @@ func (b *Border) open(wanted *agent.BGP) {
 	if b.router != router || b.links != links {
 		b.router, b.links = router, links
 		b.speaker.Repeat() // another link has other next hops, and it goes on where it has not noticed that it was silenced
-		change := drivers.Change{Set: []pipeline.Object{router}}
+		d := delta{}
+		d.set(router)
 		for _, e := range b.remote {
-			b.lead(e, &change)
+			b.lead(e, d)
 		}
-		b.NetworkDriver.Update(withoutDoubles(change))
+		b.NetworkDriver.Update(d.change())
 	}
 	b.speaker.Configure(speaking(wanted))
-	change := drivers.Change{}
-	b.leadToNeighbours(wanted, &change)
-	b.give(change)
+	d := delta{}
+	b.leadToNeighbours(wanted, d)
+	b.give(d)
 }
 
 // speaking is what the speaker is told.
@@ -151,62 +157,62 @@ func (b *Border) retire(ctx context.Context) error {
 	return nil
 }
 
-// takeIn brings routes and next hops up to date; next hops that are known are asked
-// only if everything is looked at.
-func (b *Border) takeIn(everything bool) {
+// takeIn brings routes and next hops up to date, as far as one portion goes; next hops that are known are asked
+// only if everything is looked at. It returns how long it is to rest: if there is more to take in, as long as this took before the
+// switch was waited for, and less than after all is done.
+func (b *Border) takeIn(ctx context.Context, everything bool) (rest time.Duration) {
+	begun := time.Now()
 	link, known, err := lookAround()
 	problems := []error{err}
-	for _, a := range b.takeChanges(link != nil && err == nil, known, everything) {
+	ask, more := b.takeChanges(link != nil && err == nil, known, everything)
+	for _, a := range ask {
 		problems = append(problems, solicit(link, a))
 	}
 	if err := errors.Join(problems...); err != nil {
 		b.log.WithError(err).Debug("next hops")
 	}
+	if !more {
+		return workPause
+	}
+	rest = min(time.Since(begun), workPause-1)
+	waiting, cancel := context.WithTimeout(ctx, portionWait)
+	defer cancel()
+	if err := b.NetworkDriver.Sync(waiting); err != nil {
+		b.log.WithError(err).Debug("a portion of routes is not in the switch yet")
+	}
+	return rest
 }
 
 // takeChanges is the part of takeIn with the lock; looked says that known is true. It
-// returns the next hops to ask for.
-func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everything bool) (ask []netip.Addr) {
+// returns the next hops to ask for, and whether there are more changes of routes.
+func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everything bool) (ask []netip.Addr, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var change drivers.Change
-	for _, c := range b.speaker.Changes() {
-		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
-	}
+	d := delta{}
+	more = b.learn(portion, d)
 	if looked && b.router.ID != "" {
-		if ask = b.meet(known, &change); everything {
+		if ask = b.meet(known, d); everything {
 			ask = slices.Collect(maps.Keys(b.rib.users))
 		}
 	}
-	b.give(change)
-	return ask
+	b.give(d)
+	return ask, more
+}
+
+// learn takes in at most so many changes of routes, and tells whether there are more. It is called with the lock.
+func (b *Border) learn(most int, d delta) (more bool) {
+	changes, more := b.speaker.Changes(most)
+	for _, c := range changes {
+		b.rib.learn(c.Prefix, b.onLink(c.NextHops), d)
+	}
+	return more
 }
 
 // give gives the driver what has changed, once it has its first state.
-func (b *Border) give(c drivers.Change) {
-	if b.started && len(c.Set)+len(c.Remove) > 0 {
-		b.NetworkDriver.Update(withoutDoubles(c))
+func (b *Border) give(d delta) {
+	if b.started && len(d) > 0 {
+		b.NetworkDriver.Update(d.change())
 	}
-}
-
-// withoutDoubles keeps of each object the last word. The agent waits for it, and a neighbour that goes takes all its routes with it.
-func withoutDoubles(c drivers.Change) drivers.Change {
-	last := map[pipeline.Key]pipeline.Object{} // nil: removed
-	for _, key := range c.Remove {
-		last[key] = nil
-	}
-	for _, o := range c.Set {
-		last[o.Key()] = o
-	}
-	out := drivers.Change{}
-	for key, o := range last {
-		if o == nil {
-			out.Remove = append(out.Remove, key)
-		} else {
-			out.Set = append(out.Set, o)
-		}
-	}
-	return out
 }
 
 // note keeps why the node is not the router that is wanted, and logs it once.

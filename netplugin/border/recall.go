@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/utils/durable"
@@ -119,16 +119,14 @@ func (b *Border) recall(state *saved) {
 	b.outer.recall(state.Announced)
 	b.speaker.Announce(state.Announced, nil) // until the first state says what there is
 	b.speaker.Recall(state.Routes)
-	var change drivers.Change // all of it is in the first state
-	for _, c := range b.speaker.Changes() {
-		b.rib.learn(c.Prefix, b.onLink(c.NextHops), &change)
-	}
-	b.leadToNeighbours(b.wanted, &change)
+	d := delta{} // all of it is in the first state
+	b.learn(math.MaxInt, d)
+	b.leadToNeighbours(b.wanted, d)
 	if link, known, err := lookAround(); err != nil {
 		b.log.WithError(err).Debug("next hops of the last run")
 	} else if link != nil {
 		b.router, b.links = routerOf(b.wanted), linksOf(b.wanted)
-		b.meet(known, &change) // the loop asks for the others
+		b.meet(known, d) // the loop asks for the others
 	}
 }
 

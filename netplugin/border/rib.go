@@ -3,6 +3,7 @@ package border
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -15,155 +16,198 @@ import (
 //
 // The way to another node of the cluster comes before what routers say of its
 // endpoints. A next hop whose MAC is not known is not used while there is another one.
+// Routes with the same next hops share a group of them: whether one answers changes no route.
 type rib struct {
-	learned map[netip.Prefix][]netip.Addr
+	learned map[netip.Prefix][]netip.Addr // ascending
 	direct  map[netip.Prefix]netip.Addr
 	macs    map[netip.Addr]pipeline.NextHop // of next hops that have answered
 
-	given  map[netip.Prefix]pipeline.Route
-	users  map[netip.Addr]map[netip.Prefix]struct{} // who would use a next hop
-	groups map[string]uint32                        // numbers of the sets of next hops in use
-	shared map[uint32]int                           // routes that use a group
+	given   map[netip.Prefix]pipeline.Route
+	users   map[netip.Addr]int   // how many prefixes could use a next hop
+	groups  map[string]*hopGroup // by the next hops
+	numbers map[uint32]*hopGroup // the same
+}
+
+// hopGroup is several next hops that are equally good for some routes.
+type hopGroup struct {
+	hops   []netip.Addr
+	used   pipeline.HopGroup // those of them that are used now
+	routes int               // that lead to them
 }
 
 func newRIB() *rib {
 	return &rib{
 		learned: map[netip.Prefix][]netip.Addr{}, direct: map[netip.Prefix]netip.Addr{}, macs: map[netip.Addr]pipeline.NextHop{},
-		given: map[netip.Prefix]pipeline.Route{}, users: map[netip.Addr]map[netip.Prefix]struct{}{},
-		groups: map[string]uint32{}, shared: map[uint32]int{},
+		given: map[netip.Prefix]pipeline.Route{}, users: map[netip.Addr]int{}, groups: map[string]*hopGroup{}, numbers: map[uint32]*hopGroup{},
 	}
 }
 
+// delta is what becomes of objects, each with the last word; nil: it goes.
+type delta map[pipeline.Key]pipeline.Object
+
+func (d delta) set(o pipeline.Object) { d[o.Key()] = o }
+
+func (d delta) remove(key pipeline.Key) { d[key] = nil }
+
+// change is what a driver is told.
+func (d delta) change() (c drivers.Change) {
+	for key, o := range d {
+		if o == nil {
+			c.Remove = append(c.Remove, key)
+		} else {
+			c.Set = append(c.Set, o)
+		}
+	}
+	return c
+}
+
 // learn takes what is said of a prefix; nobody says anything: no next hops.
-func (r *rib) learn(prefix netip.Prefix, hops []netip.Addr, c *drivers.Change) {
-	r.forget(prefix)
+func (r *rib) learn(prefix netip.Prefix, hops []netip.Addr, d delta) {
+	if slices.Equal(r.learned[prefix], hops) {
+		return
+	}
+	r.count(prefix, -1)
 	if len(hops) == 0 {
 		delete(r.learned, prefix)
 	} else {
 		r.learned[prefix] = hops
 	}
-	r.settle(prefix, c)
+	r.count(prefix, 1)
+	r.settle(prefix, d)
 }
 
 // lead takes the node that has an address; invalid: none.
-func (r *rib) lead(prefix netip.Prefix, node netip.Addr, c *drivers.Change) {
+func (r *rib) lead(prefix netip.Prefix, node netip.Addr, d delta) {
 	if r.direct[prefix] == node {
 		return
 	}
-	r.forget(prefix)
+	r.count(prefix, -1)
 	if node.IsValid() {
 		r.direct[prefix] = node
 	} else {
 		delete(r.direct, prefix)
 	}
-	r.settle(prefix, c)
+	r.count(prefix, 1)
+	r.settle(prefix, d)
 }
 
 // answer takes the MAC of a next hop, or that it does not answer any more.
-func (r *rib) answer(hop pipeline.NextHop, answers bool, c *drivers.Change) {
+func (r *rib) answer(hop pipeline.NextHop, answers bool, d delta) {
 	before, known := r.macs[hop.Address]
 	if known == answers && (!answers || before == hop) {
 		return
 	}
 	if answers {
 		r.macs[hop.Address] = hop
-		c.Set = append(c.Set, hop)
+		d.set(hop)
 	} else {
 		delete(r.macs, hop.Address)
-		c.Remove = append(c.Remove, hop.Key())
+		d.remove(hop.Key())
 	}
 	if known == answers {
 		return
 	}
-	for prefix := range r.users[hop.Address] {
-		r.settle(prefix, c)
+	for _, g := range r.numbers {
+		if slices.Contains(g.hops, hop.Address) {
+			r.settleGroup(g, d)
+		}
+	}
+	for prefix, node := range r.direct {
+		if node == hop.Address {
+			r.settle(prefix, d)
+		}
 	}
 }
 
-// candidates are all next hops of a prefix that could be used.
-func (r *rib) candidates(prefix netip.Prefix) []netip.Addr {
-	hops := slices.Clone(r.learned[prefix])
-	if node, ok := r.direct[prefix]; ok && !slices.Contains(hops, node) {
-		hops = append(hops, node)
-	}
-	return hops
-}
+func (r *rib) answers(a netip.Addr) bool { _, known := r.macs[a]; return known }
 
-func (r *rib) forget(prefix netip.Prefix) {
-	for _, a := range r.candidates(prefix) {
-		if delete(r.users[a], prefix); len(r.users[a]) == 0 {
+// count enters or removes a prefix with the next hops that it could use.
+func (r *rib) count(prefix netip.Prefix, by int) {
+	one := func(a netip.Addr) {
+		if r.users[a] += by; r.users[a] == 0 {
 			delete(r.users, a)
 		}
 	}
+	for _, a := range r.learned[prefix] {
+		one(a)
+	}
+	if node, ok := r.direct[prefix]; ok {
+		one(node)
+	}
 }
 
-// settle adds to a change what has become of a route.
-func (r *rib) settle(prefix netip.Prefix, c *drivers.Change) {
-	for _, a := range r.candidates(prefix) {
-		if r.users[a] == nil {
-			r.users[a] = map[netip.Prefix]struct{}{}
-		}
-		r.users[a][prefix] = struct{}{}
-	}
-	route, before := r.route(prefix), r.given[prefix]
-	switch had := before.Prefix.IsValid(); {
-	case len(route.NextHops) == 0 && had:
-		delete(r.given, prefix)
-		c.Remove = append(c.Remove, before.Key())
-	case len(route.NextHops) > 0 && !slices.Equal(route.NextHops, before.NextHops):
-		r.given[prefix] = r.numbered(route)
-		c.Set = append(c.Set, r.given[prefix])
+// settle adds to a delta what has become of a route.
+func (r *rib) settle(prefix netip.Prefix, d delta) {
+	before := r.given[prefix]
+	switch now := r.route(prefix, d); {
+	case now == before:
+	case now.Prefix.IsValid():
+		r.given[prefix] = now
+		d.set(now)
 	default:
-		return
+		delete(r.given, prefix)
+		d.remove(before.Key())
 	}
-	r.release(before)
+	if before.Group != 0 {
+		r.quit(before.Group, d)
+	}
 }
 
-// route chooses the next hops of a prefix.
-func (r *rib) route(prefix netip.Prefix) pipeline.Route {
-	answers := func(a netip.Addr) bool { _, known := r.macs[a]; return known }
+// route chooses the next hop of a prefix, or joins a group of them; zero: there is none.
+func (r *rib) route(prefix netip.Prefix, d delta) pipeline.Route {
 	node, direct := r.direct[prefix]
 	hops := r.learned[prefix]
-	if direct && (answers(node) || len(hops) == 0) {
-		return pipeline.Route{Prefix: prefix, NextHops: []netip.Addr{node}}
+	switch {
+	case direct && (r.answers(node) || len(hops) == 0):
+		return pipeline.Route{Prefix: prefix, NextHop: node}
+	case len(hops) == 0:
+		return pipeline.Route{}
+	case len(hops) == 1:
+		return pipeline.Route{Prefix: prefix, NextHop: hops[0]}
 	}
-	if slices.ContainsFunc(hops, answers) {
-		hops = slices.DeleteFunc(slices.Clone(hops), func(a netip.Addr) bool { return !answers(a) })
-	}
-	return pipeline.Route{Prefix: prefix, NextHops: hops}
+	return pipeline.Route{Prefix: prefix, Group: r.join(hops, d)}
 }
 
-// numbered gives a route with several next hops the number of their group: a hash, so
-// that it is the same in every run, or if that is taken the next one that is not.
-func (r *rib) numbered(route pipeline.Route) pipeline.Route {
-	if len(route.NextHops) < 2 {
-		return route
-	}
-	set := setOf(route.NextHops)
-	number, known := r.groups[set]
-	if !known {
+// join enters one more route with several next hops, and returns the number of their group: a hash,
+// so that it is the same in every run, or if that is taken the next one that is not.
+func (r *rib) join(hops []netip.Addr, d delta) uint32 {
+	set := setOf(hops)
+	g := r.groups[set]
+	if g == nil {
 		const size = pipeline.LastRouteGroup - pipeline.FirstRouteGroup + 1
 		h := fnv.New32a()
 		h.Write([]byte(set)) // never fails, as hash.Hash promises
-		for number = h.Sum32() % size; r.shared[pipeline.FirstRouteGroup+number] > 0; {
+		number := h.Sum32() % size
+		for r.numbers[pipeline.FirstRouteGroup+number] != nil {
 			number = (number + 1) % size
 		}
-		number += pipeline.FirstRouteGroup
-		r.groups[set] = number
+		g = &hopGroup{hops: hops, used: pipeline.HopGroup{Number: pipeline.FirstRouteGroup + number}}
+		r.groups[set], r.numbers[g.used.Number] = g, g
+		r.settleGroup(g, d)
 	}
-	r.shared[number]++
-	route.Group = number
-	return route
+	g.routes++
+	return g.used.Number
 }
 
-// release gives back the group of a route that has another one now, or none.
-func (r *rib) release(route pipeline.Route) {
-	if route.Group == 0 {
-		return
+// quit removes a route from its group, which goes with the last one.
+func (r *rib) quit(number uint32, d delta) {
+	g := r.numbers[number]
+	if g.routes--; g.routes == 0 {
+		delete(r.numbers, number)
+		delete(r.groups, setOf(g.hops))
+		d.remove(g.used.Key())
 	}
-	if r.shared[route.Group]--; r.shared[route.Group] == 0 {
-		delete(r.shared, route.Group)
-		delete(r.groups, setOf(route.NextHops))
+}
+
+// settleGroup has a group use those that answer or, if none does, all.
+func (r *rib) settleGroup(g *hopGroup, d delta) {
+	used := slices.DeleteFunc(slices.Clone(g.hops), func(a netip.Addr) bool { return !r.answers(a) })
+	if len(used) == 0 {
+		used = g.hops
+	}
+	if !slices.Equal(used, g.used.NextHops) {
+		g.used.NextHops = used
+		d.set(g.used)
 	}
 }
 
@@ -178,10 +222,13 @@ func setOf(hops []netip.Addr) string {
 
 // all lists what the switch should have.
 func (r *rib) all() (objects []pipeline.Object) {
-	for _, hop := range r.macs {
+	for hop := range maps.Values(r.macs) {
 		objects = append(objects, hop)
 	}
-	for _, route := range r.given {
+	for g := range maps.Values(r.numbers) {
+		objects = append(objects, g.used)
+	}
+	for route := range maps.Values(r.given) {
 		objects = append(objects, route)
 	}
 	return objects

@@ -57,8 +57,8 @@ var (
 		pipeline.Rule{ID: "red:lan:red:p1:1:inRx", Priority: 10, DstGroup: 7, Protocol: 6, DstPort: 21}
 	router   = pipeline.Router{ID: "inb01", MAC: [6]byte{2, 2, 198, 18, 5, 9}, IPv4: netip.MustParseAddr("198.18.5.9")}
 	spine    = pipeline.NextHop{Address: netip.MustParseAddr("198.18.5.1"), MAC: [6]byte{2, 2, 198, 18, 5, 1}, From: router.MAC}
-	world    = pipeline.Route{Prefix: netip.MustParsePrefix("203.0.113.0/24"), NextHops: []netip.Addr{spine.Address}}
-	toBlue9  = pipeline.Route{Prefix: netip.MustParsePrefix("10.22.0.9/32"), NextHops: []netip.Addr{spine.Address}}
+	world    = pipeline.Route{Prefix: netip.MustParsePrefix("203.0.113.0/24"), NextHop: spine.Address}
+	toBlue9  = pipeline.Route{Prefix: netip.MustParsePrefix("10.22.0.9/32"), NextHop: spine.Address}
 	blueShop = pipeline.Service{ID: "shop:blue", Encap: pipeline.VLAN, VRF: pipeline.SharedVRF, Tag: 22, Providers: []netip.Addr{blue1.IPv4},
 		Ports: []pipeline.ServicePort{{Address: netip.MustParseAddr("10.22.0.200"), From: pipeline.FromPods, Protocol: 6, Port: 80, Target: 8080}}}.Numbered(func(uint32) bool { return false })
 )

@@ -29,6 +29,8 @@ func check(o Object) error {
 		return checkRoute(o)
 	case NextHop:
 		return checkNextHop(o)
+	case HopGroup:
+		return checkHopGroup(o)
 	case Rule:
 		return checkRule(o)
 	case TierRule:

@@ -23,11 +23,12 @@ type (
 		outside(w *Wants, o Outside, port uint32)
 	}
 	// routerFeature wants something for the node as a router, by its port, for each
-	// route and for each router that routes lead to.
+	// route, for each router that routes lead to and for those that are equally good.
 	routerFeature interface {
 		router(w *Wants, o Router, port uint32)
 		route(w *Wants, o Route)
 		nextHop(w *Wants, o NextHop)
+		hopGroup(w *Wants, o HopGroup)
 	}
 	// ruleFeature wants something for each rule.
 	ruleFeature interface{ rule(w *Wants, r Rule) }

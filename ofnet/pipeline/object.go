@@ -3,6 +3,7 @@ package pipeline
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 )
 
 // Key names an object of the wanted datapath: its kind and its id in the store.
@@ -24,6 +25,7 @@ const (
 	KindRouter   Kind = "router"
 	KindRoute    Kind = "route"
 	KindNextHop  Kind = "next hop"
+	KindHopGroup Kind = "group of next hops"
 	KindRule     Kind = "rule"
 	KindTierRule Kind = "tier rule"
 	KindEpoch    Kind = "epoch"
@@ -31,7 +33,7 @@ const (
 )
 
 // kinds has them in the order in which they are programmed.
-var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindNextHop, KindRoute, KindRule, KindTierRule, KindEpoch, KindPeer}
+var kinds = []Kind{KindNetwork, KindEndpoint, KindFloodSet, KindService, KindOutside, KindRouter, KindNextHop, KindHopGroup, KindRoute, KindRule, KindTierRule, KindEpoch, KindPeer}
 
 // Place is where a kind is in the order in which objects are programmed.
 func (k Kind) Place() int { return slices.Index(kinds, k) }
@@ -132,7 +134,7 @@ func EncapOf(o Object) (e Encap, shared bool) {
 		return o.Encap, false
 	case Service:
 		return o.Encap, false
-	case Router, Route, NextHop:
+	case Router, Route, NextHop, HopGroup:
 		return VLAN, false
 	}
 	return VXLAN, false // the way out by the host, and other nodes
@@ -222,9 +224,15 @@ type Router struct {
 
 // Route is the way to a prefix: by one router, or by several that are equally good.
 type Route struct {
-	Prefix   netip.Prefix // masked
-	NextHops []netip.Addr // each once
-	Group    uint32       // of several: number of their group, FirstRouteGroup..LastRouteGroup, which no other route has
+	Prefix  netip.Prefix // masked
+	NextHop netip.Addr   // invalid: those of Group
+	Group   uint32       // number of the HopGroup; 0: NextHop
+}
+
+// HopGroup is routers that are equally good. Many routes share it, so that a router that comes or goes is one change.
+type HopGroup struct {
+	Number   uint32       // FirstRouteGroup..LastRouteGroup, which no other one has
+	NextHops []netip.Addr // those that are used now, each once
 }
 
 // NextHop is a router that routes lead to.
@@ -291,6 +299,9 @@ func (o Route) Key() Key { return Key{KindRoute, o.Prefix.String()} }
 // Key identifies the next hop.
 func (o NextHop) Key() Key { return Key{KindNextHop, o.Address.String()} }
 
+// Key identifies the group.
+func (o HopGroup) Key() Key { return Key{KindHopGroup, strconv.FormatUint(uint64(o.Number), 10)} }
+
 // Key identifies the rule.
 func (r Rule) Key() Key { return Key{KindRule, r.ID} }
 
@@ -336,8 +347,11 @@ func (o Router) Equal(other Object) bool { return other == Object(o) }
 // Equal compares all fields.
 func (o NextHop) Equal(other Object) bool { return other == Object(o) }
 
+// Equal compares all fields.
+func (o Route) Equal(other Object) bool { return other == Object(o) }
+
 // Equal compares all fields, the next hops in their order.
-func (o Route) Equal(other Object) bool {
-	r, ok := other.(Route)
-	return ok && o.Prefix == r.Prefix && o.Group == r.Group && slices.Equal(o.NextHops, r.NextHops)
+func (o HopGroup) Equal(other Object) bool {
+	g, ok := other.(HopGroup)
+	return ok && o.Number == g.Number && slices.Equal(o.NextHops, g.NextHops)
 }

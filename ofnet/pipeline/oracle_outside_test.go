@@ -55,13 +55,14 @@ func (w *world) waysOut(n *node) (all []Object) {
 	for i, e := range w.endpoints {
 		for _, a := range e.addresses() {
 			if i%3 != self {
-				all = append(all, Route{Prefix: openflow.Host(a), NextHops: []netip.Addr{nextHop(routerOf(i%3), a)}})
+				all = append(all, Route{Prefix: openflow.Host(a), NextHop: nextHop(routerOf(i%3), a)})
 			}
 		}
 	}
 	for group, a := range beyondUs {
 		anywhere := netip.PrefixFrom(a, 0).Masked()
-		all = append(all, Route{Prefix: anywhere, NextHops: []netip.Addr{nextHop(borderOf(0), a), nextHop(borderOf(1), a)}, Group: FirstRouteGroup + uint32(group)})
+		number := FirstRouteGroup + uint32(group)
+		all = append(all, HopGroup{Number: number, NextHops: []netip.Addr{nextHop(borderOf(0), a), nextHop(borderOf(1), a)}}, Route{Prefix: anywhere, Group: number})
 	}
 	return all
 }

@@ -182,6 +182,8 @@ func (p *Pipeline) For(o Object, port uint32) (Wants, error) {
 		each(p, func(f routerFeature) { f.route(w, o) })
 	case NextHop:
 		each(p, func(f routerFeature) { f.nextHop(w, o) })
+	case HopGroup:
+		each(p, func(f routerFeature) { f.hopGroup(w, o) })
 	case Rule:
 		each(p, func(f ruleFeature) { f.rule(w, o) })
 	case TierRule:

@@ -26,8 +26,9 @@ import (
 // groups to the policy. What comes from outside never goes out again: the node is no
 // transit.
 //
-// Routes and the MACs of next hops are objects of their own, so that a router that
-// is replaced is one flow, however many routes lead to it.
+// Routes, the MACs of next hops and those that are equally good are objects of their own, so
+// that a router that is replaced is one flow, and one that is not used any more a change of a
+// group, however many routes lead to it.
 type router struct {
 	uplink uint32
 	size   tooBig
@@ -85,16 +86,19 @@ func (r router) route(w *Wants, o Route) {
 	f := familyOf(o.Prefix.Addr())
 	routed := at(tableForward, priorityRoute+uint16(o.Prefix.Bits()), sentToRouter(), regOut.is(0), f.is(), f.dst(o.Prefix)).
 		do(r.size.check()...).do(openflow.DecTTL{}, regOut.set(r.uplink))
-	if len(o.NextHops) == 1 {
-		w.flow(routed.do(keepNextHop(o.NextHops[0])...).goTo(tableOutput))
+	if o.Group == 0 {
+		w.flow(routed.do(keepNextHop(o.NextHop)...).goTo(tableOutput))
 		return
 	}
+	w.flow(routed.do(openflow.OutputGroup{ID: o.Group}).end())
+}
+
+func (router) hopGroup(w *Wants, o HopGroup) {
 	var choices [][]openflow.Action
 	for _, next := range o.NextHops {
 		choices = append(choices, append(keepNextHop(next), openflow.Resubmit{Table: tableOutput}))
 	}
-	w.Groups = append(w.Groups, openflow.Group{ID: o.Group, Type: openflow.GroupSelect, Buckets: evenly(choices)})
-	w.flow(routed.do(openflow.OutputGroup{ID: o.Group}).end())
+	w.Groups = append(w.Groups, openflow.Group{ID: o.Number, Type: openflow.GroupSelect, Buckets: evenly(choices)})
 }
 
 func (r router) nextHop(w *Wants, o NextHop) {
@@ -130,13 +134,27 @@ func checkRouter(o Router) error {
 }
 
 func checkRoute(o Route) error {
-	switch several := len(o.NextHops) > 1; {
+	switch {
 	case !o.Prefix.IsValid() || o.Prefix != o.Prefix.Masked():
 		return fault.New(fault.Invalid, "route %s: not a prefix", o.Prefix)
-	case len(o.NextHops) == 0:
+	case o.Group != 0:
+		return checkRouteGroup("route "+o.Prefix.String(), o.Group)
+	case !o.NextHop.IsValid():
 		return fault.New(fault.Invalid, "route %s: no next hop", o.Prefix)
-	case several && (o.Group < FirstRouteGroup || o.Group > LastRouteGroup):
-		return fault.New(fault.Invalid, "route %s: group %d is not one of routes", o.Prefix, o.Group)
+	}
+	return nil
+}
+
+func checkHopGroup(o HopGroup) error {
+	if len(o.NextHops) == 0 {
+		return fault.New(fault.Invalid, "group %d: no next hop", o.Number)
+	}
+	return checkRouteGroup("next hops", o.Number)
+}
+
+func checkRouteGroup(of string, number uint32) error {
+	if number < FirstRouteGroup || number > LastRouteGroup {
+		return fault.New(fault.Invalid, "%s: group %d is not one of routes", of, number)
 	}
 	return nil
 }

@@ -16,17 +16,18 @@ func TestARoutedVLANWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 // routedWorld is a network, its endpoints, a service, the node as a router, its neighbours and routes.
 var routedWorld = []Object{
 	routedVLAN, here(rv1), rv2, asRouter, borderA, borderB, rvShop,
-	Route{Prefix: prefix("0.0.0.0/0"), NextHops: []netip.Addr{borderA.Address}},
-	Route{Prefix: prefix("10.1.8.2/32"), NextHops: []netip.Addr{addr("192.0.2.8")}},
-	Route{Prefix: prefix("2001:db8:1::/48"), NextHops: []netip.Addr{borderB.Address}},
-	Route{Prefix: prefix("198.51.100.0/24"), NextHops: []netip.Addr{borderA.Address, addr("192.0.2.2")}, Group: FirstRouteGroup + 7},
+	Route{Prefix: prefix("0.0.0.0/0"), NextHop: borderA.Address},
+	Route{Prefix: prefix("10.1.8.2/32"), NextHop: addr("192.0.2.8")},
+	Route{Prefix: prefix("2001:db8:1::/48"), NextHop: borderB.Address},
+	HopGroup{Number: FirstRouteGroup + 7, NextHops: []netip.Addr{borderA.Address, addr("192.0.2.2")}},
+	Route{Prefix: prefix("198.51.100.0/24"), Group: FirstRouteGroup + 7},
 }
 
 // A longer prefix comes before a shorter one, and what must not be routed before all.
 func TestTheLongestPrefixIsLookedAtFirst(t *testing.T) {
 	p, last := New(Config{UplinkPort: exampleTunnelPort}), uint16(0)
 	for bits := range 129 {
-		flows := flowsOf(p, Route{Prefix: netip.PrefixFrom(addr("2001:db8::"), bits).Masked(), NextHops: []netip.Addr{borderB.Address}}, 0)
+		flows := flowsOf(p, Route{Prefix: netip.PrefixFrom(addr("2001:db8::"), bits).Masked(), NextHop: borderB.Address}, 0)
 		if len(flows) != 1 || flows[0].Priority <= last {
 			t.Fatalf("/%d: %v after %d", bits, flows, last)
 		}
@@ -40,12 +41,14 @@ func TestTheLongestPrefixIsLookedAtFirst(t *testing.T) {
 func TestRoutesThatMakeNoSenseAreRefused(t *testing.T) {
 	a, b := borderA.Address, addr("192.0.2.2")
 	for name, odd := range map[string]Object{
-		"not a prefix":      Route{Prefix: netip.MustParsePrefix("10.1.1.1/24"), NextHops: []netip.Addr{a}},
-		"no next hop":       Route{Prefix: prefix("10.1.1.0/24")},
-		"group 5 is not":    Route{Prefix: prefix("10.1.1.0/24"), NextHops: []netip.Addr{a, b}, Group: 5},
-		"not that of one":   NextHop{Address: a, MAC: [6]byte{1}, From: asRouter.MAC},
-		"MAC 000000000000":  Router{ID: "inb01", IPv4: a},
-		"is not an IPv4 ad": Router{ID: "inb01", MAC: asRouter.MAC, IPv4: asRouter.IPv6},
+		"not a prefix":         Route{Prefix: netip.MustParsePrefix("10.1.1.1/24"), NextHop: a},
+		"no next hop":          Route{Prefix: prefix("10.1.1.0/24")},
+		"0/24: group 5 is not": Route{Prefix: prefix("10.1.1.0/24"), Group: 5},
+		"hops: group 5 is not": HopGroup{Number: 5, NextHops: []netip.Addr{a, b}},
+		"831: no next hop":     HopGroup{Number: FirstRouteGroup + 7},
+		"not that of one":      NextHop{Address: a, MAC: [6]byte{1}, From: asRouter.MAC},
+		"MAC 000000000000":     Router{ID: "inb01", IPv4: a},
+		"is not an IPv4 ad":    Router{ID: "inb01", MAC: asRouter.MAC, IPv4: asRouter.IPv6},
 	} {
 		if _, err := New(Config{UplinkPort: 1}).For(odd, 1); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
