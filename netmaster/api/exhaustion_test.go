@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func TestPoolOfThreeAddressesIsSharedByEndpointsAndServices(t *testing.T) {
@@ -161,5 +162,9 @@ func TestAPodWithoutAnAddressIsToldOf(t *testing.T) {
 	want := []PodAddress{{"shop", "one", "u-one", "h1", ""}, {"shop", "two", "u-two", "h1", lack}}
 	if diff := cmp.Diff(want, slices.Compact(told)); diff != "" {
 		t.Error(diff)
+	}
+	full, before := fault.New(fault.Exhausted, "the store is full"), len(told)
+	if err := b.api.tellAddress(&mastercfg.CreateEndpointRequest{PodUID: "u4"}, full); err.Error() != full.Error() || len(told) != before {
+		t.Errorf("a full store is told of as a network without addresses: %v", err)
 	}
 }

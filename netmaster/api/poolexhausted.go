@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -22,7 +24,7 @@ func (a *API) TellAddresses(tell func(PodAddress)) { a.addresses.Store(&tell) }
 
 // tellAddress tells what has become of a request. The error for the container runtime has the words of the event.
 func (a *API) tellAddress(req *mastercfg.CreateEndpointRequest, err error) error {
-	if req.PodUID == "" || err != nil && !fault.Is(err, fault.Exhausted) {
+	if req.PodUID == "" || err != nil && !errors.Is(err, resources.ErrNoAddress) {
 		return err
 	}
 	told := PodAddress{Namespace: req.PodNamespace, Name: req.EPCommonName, UID: req.PodUID, Node: req.ConfigEP.Host}

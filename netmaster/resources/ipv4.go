@@ -109,7 +109,7 @@ func (p IPv4Pool) Lowest() (netip.Addr, error) {
 	if offset := p.nextFree(p.first); offset <= p.last {
 		return p.address(offset), nil
 	}
-	return netip.Addr{}, fault.New(fault.Exhausted, "auto allocation failed - address exhaustion in %s", p.exhausted)
+	return netip.Addr{}, exhausted("auto allocation failed - address exhaustion in %s", p.exhausted)
 }
 
 // After finds the lowest free address above another one, or if there is none the lowest of all.

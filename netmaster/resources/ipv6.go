@@ -114,7 +114,7 @@ func (p IPv6Pool) Next() (netip.Addr, error) {
 	if addr, ok := p.free(one, p.last); ok {
 		return addr, nil
 	}
-	return netip.Addr{}, fault.New(fault.Exhausted, "Reached MaxHosts (%d), no address left in ipv6 subnet %s", p.most.lo, p.prefix)
+	return netip.Addr{}, exhausted("Reached MaxHosts (%d), no address left in ipv6 subnet %s", p.most.lo, p.prefix)
 }
 
 // free finds the first free address between two host parts.

@@ -1,0 +1,21 @@
+package resources
+
+import (
+	"errors"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// ErrNoAddress is what an error is, by errors.Is, that says that a range has no address left. Other things
+// are exhausted as well, such as the store.
+var ErrNoAddress = errors.New("no address is left")
+
+// noAddress is such an error, in words of its own.
+type noAddress struct{ error }
+
+func (e noAddress) Unwrap() error        { return e.error }
+func (e noAddress) Is(target error) bool { return target == ErrNoAddress }
+
+func exhausted(format string, args ...any) error {
+	return noAddress{fault.New(fault.Exhausted, format, args...)}
+}
