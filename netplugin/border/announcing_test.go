@@ -266,6 +266,11 @@ func TestWhoDrainsServesMachinesOutsideUntilTheyMayKnow(t *testing.T) {
 	is("at first", serves)
 	border.stopServing(time.Now().Add(lingerTime / 2))
 	is("for a moment", serves)
+	serves.Affinity, drains.Affinity = 60, 60
+	for _, change := range []drivers.Change{{Set: []pipeline.Object{drains}}, {Replace: true, Set: []pipeline.Object{providers()[0], drains}}} {
+		border.Update(change)
+		is("also when something else of it changes", serves)
+	}
 	border.stopServing(time.Now().Add(lingerTime))
 	is("afterwards", drains)
 

@@ -15,17 +15,18 @@ import (
 // lingerTime is how long routers may take to hear it.
 const lingerTime = time.Second
 
-// lingering is a service as it was, until it becomes what it is to be.
+// lingering is a service that is served as it was, until it becomes what it is to be.
 type lingering struct {
-	wanted pipeline.Service
-	until  time.Time
+	as, wanted pipeline.Service
+	until      time.Time
 }
 
 // keepServing returns the objects of a change with services whose providers drain as they were for machines outside. It is called
 // with the lock, before the change is taken.
 func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
+	late := b.late
 	if c.Replace {
-		clear(b.late)
+		b.late = map[pipeline.Key]lingering{}
 	}
 	for _, key := range c.Remove {
 		delete(b.late, key)
@@ -37,14 +38,20 @@ func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
 		if !is {
 			continue
 		}
-		delete(b.late, key)
 		before, announced := b.outer.served[key].(pipeline.Service)
+		until := time.Now().Add(lingerTime)
+		if held, lingers := late[key]; lingers {
+			before, announced, until = held.as, true, held.until
+			delete(b.late, key)
+		}
 		if !announced {
 			continue
 		}
 		if as, differs := servingAs(before, wanted); differs {
-			objects[i], b.late[key] = as, lingering{wanted, time.Now().Add(lingerTime)}
-			b.lingers.Reset(lingerTime)
+			if len(b.late) == 0 {
+				b.lingers.Reset(time.Until(until)) // else it is set for one that ends before
+			}
+			objects[i], b.late[key] = as, lingering{as, wanted, until}
 		}
 	}
 	return objects
