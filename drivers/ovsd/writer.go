@@ -75,8 +75,20 @@ func sendSteps(ctx context.Context, sw flowSwitch, steps []step, no refused) err
 	limited, cancel := context.WithTimeout(ctx, switchTime+time.Duration(len(steps))*flowTime)
 	defer cancel()
 	refusals, err := sw.SendEach(limited, messagesOf(steps)...)
-	if err != nil {
+	switch {
+	case err == nil:
+	case limited.Err() != nil || ended(sw):
 		return fault.New(fault.Unavailable, "meters are not in the switch: %w", err)
+	case len(steps) == 1:
+		no.add(err, steps...)
+		return nil
+	default: // one of them cannot be sent
+		for i := range steps {
+			if err := sendSteps(ctx, sw, steps[i:i+1], no); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for i, s := range steps {
 		if refusals[i] == nil {
