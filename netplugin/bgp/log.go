@@ -17,7 +17,8 @@ import (
 //
 // The library marks the paths it has given to its watchers when a session ends, and
 // says that the session ends just before. That its word waits for the watcher, by
-// the speaker's lock, is what orders the two.
+// the speaker's lock, is what orders the two, but for events that the watcher has not taken
+// yet (osrg/gobgp#2705): the mark, which nobody looks at here, may be read while it is made.
 type logHandler struct {
 	speaker *Speaker
 	log     *logrus.Entry
