@@ -18,10 +18,10 @@ import (
 )
 
 // newHostAccess makes what keeps the host's own interfaces.
-func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver,
+func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver, tunnel *ovsd.Driver,
 	ports func() ([]hostaccess.HostPort, error), portsMoved <-chan struct{}) *hostaccess.Manager {
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver),
+		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
 		HostPorts: ports, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt,
 	})

@@ -283,13 +283,25 @@ func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 // mtuAt is the MTU of the link that has the address. A node may get its tunnel
 // address late; until then it is taken to be on an Ethernet.
 func (l *links) mtuAt(address netip.Addr) (int, error) {
+	link, ok, err := l.withAddress(address)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return defaultMTU, nil
+	}
+	return link.Attrs().MTU, nil
+}
+
+// withAddress finds the link that has the address.
+func (l *links) withAddress(address netip.Addr) (_ netlink.Link, found bool, err error) {
 	family := netlink.FAMILY_V4
 	if address.Is6() {
 		family = netlink.FAMILY_V6
 	}
 	addresses, err := l.handle.AddrList(nil, family)
 	if err != nil {
-		return 0, fmt.Errorf("addresses: %w", err)
+		return nil, false, fmt.Errorf("addresses: %w", err)
 	}
 	for _, a := range addresses {
 		ip, ok := netip.AddrFromSlice(a.IP)
@@ -298,11 +310,11 @@ func (l *links) mtuAt(address netip.Addr) (int, error) {
 		}
 		link, err := l.handle.LinkByIndex(a.LinkIndex)
 		if err != nil {
-			return 0, fmt.Errorf("link of address %s: %w", address, err)
+			return nil, false, fmt.Errorf("link of address %s: %w", address, err)
 		}
-		return link.Attrs().MTU, nil
+		return link, true, nil
 	}
-	return defaultMTU, nil
+	return nil, false, nil
 }
 
 func isNotFound(err error) bool {

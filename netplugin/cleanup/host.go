@@ -16,13 +16,13 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
 
-// firewall finds our table of nftables.
-func firewall(ctx context.Context, _ Config) ([]thing, error) {
-	there, err := hostaccess.HasRules(ctx)
-	if !there || err != nil {
-		return nil, err
+// firewall finds our tables of nftables.
+func firewall(ctx context.Context, _ Config) (things []thing, err error) {
+	tables, err := hostaccess.RuleTables(ctx)
+	for _, t := range tables {
+		things = append(things, thing{what: "nftables table " + t.String(), remove: t.Remove})
 	}
-	return []thing{{what: "nftables table inet contiv", remove: hostaccess.RemoveRules}}, nil
+	return things, err
 }
 
 // settings finds what has to be put back.

@@ -11,6 +11,9 @@
 // through the network's gateway to all networks of the same tenant. Networks of other
 // tenants may have the same addresses, and are not reached.
 //
+// Where Open vSwitch forwards packets itself, what tunnels bring ends at the links by which it comes, as the kernel
+// receives it, too (tunnels.go).
+//
 // Nothing is done because of what an event says. One goroutine compares what the store
 // wants with what the kernel has, at start, when something has changed in the store or
 // somebody has touched what is ours (watch.go), and now and then, and sets right what

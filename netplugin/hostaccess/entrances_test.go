@@ -91,7 +91,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback(true)); err != nil {
 		t.Fatal(err)
 	}
-	if rules.listed == "" || list(t.Context(), table) != rules.listed {
+	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
 	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)

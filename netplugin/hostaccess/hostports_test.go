@@ -93,7 +93,7 @@ now 127.0.0.1 5006 127.0.0.1 5006`)
 		}
 	}
 	forget()
-	if left := run(t, "conntrack -L -p udp 2>/dev/null"); strings.Contains(left, "dport=5004") {
+	if left := run(t, "conntrack -L -p udp 2>/dev/null"); strings.Contains(left, "sport=5353 dport=5004") {
 		t.Errorf("the service has gone, left:\n%s", left)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/knftables"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -36,12 +37,14 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but StoreURLs, HostPorts, PortsMoved, NodePortsAt, StateDir and Log are required.
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, StateDir and Log are required.
 type Config struct {
 	HostLabel   string
 	Datapath    Datapath
 	Master      Master
 	Netdev      func() bool                                 // the datapath is in userspace
+	TunnelLinks func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
+	VTEP        netip.Addr                                  // where the tunnels end
 	Closed      Closed                                      // what endpoints do not reach by the way out; the store knows more
 	StoreURLs   func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
 	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
@@ -57,6 +60,8 @@ type Manager struct {
 	Config
 	joined   map[string]string // id of an endpoint that we have made a port for -> its network
 	rules    rules
+	tunnels  rules
+	ends     bool // there may be rules that end what tunnels bring, of this process or an earlier one
 	stores   stores
 	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
 	leads    bool                   // there may be a way out, of this process or an earlier one
@@ -91,7 +96,7 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, leads: true, touched: notify.New()}
+	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, ends: true, leads: true, touched: notify.New()}
 }
 
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
@@ -156,6 +161,7 @@ func (m *Manager) look(ctx context.Context) error {
 		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
 	}
 	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))
+	problems = append(problems, m.within(ctx, "tunnels", m.keepTunnels))
 	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
 		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
 	}

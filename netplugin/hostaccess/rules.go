@@ -16,13 +16,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tableName is our table of nftables, family inet. Nobody else's is touched.
+// tableName is that of our tables of nftables: of family inet, and of family netdev for what tunnels bring (tunnels.go). Nobody
+// else's is touched.
 const tableName = "contiv"
 
 // table is what our table should hold.
 type table struct {
 	sets   []set
 	chains []chain
+	links  map[string]string // in family netdev: the link whose packets a chain, by its name, is about
 }
 
 // set is a named set of what rules compare with, or a map.
@@ -84,7 +86,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{append(closed.sets(), senderSets()...), append(closed.chains(), masquerade, loopbackGuard(), answersOnly(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -140,8 +142,9 @@ func version(p netip.Prefix) string {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// rules keeps our table.
+// rules keeps our table of a family.
 type rules struct {
+	family  knftables.Family // empty: inet
 	nft     knftables.Interface
 	applied table  // the last one
 	listed  string // what nft(8) said of it then; empty: another version may have written other rules
@@ -151,9 +154,12 @@ type rules struct {
 
 // open finds out how to speak to the kernel's nftables: by nft(8).
 func (r *rules) open() (err error) {
+	if r.family == "" {
+		r.family = knftables.InetFamily
+	}
 	if r.nft == nil {
-		if r.nft, err = knftables.New(knftables.InetFamily, tableName); err != nil {
-			return fault.New(fault.Unsupported, "nftables, which the way out by the host needs: %w", err)
+		if r.nft, err = knftables.New(r.family, tableName); err != nil {
+			return fault.New(fault.Unsupported, "nftables, which table %s %s needs: %w", r.family, tableName, err)
 		}
 	}
 	return nil
@@ -166,7 +172,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 		return err
 	}
 	now := generation() // before it is looked: what changes meanwhile is looked at the next time
-	ours := r.listed != "" && (now != 0 && now == r.at || list(ctx, r.applied) == r.listed)
+	ours := r.listed != "" && (now != 0 && now == r.at || r.list(ctx, r.applied) == r.listed)
 	if ours && reflect.DeepEqual(r.applied, want) {
 		r.at = now
 		return nil
@@ -190,17 +196,21 @@ func (r *rules) apply(ctx context.Context, want table) error {
 		}
 	}
 	for _, c := range want.chains {
-		tx.Add(&knftables.Chain{Name: c.name, Type: &c.kind, Hook: &c.hook, Priority: &c.priority})
+		base := &knftables.Chain{Name: c.name, Type: &c.kind, Hook: &c.hook, Priority: &c.priority}
+		if link, ok := want.links[c.name]; ok {
+			base.Device = &link
+		}
+		tx.Add(base)
 		for _, rule := range c.rules {
 			tx.Add(&knftables.Rule{Chain: c.name, Rule: rule.text, Comment: &rule.comment})
 		}
 	}
 	if err := r.nft.Run(ctx, tx); err != nil {
 		r.listed = "" // whatever it is that is there
-		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
+		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, tableName, err)
 	}
 	r.applied, r.at = want, generation()
-	r.listed = list(ctx, want)
+	r.listed = r.list(ctx, want)
 	return nil
 }
 
@@ -231,11 +241,11 @@ func (t table) clear(tx *knftables.Transaction, want table) {
 
 // list is the table as nft(8) shows it, without what rules have added to sets; "" if it
 // cannot be shown, and then it is written anew.
-func list(ctx context.Context, t table) string {
-	listings := [][]string{{"--terse", "list", "table", "inet", tableName}}
+func (r *rules) list(ctx context.Context, t table) string {
+	listings := [][]string{{"--terse", "list", "table", string(r.family), tableName}}
 	for _, s := range t.sets {
 		if !s.dynamic { // one by one, as nft 1.0.6 finds only the last of several
-			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], "inet", tableName, s.name})
+			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], string(r.family), tableName, s.name})
 		}
 	}
 	all := ""
@@ -258,7 +268,7 @@ func (r *rules) remove(ctx context.Context) error {
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
 	if err := r.nft.Run(ctx, tx); err != nil {
-		return fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
+		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, tableName, err)
 	}
 	return nil
 }

@@ -12,25 +12,33 @@ import (
 
 // What follows is for who takes a node down; a manager that runs sets it right again.
 
-// HasRules tells whether our table of nftables is there. Without nft(8) there is none.
-func HasRules(ctx context.Context) (bool, error) {
-	var r rules
-	if err := r.open(); err != nil {
-		return false, nil
+// RuleTable is a table of ours in nftables.
+type RuleTable struct{ Family knftables.Family }
+
+func (t RuleTable) String() string { return string(t.Family) + " " + tableName }
+
+// RuleTables are those that are there. Without nft(8) there are none.
+func RuleTables(ctx context.Context) (there []RuleTable, err error) {
+	for _, family := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily} {
+		r := rules{family: family}
+		if err := r.open(); err != nil {
+			continue
+		}
+		tx := r.nft.NewTransaction()
+		tx.Delete(&knftables.Table{})
+		switch err := r.nft.Check(ctx, tx); {
+		case knftables.IsNotFound(err):
+		case err != nil:
+			return there, fault.New(fault.Unavailable, "nftables table %s: %w", RuleTable{family}, err)
+		default:
+			there = append(there, RuleTable{family})
+		}
 	}
-	tx := r.nft.NewTransaction()
-	tx.Delete(&knftables.Table{})
-	switch err := r.nft.Check(ctx, tx); {
-	case knftables.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fault.New(fault.Unavailable, "nftables table inet %s: %w", tableName, err)
-	}
-	return true, nil
+	return there, nil
 }
 
-// RemoveRules removes it.
-func RemoveRules(ctx context.Context) error { return new(rules).remove(ctx) }
+// Remove removes it.
+func (t RuleTable) Remove(ctx context.Context) error { return (&rules{family: t.Family}).remove(ctx) }
 
 // ChangedSettings lists the settings of the host that are not what they were before
 // us; below /proc/sys/net, those first that the kernel changes others along with.

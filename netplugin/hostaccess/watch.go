@@ -70,11 +70,11 @@ func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	return false
 }
 
-// isOurTable tells whether a message of nftables is about our table: its name is the
+// isOurTable tells whether a message of nftables is about one of our tables: its name is the
 // first attribute of all objects, after a header that begins with the family.
 func isOurTable(m syscall.NetlinkMessage) bool {
 	const header, nameAt = 4, 8
-	if len(m.Data) < nameAt || m.Data[0] != unix.NFPROTO_INET {
+	if len(m.Data) < nameAt || m.Data[0] != unix.NFPROTO_INET && m.Data[0] != unix.NFPROTO_NETDEV {
 		return false
 	}
 	name, _, ended := bytes.Cut(m.Data[nameAt:], []byte{0})

@@ -58,7 +58,7 @@ func TestWhoChangesWhatIsOursIsNoticedAndNobodyElse(t *testing.T) {
 		t.Error(err)
 	}
 	for _, ours := range []string{"ip link set contivh0 down", "ip link set contivh0 up", "ip addr del 192.0.2.1/24 dev contivh0", "ip route add 203.0.113.9 dev contivh0 proto 168", "ip route del 203.0.113.9 dev contivh0 proto 168",
-		"nft add rule inet contiv enter accept", "nft flush table inet contiv", "nft delete table inet contiv", "sysctl -qw net.ipv4.ip_forward=0", "sysctl -qw net.ipv6.conf.all.forwarding=1", "ip link set contivh0 name other"} {
+		"nft add rule inet contiv enter accept", "nft flush table inet contiv", "nft delete table inet contiv", "nft add table netdev contiv", "nft delete table netdev contiv", "sysctl -qw net.ipv4.ip_forward=0", "sysctl -qw net.ipv6.conf.all.forwarding=1", "ip link set contivh0 name other"} {
 		for len(noticed) > 0 {
 			<-noticed
 		}

@@ -24,6 +24,7 @@ var hostChanges = []struct{ what, script string }{
 	{"all rules of the host, as the start of another firewall does it", `nft flush ruleset`},
 	{"a set of the rules, emptied", `nft flush set inet contiv control-ports`},
 	{"a rule in front of ours", `nft insert rule inet contiv leave-masquerade accept`},
+	{"what ends tunnels at their links, removed", `nft delete table netdev contiv`},
 	{"forwarding, switched off", `sysctl -qw net.ipv4.ip_forward=0`},
 	{"the way out, set down", `ip link set contivh0 down`},
 	{"the way out, without addresses", `ip address flush dev contivh0`},
@@ -107,7 +108,7 @@ const soonerThanAudits = 20 * time.Second
 
 // ownPicture is what is ours on a host, without counters and numbers that may change.
 const ownPicture = `
-nft --stateless --terse list table inet contiv; nft --stateless list set inet contiv control-ports
+nft --stateless --terse list table inet contiv; nft --stateless list set inet contiv control-ports; nft --stateless list table netdev contiv || echo none
 for i in contivh0 contivh1; do ip -o link show $i | grep -o 'mtu.*' | sed 's/ qlen.*link/ link/'; ip -o -4 address show $i | sed 's/^[0-9]*://'; ip route show dev $i; done
 sysctl net.ipv4.ip_forward`
 
