@@ -140,6 +140,10 @@ func (s *Speaker) end(now *session, silently bool) {
 		now.server.Stop()
 	}
 	<-now.served
+	s.mu.Lock()
+	close(s.over)
+	s.over = nil
+	s.mu.Unlock()
 }
 
 // addNeighbour begins to speak with a neighbour. restarting says that we come back

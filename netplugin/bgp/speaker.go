@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -51,16 +52,17 @@ type Config struct {
 	Log         *logrus.Entry
 }
 
-// Speaker speaks BGP. All methods but Run return at once.
+// Speaker speaks BGP. All methods but Run and Silence return at once.
 type Speaker struct {
 	cfg  Config
 	log  *logrus.Entry
 	wake notify.Signal
 	news notify.Signal
 
-	mu        sync.Mutex // guards all below
-	current   *session   // whose server is heard
-	recalled  bool       // there was an earlier run
+	mu        sync.Mutex    // guards all below
+	current   *session      // whose server is heard
+	over      chan struct{} // closed when neighbours have been told that the session is over; nil: there is none, nor one that begins
+	recalled  bool          // there was an earlier run
 	wanted    *Settings
 	announced map[netip.Prefix]struct{}
 	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
@@ -94,12 +96,40 @@ func New(cfg Config) *Speaker {
 	}
 }
 
-// Configure gives the speaker its settings; nil silences it.
+// Configure gives the speaker its settings; nil silences it, in a while.
 func (s *Speaker) Configure(wanted *Settings) {
 	s.mu.Lock()
 	s.wanted = wanted
 	s.mu.Unlock()
 	s.wake.Send()
+}
+
+// Silence silences the speaker, and waits until neighbours have been told that the session is over, or for the end of ctx, which it
+// returns as an error. Our addresses are needed until then.
+func (s *Speaker) Silence(ctx context.Context) error {
+	s.Configure(nil)
+	s.mu.Lock()
+	over := s.over
+	s.mu.Unlock()
+	if over == nil {
+		return nil
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("BGP neighbours are not told yet that the session is over: %w", ctx.Err())
+	}
+}
+
+// intend returns the settings. From then on there is something that Silence waits for, if they are for a session.
+func (s *Speaker) intend() *Settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted != nil && s.over == nil {
+		s.over = make(chan struct{})
+	}
+	return s.wanted
 }
 
 // Announce has prefixes announced, and others not any more.
@@ -205,13 +235,12 @@ func (s *Speaker) Run(ctx context.Context) error {
 
 // settle makes the session what it should be. It says when to look again.
 func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Duration, error) {
-	s.mu.Lock()
-	wanted := s.wanted
-	s.mu.Unlock()
+	wanted := s.intend()
 	if now != nil && (wanted == nil || !now.fits(*wanted)) {
 		s.end(now, false)
 		now = nil
 		s.dropRoutes(func(netip.Prefix, hop) bool { return true })
+		wanted = s.intend()
 	}
 	if wanted == nil {
 		return nil, 0, nil

@@ -20,6 +20,7 @@ const (
 	workPause    = 100 * time.Millisecond // after changes of routes: flapping costs so much and no more
 	portionWait  = time.Second            // for the switch to take a portion of them
 	portTimeout  = 10 * time.Second
+	leaveTimeout = 3 * time.Second // for neighbours to be told that the session is over
 )
 
 // portion is how many changes of routes are taken in at a time. The switch is busy with so many for a fraction of a second, in between
@@ -130,12 +131,17 @@ func speaking(wanted *agent.BGP) *bgp.Settings {
 }
 
 // retire makes the node a router no more, or sees to it that nothing is left of an
-// earlier run that was one.
+// earlier run that was one. The interface, by which neighbours hear that their session
+// is over, goes after they were told.
 func (b *Border) retire(ctx context.Context) error {
 	b.mu.Lock()
 	router, cleared := b.router, b.cleared
 	b.mu.Unlock()
-	b.speaker.Configure(nil)
+	leaving, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if err := b.speaker.Silence(leaving); err != nil {
+		b.log.WithError(err).Warn("BGP neighbours may keep the routes of this node for their hold time")
+	}
 	if cleared {
 		return nil
 	}
