@@ -58,6 +58,7 @@ type Speaker struct {
 	log  *logrus.Entry
 	wake notify.Signal
 	news notify.Signal
+	late *time.Timer // an earlier run is too long ago for what it left
 
 	mu        sync.Mutex    // guards all below
 	current   *session      // whose server is heard
@@ -90,7 +91,7 @@ func New(cfg Config) *Speaker {
 		cfg.Log = logrus.WithField("component", "bgp")
 	}
 	return &Speaker{
-		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), table: newTable(),
+		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), late: time.NewTimer(cfg.RestartTime), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
 		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{},
 	}
@@ -149,8 +150,8 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 
 // Recall tells the speaker, before Configure, that there was a run just now, and gives it
 // the routes of that. They hold until their neighbour has said everything again, or for the
-// restart time. Neighbours, also those without routes, are told that what they send was
-// forwarded meanwhile.
+// restart time, whether there is a session or none can begin. Neighbours, also those without
+// routes, are told that what they send was forwarded meanwhile.
 func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,6 +159,7 @@ func (s *Speaker) Recall(routes []Route) {
 		s.table.set(r, true)
 	}
 	s.recalled = true
+	s.late.Reset(s.cfg.RestartTime)
 	s.news.Send()
 }
 
@@ -192,7 +194,6 @@ func (s *Speaker) Routes() []Route {
 // Run speaks until ctx is done, and then falls silent without telling the
 // neighbours, so that they wait for the next run.
 func (s *Speaker) Run(ctx context.Context) error {
-	var forget <-chan time.Time // runs from the beginning of the first session
 	again := time.NewTimer(0)
 	defer again.Stop()
 	wait := retry.NewPacer(100*time.Millisecond, 5*time.Second)
@@ -206,7 +207,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-forget:
+		case <-s.late.C:
 			s.mu.Lock()
 			s.recalled = false
 			s.mu.Unlock()
@@ -224,9 +225,6 @@ func (s *Speaker) Run(ctx context.Context) error {
 			continue
 		}
 		wait.Reset()
-		if now != nil && forget == nil {
-			forget = time.After(s.cfg.RestartTime)
-		}
 		if next > 0 {
 			again.Reset(next)
 		}

@@ -2,6 +2,7 @@ package bgp_test
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -339,4 +340,33 @@ func TestTheRoutesOfASilentNeighbourGoWithinItsHoldTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, 4*patience, "it speaks again", func() bool { return s.NextHops(lan) != nil })
+}
+
+// Neighbours do not wait for a node longer than that. Who forwards on by their routes of before, and never hears of them again, sends
+// packets to where nobody may be.
+func TestRoutesOfAnEarlierRunGoWhereNoSessionCanBegin(t *testing.T) {
+	port := netip.MustParseAddrPort(testkit.FreeAddress()).Port()
+	taken, err := net.Listen("tcp", netip.AddrPortFrom(addr("127.0.0.2"), port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	for name, settings := range map[string]*bgp.Settings{
+		"its port is taken":        {AS: ourAS, Router: addr("127.0.0.2")},
+		"its address is not there": {AS: ourAS, Router: addr("192.0.2.200")},
+		"none is wanted":           nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			lan, router := prefix("198.51.100.0/24"), addr("192.0.2.1")
+			s, _, _ := start(t, bgp.Config{Port: port, RestartTime: time.Second}, bgp.Route{Prefix: lan, Neighbour: router, NextHop: router})
+			if settings != nil {
+				settings.Neighbours = []bgp.Neighbour{{Address: router, AS: theirAS}}
+				s.Configure(settings)
+			}
+			if s.NextHops(lan) == nil {
+				t.Error("its routes went at once")
+			}
+			eventually(t, "its routes go", func() bool { return s.NextHops(lan) == nil })
+		})
+	}
 }
