@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/drivers"
@@ -123,7 +125,40 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 		if recalled(run()) != 1 {
 			t.Error("nothing of a run that went on until now")
 		}
+		goesOn.unsaved.Store(true)
+		if err := os.Chtimes(file, then, then); err != nil {
+			t.Fatal(err)
+		}
+		goesOn.keepYoung()
+		if recalled(run()) != 0 {
+			t.Error("routes that are not those in use any more")
+		}
 	})
+}
+
+// A disk that is full for a while is no reason for the next run to begin with what was before.
+func TestWhatCouldNotBeKeptIsKeptWhenItCan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "border")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, hook := logtest.NewNullLogger()
+	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(dir, "routes.json"), Log: logrus.NewEntry(log)})
+	border.Configure(nil)
+	for range 3 {
+		border.keep()
+		border.keepNext = time.Time{}
+	}
+	if told := len(hook.AllEntries()); told != 1 {
+		t.Errorf("told %d times that it cannot be kept", told)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	border.keep()
+	if _, err := os.Stat(border.cfg.StateFile); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestNothingLeadsToAFormerNeighbour(t *testing.T) {

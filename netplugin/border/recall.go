@@ -45,7 +45,21 @@ func (b *Border) keep() {
 // keepShare is the part of the time, one in so many, that may be spent on keeping routes.
 const keepShare = 20
 
+// save keeps all for the next run. What could not be kept is tried again.
 func (b *Border) save() {
+	err := b.write()
+	if err == nil {
+		b.kept, b.unkept = true, false
+		return
+	}
+	b.unsaved.Store(true)
+	if !b.unkept {
+		b.log.WithError(err).Warn("routes cannot be kept for a restart")
+	}
+	b.unkept = true
+}
+
+func (b *Border) write() error {
 	state := saved{Routes: b.speaker.Routes()}
 	b.mu.Lock()
 	state.BGP = b.wanted
@@ -58,17 +72,13 @@ func (b *Border) save() {
 	if err == nil {
 		err = durable.Put(b.cfg.StateFile, data)
 	}
-	if err != nil {
-		b.log.WithError(err).Warn("routes cannot be kept for a restart")
-		return
-	}
-	b.kept = true
+	return err
 }
 
-// keepYoung shows that the routes in the file were in use a moment ago, if they are this
-// run's.
+// keepYoung shows that the routes in the file were in use a moment ago, if they are those
+// that this run has now.
 func (b *Border) keepYoung() {
-	if !b.kept {
+	if !b.kept || b.unsaved.Load() {
 		return
 	}
 	now := time.Now()
