@@ -11,6 +11,7 @@ const (
 	ethernetSize = 14
 	ipv4Size     = 20 // without options
 	ipv6Size     = 40
+	fragmentSize = 8 // the header of a fragment of IPv6
 	tcpSize      = 20
 	icmpSize     = 8
 	quoted4      = 548  // of the refused packet in an ICMP error: RFC 1812 wants no more than 576 in all
@@ -23,10 +24,11 @@ const (
 )
 
 const (
-	protocolICMP   = 1
-	protocolTCP    = 6
-	protocolUDP    = 17
-	protocolICMPv6 = 58
+	protocolICMP         = 1
+	protocolTCP          = 6
+	protocolUDP          = 17
+	protocolIPv6Fragment = 44
+	protocolICMPv6       = 58
 )
 
 // Flags of TCP.
@@ -39,7 +41,7 @@ const (
 )
 
 // To returns the frame that refuses a packet of IPv4 or IPv6, nil if there must be none:
-// what is damaged is not answered, nor are fragments but the first of IPv4, resets and ICMP.
+// what is damaged is not answered, nor are later fragments, resets and ICMP.
 func To(frame []byte) []byte {
 	if len(frame) < ethernetSize {
 		return nil
@@ -71,7 +73,7 @@ type packet struct {
 	segment  []byte // what is behind the header
 }
 
-// parse reads a packet without extensions and with at least 8 bytes behind its header.
+// parse reads a packet without extensions, but that of a first fragment, and with at least 8 bytes behind its headers.
 func parse(kind uint16, b []byte) (p packet, ok bool) {
 	switch {
 	case kind == typeIPv4 && len(b) >= ipv4Size && b[0]>>4 == 4:
@@ -86,9 +88,21 @@ func parse(kind uint16, b []byte) (p packet, ok bool) {
 		if total < ipv6Size+8 || total > len(b) {
 			return p, false
 		}
-		return packet{b[:total], b[8:24], b[24:40], b[6], b[ipv6Size:total]}, true
+		return packet{b[:total], b[8:24], b[24:40], b[6], b[ipv6Size:total]}.beginning()
 	}
 	return p, false
+}
+
+// beginning looks behind the header of a fragment of IPv6, if it is the first one.
+func (p packet) beginning() (packet, bool) {
+	if p.protocol != protocolIPv6Fragment {
+		return p, true
+	}
+	if len(p.segment) < fragmentSize+8 || binary.BigEndian.Uint16(p.segment[2:])&^7 != 0 {
+		return p, false
+	}
+	p.protocol, p.segment = p.segment[0], p.segment[fragmentSize:]
+	return p, true
 }
 
 func (p packet) isIPv4() bool { return len(p.src) == 4 }

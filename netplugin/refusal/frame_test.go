@@ -97,7 +97,11 @@ func TestRefusalsOfIPv6(t *testing.T) {
 		{"a datagram", packet6("11", "c000 0035 0009 0000 58"), "3a40" + addresses + "0104"},
 		{"a reset", packet6("06", "c000 0050 00000007 00000000 5004 ffff 0000 0000"), ""},
 		{"ICMP", packet6("3a", "0104 0000 0000 0000"), ""},
-		{"a fragment", packet6("2c", "1100 0001 0000 0001 c000 0035 0009 0000 58"), ""},
+		{"its first fragment", packet6("2c", "1100 0001 0000 0001 c000 0035 0fff 0000 5858585858585858"),
+			"3a40" + addresses + "0104"},
+		{"a later fragment", packet6("2c", "1100 0009 0000 0001 5858585858585858"), ""},
+		{"a fragment of ICMP", packet6("2c", "3a00 0001 0000 0001 0104 0000 0000 0000"), ""},
+		{"half a fragment", packet6("2c", "1100 0001 0000 0001 c000"), ""},
 		{"less than it says", packet6("11", "c000 0035 0009 0000 58")[:60], ""},
 	} {
 		got := To(test.packet)
@@ -124,6 +128,7 @@ func FuzzTo(f *testing.F) {
 	f.Add(packet4("0000", "11", "c000 0035 0009 0000 58"))
 	f.Add(packet6("06", "c000 0050 00000007 00000000 5002 ffff 0000 0000"))
 	f.Add(packet6("11", "c000 0035 0009 0000 58"))
+	f.Add(packet6("2c", "1100 0001 0000 0001 c000 0035 0fff 0000 5858585858585858"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		answer := To(frame)
 		if answer == nil {
