@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Pod struct {
 	Network string
 	Group   string            // endpoint group; empty: none
 	Labels  map[string]string // of its container
+	Wanted  []netip.Addr      // that its ADD asks for; empty: as they come
 	IP      netip.Addr
 	Gateway netip.Addr
 	Took    time.Duration // of the ADD, as the CNI runtime saw it
@@ -102,6 +104,9 @@ func (p *Pod) cniArgs() string {
 	args := "IO_CONTIV_TENANT=" + p.Tenant + ";IO_CONTIV_NETWORK=" + p.Network
 	if p.Group != "" {
 		args += ";IO_CONTIV_NET_GROUP=" + p.Group
+	}
+	if len(p.Wanted) > 0 {
+		args += ";IP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Wanted), " ", ","), "[]")
 	}
 	return args
 }
