@@ -21,21 +21,25 @@ var hostChapters = []chapter{
 func hostsJoinANetwork(s story) {
 	for _, tenant := range []string{"blue", "red"} {
 		s.tenant(tenant)
-		s.network(tenant, "front", "10.1.1.0/24")
+		s.netctlForNow("network create -t "+tenant+" -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe front", "network rm -t "+tenant+" front")
 	}
 	near, far := s.pod(0, "near", "blue", "front", ""), s.pod(1, "far", "blue", "front", "")
 	stranger := s.pod(0, "stranger", "red", "front", "") // has the address of near
 	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 -s6 fd00:9::/64 -g6 fd00:9::1 contivh1", "network rm -t blue contivh1")
 	host := s.bed.Nodes[0]
 	for _, pod := range []*testbed.Pod{near, far} {
-		s.soon(shortly, func() error { return hostReaches(s.ctx, host, pod) })
+		for _, address := range []netip.Addr{pod.IP, s.ipv6Of(pod)} {
+			s.soon(shortly, func() error { return hostReachesAt(s.ctx, host, pod, address) })
+		}
 	}
-	other := s.hostAddress(s.bed.Nodes[1])
-	s.pings(host, other.String())
-	s.pings(near, s.hostAddress(host).String())
-	s.pings(near, other.String())
-	if pinged(s.ctx, stranger.Run, other) == nil {
-		s.Error("a pod of another tenant reaches the host")
+	for _, version := range []string{"-4", "-6"} {
+		other := s.hostAddress(s.bed.Nodes[1], version)
+		s.pings(host, other.String())
+		s.pings(near, s.hostAddress(host, version).String())
+		s.pings(near, other.String())
+		if pinged(s.ctx, stranger.Run, other) == nil {
+			s.Errorf("a pod of another tenant reaches the host at %s", other)
+		}
 	}
 
 	// A network that comes later is reached, and one that goes is not.
@@ -45,7 +49,7 @@ func hostsJoinANetwork(s story) {
 
 	// What somebody takes away comes back; what nobody has to take away stays.
 	s.must(host.Netplugin().Kill())
-	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host).String()+"/24 dev contivh1")
+	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host, "-4").String()+"/24 dev contivh1")
 	s.must(err)
 	s.soon(shortly, func() error { return hostReaches(s.ctx, s.bed.Nodes[1], near) })
 	s.must(host.StartNetplugin())
@@ -56,12 +60,12 @@ func hostsJoinANetwork(s story) {
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 }
 
-// hostAddress is a host's address in the network contivh1.
-func (s story) hostAddress(n *testbed.Node) netip.Addr {
+// hostAddress is a host's address in the network contivh1, of a version of IP as ip(8) has it.
+func (s story) hostAddress(n *testbed.Node, version string) netip.Addr {
 	s.Helper()
 	var address netip.Addr
 	s.soon(shortly, func() error {
-		out, err := n.Run(s.ctx, "ip", "-4", "-br", "address", "show", "dev", "contivh1")
+		out, err := n.Run(s.ctx, "ip", version, "-br", "address", "show", "dev", "contivh1", "scope", "global")
 		if err != nil {
 			return err
 		}
@@ -78,12 +82,17 @@ func (s story) hostAddress(n *testbed.Node) netip.Addr {
 
 // hostReaches tells what keeps a host from reaching a pod.
 func hostReaches(ctx context.Context, from *testbed.Node, to *testbed.Pod) error {
-	got, err := answersOf(to.IP, time.Second, func(args ...string) (string, error) { return from.Run(ctx, append([]string{to.Probe()}, args...)...) })
+	return hostReachesAt(ctx, from, to, to.IP)
+}
+
+// hostReachesAt is hostReaches at any address of the pod.
+func hostReachesAt(ctx context.Context, from *testbed.Node, to *testbed.Pod, address netip.Addr) error {
+	got, err := answersOf(address, time.Second, func(args ...string) (string, error) { return from.Run(ctx, append([]string{to.Probe()}, args...)...) })
 	if err != nil {
 		return err
 	}
 	if got["ping"] != "pong" || got["tcp"] != to.Name || got["udp"] != to.Name {
-		return fmt.Errorf("%s asks for %s at %s and gets %v", from.Name, to.Name, to.IP, got)
+		return fmt.Errorf("%s asks for %s at %s and gets %v", from.Name, to.Name, address, got)
 	}
 	return nil
 }

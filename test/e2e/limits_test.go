@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,7 +13,7 @@ import (
 )
 
 var limitChapters = []chapter{
-	{"a profile limits its pods in both directions, and marks what they send, whatever happens to it", aProfileLimits},
+	{"a profile limits its pods in both directions, and marks what they send, whatever happens to it", func(s story) { aProfileLimits(s, landscapes[0]) }},
 }
 
 // Rates of profiles, in kbit/s: 10 and 20 Mbps, counted as profiles do.
@@ -21,9 +22,9 @@ const (
 	twentyMbps = 20 * 1024 * 1024 / 1000
 )
 
-func aProfileLimits(s story) {
-	s.tenant("blue")
-	s.network("blue", "lan", "10.1.1.0/24")
+// aProfileLimits looks at packets of both versions of IP, where they arrive and on their way between nodes.
+func aProfileLimits(s story, l landscape) {
+	s.lan(l, dualStack)
 	s.netctlForNow("netprofile create -t blue --bandwidth 10Mbps --dscp 46 slow", "netprofile rm -t blue slow")
 	s.netctlForNow("group create -t blue -n slow lan front", "group rm -t blue front")
 	limited, peer := s.pod(0, "limited", "blue", "lan", "front"), s.pod(1, "peer", "blue", "lan", "")
@@ -36,49 +37,63 @@ func aProfileLimits(s story) {
 	s.flows(peer, limited, tenMbps)
 	s.isUnlimited(beside, peer, tenMbps)
 
-	s.withoutLoss(limited, peer, func() {
-		s.marked(peer, "46", "marks", "-dev", "eth0", "-port", echoPort)
-		s.marked(peer, "46", "marks", "-dev", "uplink", "-port", "4789")
+	wire, port := l.wire()
+	s.withoutLossOfBoth(limited, peer, func() {
+		s.marked(peer, "46", "eth0", echoPort)
+		s.marked(peer.Node, "46", wire, port)
 		s.netctl(strings.Fields("netprofile create -t blue --bandwidth 20Mbps --burst 1000 slow")...)
-		s.soon(shortly, func() error { return s.hasMeters(limited, twentyMbps, 8192) })
-		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
+		s.soon(shortly, func() error { return s.hasMeters(l, limited, twentyMbps, 8192) })
+		s.marked(peer, "0", "eth0", echoPort)
 	})
 
-	s.withoutLoss(limited, peer, func() {
+	s.withoutLossOfBoth(limited, peer, func() {
 		s.must(limited.Node.Netplugin().Kill())
 		s.must(limited.Node.StartNetplugin())
 		s.must(limited.Node.WaitReady(s.ctx))
-		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort) // a hundred more
+		s.marked(peer, "0", "eth0", echoPort) // a hundred more
 	})
-	s.must(s.hasMeters(limited, twentyMbps, 8192))
+	s.must(s.hasMeters(l, limited, twentyMbps, 8192))
 	s.flows(limited, peer, twentyMbps)
 
-	s.withoutLoss(limited, peer, func() {
+	s.withoutLossOfBoth(limited, peer, func() {
 		s.netctl("group", "update", "-t", "blue", "-n", "", "front")
-		s.soon(shortly, func() error { return s.hasMeters(limited, 0, 0) })
-		s.marked(peer, "0", "marks", "-dev", "eth0", "-port", echoPort)
+		s.soon(shortly, func() error { return s.hasMeters(l, limited, 0, 0) })
+		s.marked(peer, "0", "eth0", echoPort)
 	})
 	s.isUnlimited(limited, peer, twentyMbps)
 }
 
-// flows expects that what one pod floods another with arrives at a rate.
+// withoutLossOfBoth is withoutLoss for both versions of IP.
+func (s story) withoutLossOfBoth(from, to *testbed.Pod, happens func()) {
+	s.Helper()
+	flows := []flow{{name: "IPv4", from: from, to: to.IP}, {name: "IPv6", from: from, to: s.ipv6Of(to)}}
+	for i, r := range s.whileFlowing(flows, happens) {
+		if r.Lost != 0 || r.Sent == 0 {
+			s.Errorf("%s: of %d datagrams %d were lost", flows[i].name, r.Sent, r.Lost)
+		}
+	}
+}
+
+// flows expects that what one pod floods another with arrives at a rate, by both versions of IP.
 func (s story) flows(from, to *testbed.Pod, want float64) {
 	s.Helper()
-	s.arrives(from, to, 3*want, func(rate float64) bool { return math.Abs(rate/want-1) <= 0.1 })
+	for _, address := range []netip.Addr{to.IP, s.ipv6Of(to)} {
+		s.arrives(from, to, address, 3*want, func(rate float64) bool { return math.Abs(rate/want-1) <= 0.1 })
+	}
 }
 
 // isUnlimited expects that one pod can send another more than a limit lets pass.
 // What is offered is not much more, so that a busy machine can do it.
 func (s story) isUnlimited(from, to *testbed.Pod, limit float64) {
 	s.Helper()
-	s.arrives(from, to, 1.5*limit, func(rate float64) bool { return rate > 1.15*limit })
+	s.arrives(from, to, to.IP, 1.5*limit, func(rate float64) bool { return rate > 1.15*limit })
 }
 
-// arrives floods a pod from another one, and expects that soon, when the burst
+// arrives floods a pod from another one, at one of its addresses, and expects that soon, when the burst
 // is over, a second's rate of what arrives is right. Rates are in kbit/s.
-func (s story) arrives(from, to *testbed.Pod, offered float64, right func(rate float64) bool) {
+func (s story) arrives(from, to *testbed.Pod, address netip.Addr, offered float64, right func(rate float64) bool) {
 	s.Helper()
-	flood, err := from.Start("flood-"+from.Name, from.Probe(), "flood", "-rate", fmt.Sprint(int(offered)), "-to", netip.AddrPortFrom(to.IP, 9).String())
+	flood, err := from.Start("flood-"+from.Name, from.Probe(), "flood", "-rate", fmt.Sprint(int(offered)), "-to", netip.AddrPortFrom(address, 9).String())
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
 	first := s.arrived(to)
@@ -91,9 +106,9 @@ func (s story) arrives(from, to *testbed.Pod, offered float64, right func(rate f
 		rate := float64(last.bytes-first.bytes) * 8 / 1000 / took.Seconds()
 		first = last
 		if !right(rate) {
-			return fmt.Errorf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
+			return fmt.Errorf("%s to %s at %s: %.0f kbit/s", from.Name, to.Name, address, rate)
 		}
-		s.Logf("%s to %s: %.0f kbit/s", from.Name, to.Name, rate)
+		s.Logf("%s to %s at %s: %.0f kbit/s", from.Name, to.Name, address, rate)
 		return nil
 	})
 }
@@ -113,16 +128,14 @@ func (s story) arrived(pod *testbed.Pod) (a arrival) {
 	return a
 }
 
-// marked expects that soon all of a hundred datagrams that a probe sees at a pod,
-// or at its node's uplink, have a mark.
-func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
+// marked expects that soon all of a hundred datagrams for a port that come in at a link of a pod, or of a node,
+// have a mark.
+func (s story) marked(at interface {
+	Run(context.Context, ...string) (string, error)
+}, dscp, link, port string) {
 	s.Helper()
-	run := pod.Run
-	if strings.Contains(strings.Join(probe, " "), "uplink") {
-		run = pod.Node.Run
-	}
 	s.soon(shortly, func() error {
-		out, err := run(s.ctx, append([]string{pod.Probe()}, probe...)...)
+		out, err := at.Run(s.ctx, s.bed.Nodes[0].Tool("probe"), "marks", "-dev", link, "-port", port)
 		if err != nil {
 			return err
 		}
@@ -131,7 +144,7 @@ func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
 			return err
 		}
 		if len(seen) != 1 || seen[dscp] == 0 {
-			return fmt.Errorf("%v: marks %v, want only %s", probe, seen, dscp)
+			return fmt.Errorf("port %s at %s: marks %v, want only %s", port, link, seen, dscp)
 		}
 		return nil
 	})
@@ -139,8 +152,8 @@ func (s story) marked(pod *testbed.Pod, dscp string, probe ...string) {
 
 // hasMeters tells whether the switch limits a pod, and only it, to a rate; 0:
 // it limits nobody.
-func (s story) hasMeters(pod *testbed.Pod, rate, burst int) error {
-	out, err := pod.Node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", "contivVxlanBridge")
+func (s story) hasMeters(l landscape, pod *testbed.Pod, rate, burst int) error {
+	out, err := pod.Node.Run(s.ctx, "ovs-ofctl", "-O", "OpenFlow13", "dump-meters", l.switchName())
 	if err != nil {
 		return err
 	}

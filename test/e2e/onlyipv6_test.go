@@ -17,12 +17,7 @@ func networksWithIPv6Only(s story) {
 	s.netctlForNow("group create -t blue -p guard seven quiet", "group rm -t blue quiet")
 	pods := []*testbed.Pod{s.pod(0, "six0", "blue", "six", ""), s.pod(1, "six1", "blue", "six", ""), s.pod(2, "seven2", "blue", "seven", "quiet")}
 	for _, p := range pods {
-		if !p.IP.Is6() || !p.Gateway.Is6() {
-			s.Fatalf("%s has address %s and gateway %s", p.Name, p.IP, p.Gateway)
-		}
-		if out, err := p.Run(s.ctx, "ip", "-4", "address", "show", "dev", "eth0"); err != nil || out != "" {
-			s.Errorf("%s has an IPv4 address: %s %v", p.Name, out, err)
-		}
+		s.hasIPv6Only(p)
 		s.pings(p, p.Gateway.String())
 	}
 	s.reachEachOther(shortly, pods...)
@@ -40,4 +35,15 @@ func networksWithIPv6Only(s story) {
 		s.must(pods[2].Node.WaitReady(s.ctx))
 	})
 	s.reachEachOther(shortly, pods[:2]...)
+}
+
+// hasIPv6Only expects addresses of no other version of IP.
+func (s story) hasIPv6Only(p *testbed.Pod) {
+	s.Helper()
+	if !p.IP.Is6() || !p.Gateway.Is6() {
+		s.Fatalf("%s has address %s and gateway %s", p.Name, p.IP, p.Gateway)
+	}
+	if out, err := p.Run(s.ctx, "ip", "-4", "address", "show", "dev", "eth0"); err != nil || out != "" {
+		s.Errorf("%s has an IPv4 address: %s %v", p.Name, out, err)
+	}
 }

@@ -54,6 +54,7 @@ ip -n world route replace default via 2001:db8:5::1
 ip route replace `+outside+`/32 dev world mtu lock 1300
 ip route replace `+outside6+`/128 dev world mtu lock 1300`)
 	s.must(err)
+	s.pings(pod, "2001:db8:5::1") // the host itself
 	for _, to := range []string{outside, outside6} {
 		s.pings(pod, to)
 		s.isTold(pod, to, "1300", "1400")

@@ -197,8 +197,14 @@ func (s story) counts(client *testbed.Pod, provider string) {
 // refused expects that soon a client is told, by TCP and by UDP, that nobody serves.
 func (s story) refused(client *testbed.Pod) {
 	s.Helper()
+	s.refusedAt(client, serviceVIP)
+}
+
+// refusedAt is refused at any address.
+func (s story) refusedAt(client *testbed.Pod, vip string) {
+	s.Helper()
 	s.soon(shortly, func() error {
-		for _, way := range []string{"exec 3<>/dev/tcp/" + serviceVIP + "/" + tcpPort, "exec 3<>/dev/udp/" + serviceVIP + "/" + echoPort + "; echo x >&3; timeout 2 cat <&3"} {
+		for _, way := range []string{"exec 3<>/dev/tcp/" + vip + "/" + tcpPort, "exec 3<>/dev/udp/" + vip + "/" + echoPort + "; echo x >&3; timeout 2 cat <&3"} {
 			if out, err := client.Run(s.ctx, "bash", "-c", way+" 2>&1"); err == nil || !strings.Contains(out+err.Error(), "Connection refused") {
 				return fmt.Errorf("%s: %q: %s, %v", client.Name, way, out, err)
 			}

@@ -92,19 +92,12 @@ func (s story) inhabit(l landscape) {
 
 // prepare makes the cluster one of the landscape.
 func (w inhabited) prepare() {
-	if w.mode == "bridge" {
-		w.netctlForNow("global set --fwd-mode bridge", "global set --fwd-mode routing")
-	}
+	w.takesOn(w.landscape)
 	for _, n := range w.networks {
 		if w.encap == "vlan" && w.mode == "bridge" {
 			id := uint16(n.tag)
 			w.must(w.bed.AddVLAN(w.ctx, id))
 			w.afterwards(func(ctx context.Context) error { return w.bed.RemoveVLAN(ctx, id) })
-		}
-	}
-	for i, n := range w.bed.Nodes {
-		if w.routedVLANs() {
-			w.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as 65001 --neighbor-as 65100 --neighbor 198.18.5.1", n.Name, nodeAddress(i)), "bgp rm "+n.Name)
 		}
 	}
 }
