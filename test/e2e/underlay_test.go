@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Pods of both versions of IP reach each other between nodes that tunnel over IPv6.
+// Pods of both versions of IP reach each other between nodes that tunnel over IPv6, and so does what is for all of a network.
 func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 	testkit.TakesLong(t)
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2})
@@ -20,22 +20,27 @@ func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 		}
 	}
 	startDaemons(t, ctx, bed)
-	playOn(t, bed, func(s story) {
-		s.tenant("blue")
-		s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
-		a, b := s.pod(0, "a", "blue", "both", ""), s.pod(1, "b", "blue", "both", "")
-		s.reachEachOther(shortly, a, b)
-		s.reachByIPv6([]*testbed.Pod{a, b})
-		out, err := a.Run(s.ctx, "cat", "/sys/class/net/eth0/mtu")
-		s.must(err)
-		if strings.TrimSpace(out) != "1430" {
-			s.Errorf("MTU %s, want that of the underlay less 70", out)
-		}
-		s.pings(a, "-M", "do", "-s", "1402", b.IP.String())
-		s.withoutLoss(a, b, func() {
-			s.must(b.Node.Netplugin().Kill())
-			s.must(b.Node.StartNetplugin())
-			s.must(b.Node.WaitReady(s.ctx))
-		})
+	t.Run("routed", func(t *testing.T) { playOn(t, bed, overIPv6) })
+	t.Run("bridged", func(t *testing.T) {
+		playOn(t, bed, func(s story) { floodsReachMembers(s, landscape{"bridge", "vxlan"}) })
+	})
+}
+
+func overIPv6(s story) {
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 -s6 fd00:1::/64 -g6 fd00:1::fe both", "network rm -t blue both")
+	a, b := s.pod(0, "a", "blue", "both", ""), s.pod(1, "b", "blue", "both", "")
+	s.reachEachOther(shortly, a, b)
+	s.reachByIPv6([]*testbed.Pod{a, b})
+	out, err := a.Run(s.ctx, "cat", "/sys/class/net/eth0/mtu")
+	s.must(err)
+	if strings.TrimSpace(out) != "1430" {
+		s.Errorf("MTU %s, want that of the underlay less 70", out)
+	}
+	s.pings(a, "-M", "do", "-s", "1402", b.IP.String())
+	s.withoutLoss(a, b, func() {
+		s.must(b.Node.Netplugin().Kill())
+		s.must(b.Node.StartNetplugin())
+		s.must(b.Node.WaitReady(s.ctx))
 	})
 }
