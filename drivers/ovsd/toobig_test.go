@@ -90,6 +90,39 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	told("1450")
 }
 
+// Nodes that route VLANs have the MTU of their uplink, which becomes smaller later. It holds on the node itself, too.
+func TestAPodIsToldWhichPacketsAreTooBigForTheUplink(t *testing.T) {
+	rn := newRoutedNode(t)
+	rn.r.stop()
+	rn.config.AuditInterval = 100 * time.Millisecond
+	rn.Exec("ip", "link", "set", "up0", "mtu", "1400")
+	r, a, b := rn.startVLAN(), rn.pods[0], rn.pods[1]
+	if port, err := r.AddPort(patience(t), pipeline.VLAN, endpoint(3, 0).ID, 0); err != nil || port.MTU != 1400 {
+		t.Errorf("the port of a new pod is %+v, %v", port, err)
+	}
+	net := rn.routed
+	net.Subnet6, net.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
+	for _, p := range []*pod{a, b} {
+		host := p.endpoint.IPv4.As4()[3]
+		p.endpoint.IPv6 = netip.AddrFrom16([16]byte{0: 0xfd, 3: 1, 15: host})
+		p.exec("ip", "link", "set", "eth0", "mtu", "9000")
+		p.exec("ip", "address", "add", p.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
+	}
+	next := rn.next("198.18.5.1", "native")
+	r.tellPathMTU()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{net, a.endpoint, b.endpoint, rn.router, next, routeTo("198.51.100.0/24", next)}})
+	for _, mtu := range []string{"1400", "1300"} {
+		rn.Exec("ip", "link", "set", "up0", "mtu", mtu)
+		for to, want := range map[netip.Addr]string{
+			b.endpoint.IPv4:                     "Frag needed and DF set (mtu = " + mtu + ")",
+			b.endpoint.IPv6:                     "Packet too big: mtu=" + mtu,
+			netip.MustParseAddr("198.51.100.1"): "Frag needed and DF set (mtu = " + mtu + ")",
+		} {
+			eventually(t, "the pod is told that the way to "+to.String()+" has "+mtu, func() bool { return strings.Contains(a.probes(to, "1380"), want) })
+		}
+	}
+}
+
 // The host of this test is the namespace of the switch, with links to nowhere as its world.
 func TestAPodIsToldWhatIsTooBigForServicesAndForRoutersOutside(t *testing.T) {
 	n := newNode(t)

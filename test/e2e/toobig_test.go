@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,27 +128,60 @@ func servicesForASmallLink(s story) {
 	}
 }
 
-// In routed VLANs, too, nodes are routers that tell pods which packets are too big.
-func TestLongPodsInRoutedVLANsAreToldWhatIsTooBig(t *testing.T) {
+// Pods on VLANs have the MTU of the uplinks, whatever that is. In routed VLANs, where nodes are routers, those that send
+// more are told so.
+func TestLongPodsOnVLANsHaveTheMTUOfTheUplinks(t *testing.T) {
 	testkit.TakesLong(t)
-	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{{"by their own node", func(s story) {
-		for i, n := range s.bed.Nodes {
-			s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as 65001 --neighbor-as 65100 --neighbor %s", n.Name, nodeAddress(i), routerAddress), "bgp rm "+n.Name)
-		}
-		s.tenant("blue")
-		s.netctlForNow("network create -t blue -e vlan -p 107 -s 10.1.7.0/24 -g 10.1.7.254 -s6 fd00:7::/64 -g6 fd00:7::fe routed", "network rm -t blue routed")
-		a, b := s.pod(0, "a", "blue", "routed", ""), s.pod(1, "b", "blue", "routed", "")
-		s.reachEachOther(shortly, a, b)
-		s.reachByIPv6([]*testbed.Pod{a, b})
-		mtu, err := a.Run(s.ctx, "cat", "/sys/class/net/eth0/mtu")
+	for _, mtu := range []int{1400, 1500, 9000} {
+		t.Run(strconv.Itoa(mtu), func(t *testing.T) {
+			ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Uplinks: 1})
+			story{t, ctx, bed}.uplinksHaveMTU(mtu)
+			startDaemons(t, ctx, bed)
+			for _, l := range landscapes {
+				if l.encap == "vlan" {
+					t.Run(l.mode, func(t *testing.T) { playOn(t, bed, func(s story) { theUplinksMTUIsThatOfPods(s, l, mtu) }) })
+				}
+			}
+		})
+	}
+}
+
+// uplinksHaveMTU changes both ends of the links to the physical network.
+func (s story) uplinksHaveMTU(mtu int) {
+	s.Helper()
+	for _, n := range s.bed.Nodes {
+		_, err := n.Run(s.ctx, "ip", "link", "set", testbed.UplinkName(1), "mtu", strconv.Itoa(mtu))
 		s.must(err)
-		for _, pod := range []*testbed.Pod{a, b} {
-			_, err := pod.Run(s.ctx, "ip", "link", "set", "eth0", "mtu", "9000")
-			s.must(err)
-		}
-		for _, to := range []netip.Addr{b.IP, s.ipv6Of(b)} {
-			s.isTold(a, to.String(), strings.TrimSpace(mtu), "8900")
-			s.pings(a, "-s", "8900", to.String()) // now both ends fragment
-		}
-	}}})
+		_, err = s.bed.Outside.Run(s.ctx, "ip", "link", "set", s.bed.Outside.Port(n, 1), "mtu", strconv.Itoa(mtu))
+		s.must(err)
+	}
+}
+
+func theUplinksMTUIsThatOfPods(s story, l landscape, mtu int) {
+	const headers4, headers6, largest = 28, 48, 9000
+	s.lan(l, dualStack)
+	a, b := s.pod(0, "a", "blue", "lan", ""), s.pod(1, "b", "blue", "lan", "")
+	s.reachEachOther(shortly, a, b)
+	s.reachByIPv6([]*testbed.Pod{a, b})
+	for _, pod := range []*testbed.Pod{a, b} {
+		s.says(pod, fmt.Sprintf("mtu %d ", mtu), "ip", "link", "show", "eth0")
+	}
+	to := map[string]int{b.IP.String(): headers4, s.ipv6Of(b).String(): headers6}
+	if l.mode == "bridge" {
+		to[lanRouter4], to[lanRouter6] = headers4, headers6
+	}
+	for address, headers := range to {
+		s.pings(a, "-M", "do", "-s", strconv.Itoa(mtu-headers), address)
+	}
+	if l.mode == "bridge" || mtu == largest {
+		return // there is no router, or nothing that it could tell
+	}
+	for _, pod := range []*testbed.Pod{a, b} {
+		_, err := pod.Run(s.ctx, "ip", "link", "set", "eth0", "mtu", strconv.Itoa(largest))
+		s.must(err)
+	}
+	for _, address := range []string{b.IP.String(), s.ipv6Of(b).String()} {
+		s.isTold(a, address, strconv.Itoa(mtu), "8900")
+		s.pings(a, "-s", "8900", address) // now both ends fragment
+	}
 }
