@@ -23,7 +23,7 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: ports, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt,
+		HostPorts: ports, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, TellTaken: node.TellTaken,
 	})
 }
 
@@ -49,7 +49,7 @@ func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 			if numbers[p.EndpointID] == 0 {
 				continue
 			}
-			to := hostaccess.HostPort{HostPort: p.HostPort, Number: numbers[p.EndpointID]}
+			to := hostaccess.HostPort{HostPort: p.HostPort, Number: numbers[p.EndpointID], Endpoint: p.EndpointID}
 			for _, a := range p.Addresses {
 				to.IPv4, to.IPv6 = to.IPv4 || a.Addr().Is4(), to.IPv6 || a.Addr().Is6()
 			}

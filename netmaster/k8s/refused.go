@@ -123,7 +123,7 @@ func (r *reports) refusedBefore() (by map[string][]string, err error) {
 // mayRefuse tells whether a node that does not name a policy may refuse it all the same: it names only some, or says
 // nothing as long as the cluster has it.
 func (r *reports) mayRefuse(node string, nodes map[string]mastercfg.K8sEnforced) bool {
-	if said, there := nodes[node]; there {
+	if said, there := nodes[node]; there && said.Number != 0 {
 		return said.More
 	}
 	_, err := r.nodes.Get(node)

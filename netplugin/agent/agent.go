@@ -58,12 +58,13 @@ type Agent struct {
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
 	health   KubeHealth    // as of the last change that somebody has asked after
+	troubles portTroubles
 
 	changed notify.Signal // there may be something to plan
 	given   notify.Signal // the driver was given a change
 	behind  notify.Signal // there is a backlog
 	report  notify.Signal // ports or local endpoints changed
-	tell    notify.Signal // the switch has the policies of another epoch
+	tell    notify.Signal // the switch has the policies of another epoch, or other ports are in use
 	host    notify.Signal // what the host itself is to have may have changed
 	settle  notify.Signal // names of domains may have other addresses
 	inSync  flag          // the switch has once had all that was wanted

@@ -94,9 +94,15 @@ func policyOf(rule pipeline.Key) string {
 }
 
 // tellEnforced writes which policies the node enforces if the store has it differently and
-// it is due, and says how long until it is; 0: the store has it.
-func (r *reporter) tellEnforced(ctx context.Context, enforced *mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
-	if enforced == nil || enforced.Number == 0 {
+// it is due, and says how long until it is; 0: the store has it. A node that has nothing to say, as where there are no policies, has no record.
+func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
+	if enforced.Number == 0 { // nothing is known of policies: what was said of them stays
+		said := mastercfg.K8sEnforced{}
+		_ = json.Unmarshal(r.enforced, &said) // none, or one that says nothing
+		said.Ports = enforced.Ports
+		enforced = said
+	}
+	if enforced.Number == 0 && len(enforced.Ports) == 0 && r.enforced == nil {
 		return 0, nil
 	}
 	value, err := json.Marshal(enforced)

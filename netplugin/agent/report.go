@@ -140,12 +140,18 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	return r.summarise(ctx, want.summary, time.Now())
 }
 
-// tellEpoch writes which epoch of policies the switch has.
+// tellEpoch writes which epoch of policies the switch has, and which ports of the node do not serve as they should.
 func (a *Agent) tellEpoch(ctx context.Context, r *reporter) (next time.Duration, err error) {
 	if err := r.load(ctx); err != nil {
 		return 0, err
 	}
-	return r.tellEnforced(ctx, a.enforced.Load(), time.Now())
+	enforced := a.enforced.Load()
+	if enforced == nil {
+		return 0, nil // this is called when it is known
+	}
+	told := *enforced
+	told.Ports = a.toldPorts()
+	return r.tellEnforced(ctx, told, time.Now())
 }
 
 // operational describes the local endpoints that have a port.

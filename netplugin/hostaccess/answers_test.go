@@ -25,7 +25,7 @@ func TestEndpointsAnswerTheHostAndBeginNothing(t *testing.T) {
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
 	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
 	run(t, "set -- "+inside+" "+world+shareTopology)
-	ports := hostPorts{[]HostPort{{mastercfg.HostPort{Protocol: "udp", Port: 5001, To: 5001}, 8, true, false}}, wayOut}
+	ports := hostPorts{[]HostPort{{mastercfg.HostPort{Protocol: "udp", Port: 5001, To: 5001}, 8, true, false, ""}}, wayOut}
 	var r rules
 	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withHostPorts(ports)); err != nil {
 		t.Fatal(err)

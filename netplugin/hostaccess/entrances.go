@@ -23,6 +23,8 @@ const (
 	setNodePorts = "node-ports"
 )
 
+var protocolNames = map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
+
 // entrances are what the host leads to the switch, and by which way out.
 type entrances struct {
 	agent.Entrances
@@ -47,9 +49,8 @@ func (e entrances) sets() []set {
 			six.elements = append(six.elements, a.String())
 		}
 	}
-	names := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
 	for _, p := range e.NodePorts {
-		ports.elements = append(ports.elements, fmt.Sprint(names[p.Protocol], " . ", p.Port))
+		ports.elements = append(ports.elements, fmt.Sprint(protocolNames[p.Protocol], " . ", p.Port))
 	}
 	return []set{four, six, ports}
 }

@@ -51,7 +51,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	}, wayOut, nil}
 	to := func(protocol, at string, port, to uint16) HostPort {
 		address, _ := netip.ParseAddr(at) // empty: all
-		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true}
+		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true, ""}
 	}
 	ports := hostPorts{[]HostPort{
 		to("tcp", "", 8080, 80), to("tcp", "127.0.0.1", 54323, 80), to("tcp", "203.0.113.1", 54324, 80), to("udp", "203.0.113.1", 54323, 30053),

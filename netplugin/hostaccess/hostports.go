@@ -17,6 +17,7 @@ type HostPort struct {
 	mastercfg.HostPort
 	Number     uint32 // of the endpoint's port in the switch
 	IPv4, IPv6 bool   // whether the endpoint has an address
+	Endpoint   string // its id
 }
 
 // has tells whether the endpoint has an address like another one.

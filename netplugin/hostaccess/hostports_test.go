@@ -15,7 +15,7 @@ import (
 func TestHostPortsLeadToEndpointsThatHaveTheVersionOfIP(t *testing.T) {
 	at := func(address string, four, six bool) HostPort {
 		a, _ := netip.ParseAddr(address) // empty: all
-		return HostPort{mastercfg.HostPort{Address: a, Protocol: "tcp", Port: 80, To: 8080}, 7, four, six}
+		return HostPort{mastercfg.HostPort{Address: a, Protocol: "tcp", Port: 80, To: 8080}, 7, four, six, ""}
 	}
 	for _, test := range []struct {
 		port HostPort
@@ -59,7 +59,7 @@ now 192.0.2.1 5007 172.19.255.253 5007
 now 192.0.2.1 5008 192.0.2.1 5008
 now 127.0.0.1 5006 127.0.0.1 5006`)
 	port := func(number uint16, to uint32) HostPort {
-		return HostPort{mastercfg.HostPort{Protocol: "udp", Port: number, To: 1}, to, true, false}
+		return HostPort{mastercfg.HostPort{Protocol: "udp", Port: number, To: 1}, to, true, false, ""}
 	}
 	m := New(Config{})
 	forget := func(services ...agent.NodePort) {

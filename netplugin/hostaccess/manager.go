@@ -37,7 +37,8 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, StateDir and Log are required.
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, TellTaken, StateDir and Log are
+// required.
 type Config struct {
 	HostLabel   string
 	Datapath    Datapath
@@ -51,6 +52,7 @@ type Config struct {
 	PortsMoved  <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
 	RouterLink  string                                      // interface of the host among the routers, no way out either
 	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; none: all
+	TellTaken   func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
 	StateDir    string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log         *logrus.Entry
 }
@@ -92,6 +94,9 @@ const (
 func New(c Config) *Manager {
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "hostaccess")
+	}
+	if c.TellTaken == nil {
+		c.TellTaken = func([]agent.TakenPort) {}
 	}
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir

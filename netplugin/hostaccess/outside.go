@@ -23,6 +23,7 @@ const outsideLink = "contivh0"
 // of it, too, decides only whether it is opened: one that is open keeps its rules.
 func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
+		m.TellTaken(nil)
 		return m.closeOutside(ctx)
 	}
 	conflict := isFree(access.Outside.Prefix)
@@ -87,7 +88,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := routeLoopback(len(ports.all) > 0); err != nil {
 		return err
 	}
-	return errors.Join(forgotten, m.rules.inTheWay(ctx))
+	return errors.Join(forgotten, m.tellTaken(in, ports), m.rules.inTheWay(ctx))
 }
 
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.

@@ -139,8 +139,8 @@ func TestAChangedTableIsAsOneWrittenAnew(t *testing.T) {
 	at := mastercfg.HostPort{Protocol: "udp", Port: 53, To: 5353}
 	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80")}, NodePorts: []agent.NodePort{{Protocol: openflow.ProtoTCP, Port: 30080}}}, wayOut, nil}
 	bare := func() table { return tableFor(wayOut, closed, "inb01", 2000) }
-	ports := hostPorts{[]HostPort{{at, 7, true, true}}, wayOut}
-	moved := hostPorts{[]HostPort{{at, 8, true, false}}, wayOut}
+	ports := hostPorts{[]HostPort{{at, 7, true, true, ""}}, wayOut}
+	moved := hostPorts{[]HostPort{{at, 8, true, false, ""}}, wayOut}
 	var changed rules
 	see := func() (chains, all string) {
 		all = run(t, "nft -s list table inet contiv; nft list map inet contiv host-ports 2>/dev/null || true; nft list set inet contiv node-ports 2>/dev/null || true")

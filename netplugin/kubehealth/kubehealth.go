@@ -27,7 +27,8 @@ import (
 // Node is what the server asks.
 type Node interface {
 	KubeHealth() agent.KubeHealth
-	Ready() error // why the node does not serve as it should; nil: it does
+	Ready() error                     // why the node does not serve as it should; nil: it does
+	TellClosed(why map[uint16]string) // why nobody answers at ports of services; of those that are not in it somebody does
 }
 
 // Server listens for those who ask.
@@ -38,7 +39,13 @@ type Server struct {
 	fixed    map[string]http.Handler // by address: what is there whatever services there are
 
 	open   map[string]*http.Server
-	failed map[string]string // why there is nobody at an address, as it is in the log
+	failed map[string]failure // by address
+}
+
+// failure is why there is nobody at an address, as it is in the log.
+type failure struct {
+	why   string
+	since time.Time
 }
 
 // Where Kubernetes' own proxy is asked about itself.
@@ -65,7 +72,7 @@ const (
 // New makes a server; nothing happens before Run. A node that is not ready, and of which asBefore says
 // that it serves what it did before, is a good one.
 func New(node Node, asBefore func(notReady error) bool, log *logrus.Entry) *Server {
-	s := &Server{node: node, asBefore: asBefore, log: log, open: map[string]*http.Server{}, failed: map[string]string{}}
+	s := &Server{node: node, asBefore: asBefore, log: log, open: map[string]*http.Server{}, failed: map[string]failure{}}
 	s.fixed = map[string]http.Handler{healthAddress: s.proxy(), modeAddress: mode()}
 	return s
 }
@@ -82,9 +89,10 @@ func (s *Server) Run(ctx context.Context) error {
 			wanted[address] = handler
 		}
 		for port := range health.Ports {
-			wanted[fmt.Sprintf(":%d", port)] = s.service(port)
+			wanted[addressOf(port)] = s.service(port)
 		}
 		s.listen(ctx, wanted, &serving)
+		s.tellClosed(health.Ports)
 		var again <-chan time.Time
 		if len(s.open) < len(wanted) {
 			again = time.After(retryEvery)
@@ -96,6 +104,21 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// addressOf is where a port of a service is.
+func addressOf(port uint16) string { return fmt.Sprintf(":%d", port) }
+
+// tellClosed tells of ports of services at which nobody can listen, in the words of the log, once they were tried again: a netplugin that
+// ends has them for a moment.
+func (s *Server) tellClosed(ports map[uint16]agent.HealthPort) {
+	why := map[uint16]string{}
+	for port := range ports {
+		if failed, is := s.failed[addressOf(port)]; is && time.Since(failed.since) >= retryEvery {
+			why[port] = failed.why
+		}
+	}
+	s.node.TellClosed(why)
 }
 
 // listen makes the open addresses the wanted ones.
@@ -122,9 +145,10 @@ func (s *Server) listen(ctx context.Context, wanted map[string]http.Handler, ser
 		}
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
-			if s.failed[address] != err.Error() && ctx.Err() == nil {
-				s.failed[address] = err.Error()
-				s.log.WithError(err).Warn("nobody is told how this node serves services; tried again")
+			why := fmt.Sprintf("nobody is told at %s how this node serves services: %v; tried again every %s", address, err, retryEvery)
+			if s.failed[address].why != why && ctx.Err() == nil {
+				s.failed[address] = failure{why, time.Now()}
+				s.log.Warn(why)
 			}
 			continue
 		}

@@ -23,6 +23,7 @@ type node struct {
 	health  agent.KubeHealth
 	problem error
 	changed chan struct{}
+	closed  map[uint16]string // what it was told
 }
 
 // errUnread is why a node is not ready that serves as before.
@@ -44,6 +45,12 @@ func (n *node) Ready() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.problem
+}
+
+func (n *node) TellClosed(why map[uint16]string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = why
 }
 
 func (n *node) set(h agent.KubeHealth, problem error) {
@@ -145,4 +152,34 @@ func TestAPortIsOpenWhileAServiceHasIt(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who asks at a port that somebody else has is answered by that one: the node is told, once it was tried again.
+func TestAPortThatIsNotFreeIsTold(t *testing.T) {
+	taken, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := uint16(taken.Addr().(*net.TCPAddr).Port)
+	n := newNode()
+	s := New(n, servesAsBefore, testkit.Quiet())
+	ports := map[uint16]agent.HealthPort{port: {Namespace: "shop", Name: "web"}}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	try := func(closed bool) {
+		t.Helper()
+		s.listen(t.Context(), map[string]http.Handler{addressOf(port): s.service(port)}, &serving)
+		s.tellClosed(ports)
+		if got := n.closed[port]; (got != "") != closed || closed && !strings.Contains(got, fmt.Sprintf("nobody is told at :%d", port)) || closed && !strings.Contains(got, "address already in use") {
+			t.Errorf("told %q", got)
+		}
+	}
+	try(false) // a netplugin that ends may have it
+	failed := s.failed[addressOf(port)]
+	s.failed[addressOf(port)] = failure{failed.why, failed.since.Add(-retryEvery)}
+	try(true)
+	taken.Close()
+	try(false)
+	s.listen(t.Context(), nil, &serving)
 }

@@ -1,0 +1,81 @@
+package k8s
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// ported is an object about whose ports a node says something. A node is believed about pods of its own, and about services, which all
+// nodes serve.
+type ported struct{ kind, namespace, name, reason string }
+
+// key is what the object is called among warnings.
+func (o ported) key() string { return o.kind + "/" + o.namespace + "/" + o.name }
+
+// portReasons are those that a node may give, by the kind of objects.
+var portReasons = map[string][]string{
+	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.HealthPortClosed},
+	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse},
+}
+
+// tellPorts tells of objects that do not get ports of nodes as they should, and forgets those that do. What is gone takes what was
+// wrong with it along.
+func (r *reports) tellPorts(nodes map[string]mastercfg.K8sEnforced) {
+	now := r.portMessages(nodes)
+	for o := range r.ports {
+		if now[o] == "" {
+			r.warnings.set(o.key(), o.reason, "")
+		}
+	}
+	for o, message := range now {
+		if object := r.withPort(o); object != nil {
+			r.warn(object, o.key(), o.reason, "Serve", message)
+		}
+	}
+	r.ports = now
+}
+
+// portMessages are sentences about the objects, by the first of the nodes that say something about them.
+func (r *reports) portMessages(nodes map[string]mastercfg.K8sEnforced) map[ported]string {
+	all, others := map[ported]string{}, map[ported]bool{}
+	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
+		for _, p := range nodes[node].Ports {
+			o := ported{p.Kind, p.Namespace, p.Name, p.Reason}
+			if !slices.Contains(portReasons[o.kind], o.reason) || o.kind == mastercfg.K8sOfPod && !r.isOn(o, node) {
+				continue
+			}
+			where := node
+			if others[o] {
+				where += " and others" // not how many: another number would be another event
+			}
+			all[o], others[o] = fmt.Sprintf("on %s: %s", where, p.Message), true
+		}
+	}
+	return all
+}
+
+// isOn tells whether a pod is on a node.
+func (r *reports) isOn(o ported, node string) bool {
+	pod, is := r.withPort(o).(*corev1.Pod)
+	return is && pod.Spec.NodeName == node
+}
+
+// withPort is the object, as the API server has it; nil: it is gone.
+func (r *reports) withPort(o ported) runtime.Object {
+	if o.kind == mastercfg.K8sOfPod {
+		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil {
+			return pod
+		}
+		return nil
+	}
+	if service, err := r.informers.Core().V1().Services().Lister().Services(o.namespace).Get(o.name); err == nil {
+		return service
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package k8s
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// ports is what a node says of its ports: "kind name reason".
+func (e *epochs) ports(node string, said ...string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	record := mastercfg.K8sEnforced{}
+	for _, s := range said {
+		words := strings.Fields(s)
+		record.Ports = append(record.Ports, mastercfg.K8sPort{Kind: words[0], Namespace: "shop", Name: words[1], Reason: words[2], Message: "somebody has it on " + node})
+	}
+	e.of[node] = record
+}
+
+// What a node says of its ports is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
+func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.service("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, "http=80")
+	w.pod("db", "u1", "node2", nil)
+	c := w.controller()
+	w.run(c)
+	w.enforced.ports("node1", "service web NodePortInUse", "pod db HostPortInUse", "service gone NodePortInUse", "service web Anything", "pod db NodePortInUse", "node node1 NodePortInUse")
+	w.wantTroubles(c, "service shop/web NodePortInUse")
+	w.toldThat("web", "NodePortInUse", "on node1: somebody has it on node1")
+	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse", "service web FailedToStartServiceHealthcheck")
+	w.wantTroubles(c, "pod shop/db HostPortInUse", "service shop/web FailedToStartServiceHealthcheck", "service shop/web NodePortInUse")
+	w.wantMessage(c, "NodePortInUse", "on node1 and others: somebody has it on node1")
+	w.toldThat("web", "FailedToStartServiceHealthcheck", "on node2: somebody")
+	w.toldThat("db", "HostPortInUse", "on node2: somebody")
+	w.enforced.ports("node1")
+	w.wantMessage(c, "NodePortInUse", "on node2: somebody has it on node2")
+	w.enforced.ports("node2")
+	w.wantTroubles(c, []string{}...)
+
+	// What goes takes its trouble along.
+	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse")
+	w.wantTroubles(c, "pod shop/db HostPortInUse", "service shop/web NodePortInUse")
+	w.deletePod("db")
+	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.wantTroubles(c, []string{}...)
+}
+
+// wantMessage waits until the trouble with a reason is told in these words.
+func (w *world) wantMessage(c *Controller, reason, want string) {
+	w.Helper()
+	w.eventually(func() error {
+		for _, trouble := range c.State(w.Context()).Troubles {
+			if trouble.Reason == reason && trouble.Message == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("no trouble %s: %s", reason, want)
+	})
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// A port that something else on the node has, too, or at which nobody can listen, is told with the service or pod whose it is, as
+// long as it is so; the epoch of policies beside it stays.
+func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	text := func(record any) string {
+		value, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(value)
+	}
+	store.put(append(blueState, mastercfg.K8sEnforcedKey(me), `{"number":3}`,
+		epKey("web.blue-pod"), strings.Replace(podEndpoint("web.blue", me, "10.1.0.30", "u1"), "{", `{"epCommonName":"db","podNamespace":"shop",`, 1),
+		mastercfg.K8sServiceKey("default", "shop", "web"), text(mastercfg.K8sService{Namespace: "shop", Name: "web",
+			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999, ExternalLocal: true,
+			Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80, NodePort: 30080}}}),
+		mastercfg.K8sServiceKey("blue", "shop", "web"), text(mastercfg.K8sService{Namespace: "shop", Name: "web", Guest: true,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999,
+			Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80, NodePort: 30080}}}))...)
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	tells := func(want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%q are told", want), func() error {
+			var told mastercfg.K8sEnforced
+			kv, err := store.db.Get(t.Context(), mastercfg.K8sEnforcedKey(me))
+			if err == nil {
+				err = json.Unmarshal(kv.Value, &told)
+			}
+			var got []string
+			for _, p := range told.Ports {
+				got = append(got, fmt.Sprintf("%s %s/%s %s %s", p.Kind, p.Namespace, p.Name, p.Reason, p.Message[:17]))
+			}
+			if err == nil && (told.Number != 3 || !slices.Equal(got, want)) {
+				err = fmt.Errorf("%d %q", told.Number, got)
+			}
+			return err
+		})
+	}
+	by := netip.MustParseAddrPort("0.0.0.0:30080")
+	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 30080, By: by}, {Protocol: "udp", Port: 30080, By: by}, {Protocol: "tcp", Port: 80, Endpoint: "web.blue-pod", By: by}})
+	a.TellClosed(map[uint16]string{30999: "nobody is told at", 30998: "of no service any more"})
+	tells("pod shop/db HostPortInUse a process listens", "service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse a process listens")
+	a.TellTaken(nil)
+	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
+	a.TellClosed(nil)
+	tells()
+}
+
+// What a node tells is one record of the store.
+func TestOfManyPortsTheFirstAreTold(t *testing.T) {
+	a := &Agent{}
+	for i := range 3 * maxPorts {
+		a.troubles.objects = append(a.troubles.objects, mastercfg.K8sPort{Kind: mastercfg.K8sOfService, Namespace: "shop", Name: fmt.Sprintf("s%03d", i)})
+	}
+	if told := a.toldPorts(); len(told) != maxPorts || told[maxPorts-1].Name != "s049" {
+		t.Errorf("%d are told: %v", len(told), told)
+	}
+}

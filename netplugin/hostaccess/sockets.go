@@ -1,0 +1,76 @@
+package hostaccess
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// listener is where a process of the host takes what anybody sends.
+type listener struct {
+	protocol string // tcp or udp
+	at       netip.AddrPort
+}
+
+// takesFromAnybody is the state of sockets, by protocol, that take what anybody sends: TCP's that listen, and UDP's that are connected
+// to nobody, for which the kernel says "closed".
+var takesFromAnybody = map[string]struct{ protocol, state uint8 }{
+	"tcp": {unix.IPPROTO_TCP, netlink.TCP_LISTEN},
+	"udp": {unix.IPPROTO_UDP, netlink.TCP_CLOSE},
+}
+
+// listeners are those of all processes of the host. A kernel that does not tell has none that are known.
+func listeners() (all []listener, err error) {
+	for name, asked := range takesFromAnybody {
+		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+			request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
+			request.AddData(socketsOf{family, asked.protocol, 1 << asked.state})
+			answers, err := request.Execute(unix.NETLINK_INET_DIAG, nl.SOCK_DIAG_BY_FAMILY)
+			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("sockets of the host, %s: %w", name, err)
+			}
+			for _, answer := range answers {
+				if at, ok := localOf(answer); ok {
+					all = append(all, listener{name, at})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// socketsOf asks for sockets of a version of IP and a protocol that are in one of some states (struct inet_diag_req_v2).
+type socketsOf struct {
+	family, protocol uint8
+	states           uint32
+}
+
+func (s socketsOf) Len() int { return 56 }
+
+func (s socketsOf) Serialize() []byte {
+	request := make([]byte, s.Len())
+	request[0], request[1] = s.family, s.protocol
+	nl.NativeEndian().PutUint32(request[4:], s.states)
+	return request
+}
+
+// localOf is the address and port of a socket in an answer (struct inet_diag_msg).
+func localOf(answer []byte) (netip.AddrPort, bool) {
+	if len(answer) < 24 {
+		return netip.AddrPort{}, false
+	}
+	port, from := binary.BigEndian.Uint16(answer[4:]), answer[8:24]
+	if answer[0] == unix.AF_INET {
+		from = from[:4]
+	}
+	a, ok := netip.AddrFromSlice(from)
+	return netip.AddrPortFrom(a.Unmap(), port), ok
+}

@@ -1,0 +1,60 @@
+package hostaccess
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// What leads into endpoints comes before sockets: a process of the host that takes what is for a port of it gets nothing there any more,
+// and notices nothing.
+
+// tellTaken tells which ports that lead into endpoints processes of the host have, too.
+func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
+	if len(in.NodePorts)+len(ports.all) == 0 {
+		m.TellTaken(nil)
+		return nil
+	}
+	all, err := listeners()
+	if err != nil {
+		return err
+	}
+	m.TellTaken(takenPorts(in, ports, all))
+	return nil
+}
+
+// takenPorts are the ports that listeners have, each with the first of them.
+func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.TakenPort) {
+	slices.SortFunc(all, func(a, b listener) int { return a.at.Compare(b.at) })
+	add := func(port agent.TakenPort, meets func(listener) bool) {
+		if i := slices.IndexFunc(all, func(l listener) bool { return l.protocol == port.Protocol && l.at.Port() == port.Port && meets(l) }); i >= 0 {
+			port.By = all[i].at
+			some = append(some, port)
+		}
+	}
+	for _, p := range in.NodePorts {
+		add(agent.TakenPort{Protocol: protocolNames[p.Protocol], Port: p.Port}, func(l listener) bool { return in.meets(l.at.Addr()) })
+	}
+	for _, p := range ports.all {
+		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l.at.Addr()) })
+	}
+	return some
+}
+
+// meets tells whether who listens at an address would get what a node port gets. Loopback addresses have none.
+func (e entrances) meets(a netip.Addr) bool {
+	return a.IsUnspecified() || !a.IsLoopback() && (len(e.at) == 0 || slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) }))
+}
+
+// meets tells whether who listens at an address would get what a host port gets. A loopback address of IPv6 has none.
+func (p HostPort) meets(a netip.Addr) bool {
+	switch {
+	case a.IsUnspecified():
+		return true
+	case p.Address.IsValid():
+		return a == p.Address
+	}
+	return cmp.Or(a.Is4(), !a.IsLoopback()) && p.has(a)
+}

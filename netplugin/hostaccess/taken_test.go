@@ -1,0 +1,78 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// A process of the host gets nothing at a port that leads into endpoints: whose it is is told.
+func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, `ip link set lo up; ip addr add 192.0.2.1/32 dev lo; ip addr add 198.51.100.1/32 dev lo`)
+	t.Cleanup(func() { run(t, "ip addr del 192.0.2.1/32 dev lo; ip addr del 198.51.100.1/32 dev lo") })
+	listen := func(network, at string) {
+		var c interface{ Close() error }
+		var err error
+		if network[:3] == "tcp" {
+			c, err = net.Listen(network, at)
+		} else {
+			c, err = net.ListenPacket(network, at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	listen("tcp", ":30080")
+	listen("tcp", "127.0.0.1:30081")
+	listen("udp", "192.0.2.1:30082")
+	listen("udp", "198.51.100.1:30083")
+	listen("tcp4", "127.0.0.1:8080")
+	listen("tcp6", "[::1]:8081")
+	listen("tcp", "192.0.2.1:8082")
+	listen("udp4", ":8083")
+	connected, err := net.Dial("udp", "192.0.2.1:9") // takes from nobody else
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connected.Close()
+	at := connected.LocalAddr().(*net.UDPAddr).AddrPort()
+
+	node := func(protocol uint8, port uint16) agent.NodePort {
+		return agent.NodePort{Protocol: protocol, Port: port}
+	}
+	in := entrances{agent.Entrances{NodePorts: []agent.NodePort{
+		node(openflow.ProtoTCP, 30080), node(openflow.ProtoUDP, 30080), node(openflow.ProtoTCP, 30081), node(openflow.ProtoUDP, 30082),
+		node(openflow.ProtoUDP, 30083), node(openflow.ProtoTCP, 30084), node(openflow.ProtoUDP, at.Port()),
+	}}, wayOut, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	host := func(protocol, address string, port uint16) HostPort {
+		a, _ := netip.ParseAddr(address) // empty: all
+		return HostPort{mastercfg.HostPort{Address: a, Protocol: protocol, Port: port}, 7, true, true, "web"}
+	}
+	ports := hostPorts{[]HostPort{host("tcp", "", 8080), host("tcp", "", 8081), host("tcp", "198.51.100.1", 8082), host("tcp", "192.0.2.1", 8082), host("udp", "198.51.100.1", 8083)}, wayOut}
+	var got []string
+	m := New(Config{TellTaken: func(all []agent.TakenPort) {
+		got = nil
+		for _, p := range all {
+			got = append(got, fmt.Sprint(p.Protocol, " ", p.Port, " ", p.Endpoint, " ", p.By))
+		}
+	}})
+	if err := m.tellTaken(in, ports); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082", "tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := m.tellTaken(entrances{}, hostPorts{}); err != nil || len(got) > 0 {
+		t.Errorf("nothing leads into endpoints: %v, %q", err, got)
+	}
+}
