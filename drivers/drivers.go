@@ -51,7 +51,7 @@ type Status struct {
 	Connected bool      // the switch answers
 	InSync    bool      // every wanted object is in the switch
 	Lost      bool      // the switch has nothing of ours, as after its restart, and what it should have is not known yet
-	Owes      time.Time // since when changes wait and the switch has taken none; zero: none wait, but for what it refuses while it takes others
+	Owes      time.Time // since when changes wait and the switch has taken none, but for the time in which it answered to something else; zero: none wait, but for what it does not take while it takes others
 	Bridge    string    // name of the bridge
 	Datapath  string    // "system" (kernel) or "netdev" (userspace)
 	Flows     int       // flows we want in the switch

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
@@ -25,6 +26,9 @@ type fakeSwitch struct {
 	tolerant bool          // takes everything
 	mute     bool          // does not answer
 	closed   bool          // takes nothing
+	silent   uint16        // does not answer to flows of this priority; 0: it does
+	takes    time.Duration // for each bundle
+	tells    time.Duration // for each flow that it tells
 	meters   uint32        // the largest number of a meter
 	gate     chan struct{} // if not nil, a bundle waits until it gets something
 	done     chan struct{}
@@ -40,8 +44,17 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 		return err
 	}
 	s.mu.Lock()
-	gate := s.gate
+	gate, takes := s.gate, s.takes
 	s.mu.Unlock()
+	if s.silentTo(messages) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if gate != nil {
 		select {
 		case <-gate:
@@ -70,6 +83,16 @@ func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) e
 		}
 	}
 	return nil
+}
+
+// silentTo tells whether there is no answer to messages.
+func (s *fakeSwitch) silentTo(messages []openflow.Message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent != 0 && slices.ContainsFunc(messages, func(m openflow.Message) bool {
+		mod, ok := m.(openflow.PackedFlowMod)
+		return ok && mod.Flow.Priority() == s.silent
+	})
 }
 
 func (s *fakeSwitch) Send(ctx context.Context, messages ...openflow.Message) error {
@@ -116,9 +139,12 @@ func (s *fakeSwitch) EachFlow(ctx context.Context, filter openflow.FlowFilter, d
 		return err
 	}
 	s.mu.Lock()
-	list := slices.Collect(maps.Values(s.flows))
+	list, tells := slices.Collect(maps.Values(s.flows)), s.tells
 	s.mu.Unlock()
 	for _, f := range list {
+		if time.Sleep(tells); ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if filter.OneTable && f.Table() != filter.Table || (f.Cookie()^filter.Cookie)&filter.CookieMask != 0 {
 			continue
 		}
@@ -200,4 +226,11 @@ func (s *fakeSwitch) count() (flows, bundles int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.flows), s.bundles
+}
+
+// again is another connection to the same switch. The one before has ended.
+func (s *fakeSwitch) again() *fakeSwitch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &fakeSwitch{flows: s.flows, silent: s.silent, takes: s.takes, tells: s.tells, meters: s.meters, done: make(chan struct{})}
 }

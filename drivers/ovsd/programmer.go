@@ -71,6 +71,7 @@ type programmer struct {
 	waiting    []*ticket
 	lastErr    error            // of the connection
 	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
+	unanswered bool             // it has given no answer to a change, and was not asked for others since
 	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
 	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
 
@@ -244,7 +245,7 @@ func (p *programmer) load(ctx context.Context) (loaded bool) {
 	p.auditor.restart()
 	ours, others, err := 0, 0, p.askAbilities(ctx)
 	if err == nil {
-		ours, others, err = p.books.load(ctx, p.sw)
+		ours, others, err = p.books.load(ctx, p.noted())
 	}
 	if err != nil {
 		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
@@ -256,6 +257,10 @@ func (p *programmer) load(ctx context.Context) (loaded bool) {
 
 // write writes the next batch.
 func (p *programmer) write(ctx context.Context) {
+	if err := p.takesOthers(ctx); err != nil {
+		p.giveUp(err)
+		return
+	}
 	now := time.Now()
 	var urgent []pipeline.Key
 	for _, t := range p.waiting {
@@ -267,7 +272,7 @@ func (p *programmer) write(ctx context.Context) {
 	}
 	batch := p.books.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
 	waiting := p.books.pending()
-	no, err := batch.write(ctx, p.sw)
+	no, err := batch.write(ctx, p.noted())
 	for owner, fresh := range p.refused.note(no, now) {
 		p.problem(owner, fresh.err)
 	}
@@ -286,6 +291,7 @@ func (p *programmer) write(ctx context.Context) {
 	}
 	p.settleRefused()
 	if err != nil {
+		p.unanswered = true
 		p.giveUp(err)
 		return
 	}

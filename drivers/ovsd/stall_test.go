@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
@@ -82,6 +83,96 @@ func TestASwitchThatDoesNotAnswerOwesWhatWaitsThroughItsConnections(t *testing.T
 	sw.Close()
 	h.connect(newFakeSwitch())
 	h.eventually("it owes nothing", func() bool { return h.progress().owes.IsZero() && h.progress().inSync })
+}
+
+// longest is how long the switch had taken nothing at most, looked at each second for so long. A connection that ends is followed by another
+// one to the same switch.
+func (h *harness) longest(sw *fakeSwitch, look time.Duration) (owed time.Duration) {
+	for range int(look / time.Second) {
+		select {
+		case <-sw.Done():
+			sw = sw.again()
+			h.connect(sw)
+		default:
+		}
+		time.Sleep(time.Second)
+		if since := h.progress().owes; !since.IsZero() {
+			owed = max(owed, time.Since(since))
+		}
+	}
+	return owed
+}
+
+// A change that all nodes are given, and that no switch takes in time, must not have all nodes counted as broken.
+func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, sw := newHarness(t), newFakeSwitch()
+		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+		h.connect(sw)
+		if err := h.sync(); err != nil {
+			t.Fatal(err)
+		}
+		sw.set(func() { sw.silent = 77 })
+		h.inbox.put(add(rule(10, 77)))
+		if owed := h.longest(sw, 5*time.Minute); owed >= time.Minute {
+			t.Errorf("it is taken for one that has taken nothing for %s", owed)
+		}
+	})
+}
+
+// One that tells its flows, and answers to no change at all, takes nothing.
+func TestASwitchThatAnswersToNoChangeTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, sw := newHarness(t), newFakeSwitch()
+		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
+		h.connect(sw)
+		if err := h.sync(); err != nil {
+			t.Fatal(err)
+		}
+		sw.set(func() { sw.takes = time.Hour; sw.tells = 100 * time.Millisecond })
+		h.inbox.put(add(rule(10, 77)))
+		if owed := h.longest(sw, 5*time.Minute); owed < 3*time.Minute {
+			t.Errorf("it is taken for one that has taken nothing for %s", owed)
+		}
+	})
+}
+
+// A slow switch has the time that it needs to tell what it has.
+func TestASwitchThatTellsItsFlowsSlowlyOwesNothingMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, sw := newHarness(t), newFakeSwitch()
+		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(60_000)})
+		h.connect(sw)
+		if err := h.sync(); err != nil {
+			t.Fatal(err)
+		}
+		sw.set(func() { sw.tells = 1200 * time.Microsecond })
+		sw.Close()
+		h.inbox.put(add(rule(70_000, 77)))
+		if owed := h.longest(sw, 2*time.Minute); owed >= 20*time.Second {
+			t.Errorf("it is taken for one that has taken nothing for %s", owed)
+		}
+		if !h.progress().inSync {
+			t.Error("it is not in sync")
+		}
+	})
+}
+
+// What is refused of a large change is found by halves, each of which a slow switch may take its time for.
+func TestASwitchThatTakesHalfOfAChangeTakesSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, sw := newHarness(t), newFakeSwitch()
+		h.inbox.put(drivers.Change{Replace: true})
+		h.connect(sw)
+		if err := h.sync(); err != nil {
+			t.Fatal(err)
+		}
+		sw.set(func() { sw.takes = 12 * time.Second })
+		h.inbox.put(drivers.Change{Set: append(manyRules(1000), rule(2000, refusedPriority))})
+		if owed := h.longest(sw, 5*time.Minute); owed >= time.Minute {
+			t.Errorf("it is taken for one that has taken nothing for %s", owed)
+		}
+	})
 }
 
 // The question leaves no flow, and a switch that takes no flows any more refuses it.

@@ -37,8 +37,8 @@ func (a *Agent) Ready() error {
 	return a.switchAway()
 }
 
-// owedLong is how long a switch may owe changes without taking any: as long as Kubernetes' own proxy may be behind, and longer than
-// a switch has time to answer.
+// owedLong is how long a switch may owe changes without taking any, or answering to anything else: as long as Kubernetes' own proxy may be
+// behind, and longer than a switch has time to answer.
 const owedLong = time.Minute
 
 // switchAway tells that the switch does not answer, or takes no changes.
