@@ -44,6 +44,7 @@ func TestOnOneNode(t *testing.T) {
 	}{
 		{"the bandwidth of a pod follows its annotations", (*story).bandwidth},
 		{"a tenant is for the namespaces that it names", (*story).tenants},
+		{"what pods and services do not get is told by events", (*story).told},
 		{"a policy that a switch has no room for is told until it has", (*story).refused},
 		{"a static pod starts while the API server is away", (*story).static},
 	} {
