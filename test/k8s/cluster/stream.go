@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// echoPort is where pods send back what they get.
-const echoPort = "7"
+// EchoPort is where pods send back what they get.
+const EchoPort = 7
 
 // Stream is what became of datagrams, one per millisecond.
 type Stream struct {
@@ -27,19 +27,19 @@ type Stream struct {
 
 // Echo has a pod send back the datagrams that it gets, until it ends.
 func (p *Pod) Echo() error {
-	_, err := p.Start("echo-"+p.Name, p.Node.Tool("probe"), "serve", "-udp", echoPort)
+	_, err := p.Start("echo-"+p.Name, p.Node.Tool("probe"), "serve", "-udp", fmt.Sprint(EchoPort))
 	return err
 }
 
 // During sends a datagram per millisecond from a pod to an echo, for as long as
-// something happens, at most ten minutes.
+// something happens, at most ten minutes. Streams to other addresses may be part of what happens.
 func (p *Pod) During(ctx context.Context, to string, happens func() error) (s Stream, err error) {
-	name := "stream-" + p.Name
+	name := "stream-" + p.Name + "-" + to
 	log := p.Node.LogFile(name)
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return s, err // an earlier stream's
 	}
-	sending, err := p.Start(name, p.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(to, echoPort), "-count", "600000")
+	sending, err := p.Start(name, p.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(to, fmt.Sprint(EchoPort)), "-count", "600000")
 	if err != nil {
 		return s, err
 	}

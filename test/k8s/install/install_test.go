@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -90,17 +91,32 @@ func (i installation) dryRun() {
 func (i installation) rollingUpdates() {
 	client, server := i.pod("client", 1), i.pod("server", 2)
 	i.must(server.Echo())
+	i.kubectl("expose", "pod", "server", "--protocol", "UDP", "--port", fmt.Sprint(cluster.EchoPort))
+	service, err := i.Kubectl(i.Context(), "get", "service", "server", "-o", "jsonpath={.spec.clusterIP}")
+	i.must(err)
+	i.soon(func(ctx context.Context) error {
+		_, err := client.Run(ctx, client.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(service, fmt.Sprint(cluster.EchoPort)), "-count", "1", "-grace", "1s")
+		return err
+	})
 	for _, what := range []string{"daemonset/contiv-netplugin", "deployment/contiv-netmaster"} {
-		s, err := client.During(i.Context(), server.IP, func() error {
-			i.kubectl("--namespace", "kube-system", "rollout", "restart", what)
-			return i.AwaitInstalled(i.Context())
+		var streams [2]cluster.Stream
+		streams[0], err = client.During(i.Context(), server.IP, func() (err error) {
+			streams[1], err = client.During(i.Context(), service, func() error {
+				i.kubectl("--namespace", "kube-system", "rollout", "restart", what)
+				return i.AwaitInstalled(i.Context())
+			})
+			return err
 		})
 		i.must(err)
-		i.Logf("%s: %d datagrams, %d lost, longest gap %.0f ms, %d late", what, s.Sent, s.Lost, s.MaxGapMS, s.Late)
-		if s.Lost > 0 || s.Sent == 0 {
-			i.Errorf("%s: of %d datagrams %d were lost: %+v", what, s.Sent, s.Lost, s.Losses)
+		for at, where := range []string{"to a pod", "to a service"} {
+			s := streams[at]
+			i.Logf("%s, %s: %d datagrams, %d lost, longest gap %.0f ms, %d late", what, where, s.Sent, s.Lost, s.MaxGapMS, s.Late)
+			if s.Lost > 0 || s.Sent == 0 {
+				i.Errorf("%s, %s: of %d datagrams %d were lost: %+v", what, where, s.Sent, s.Lost, s.Losses)
+			}
 		}
 	}
+	i.kubectl("delete", "service", "server")
 	i.pod("after", 3)
 	i.kubectl("--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "endpoint", "inspect", "default/after")
 }

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -20,19 +21,17 @@ const away = 60 * time.Second
 // undisturbed is how long datagrams are sent before anything happens.
 const undisturbed = 3 * time.Second
 
-// linkChange is how many datagrams a new link on a node may cost: Open vSwitch in user space
+// linkChange is how many datagrams new links on a node may cost: Open vSwitch in user space
 // reads its routes anew then.
 const linkChange = 100
 
-// Two pods on two nodes send each other a datagram per millisecond while what made them is killed and
-// comes back.
+// othersAtOnce are pods that come and go beside those that are looked at.
+const othersAtOnce = 4
+
+// A pod sends a datagram per millisecond to a pod on another node, and one to a service with that pod behind it, while what made
+// them is killed and comes back, and while others come and go.
 func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 	c, api := up(t, 2)
-	for name, n := range map[string]*testbed.Node{"from": c.Nodes[0], "to": c.Nodes[1], "other": c.Nodes[1]} {
-		if err := create(t.Context(), api, name, n.Name, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
 	soon := func(try func(ctx context.Context) error) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), podLimit)
@@ -47,15 +46,23 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"from", "to", "other"} {
-		soon(func(ctx context.Context) error { return attached(get(ctx, api, name)) })
-	}
-	to, err := get(t.Context(), api, "to")
+	from, err := c.StartPod(t.Context(), "from", c.Nodes[0])
 	must(err)
-	server, err := inPod(t.Context(), c.Nodes[1], "to", "echo", "serve", "-udp", "7000")
+	to, err := c.StartPod(t.Context(), "to", c.Nodes[1])
 	must(err)
-	t.Cleanup(func() { _ = server.Kill() })
-	soon(func(context.Context) error { return says(c.Nodes[1].LogFile("echo"), "serving") })
+	must(to.Echo())
+	must(create(t.Context(), api, "other", c.Nodes[1].Name, 0))
+	soon(func(ctx context.Context) error { return attached(get(ctx, api, "other")) })
+	var service struct{ Spec struct{ ClusterIP string } }
+	must(api.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/default/services", object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "to"},
+		"spec": object{"selector": object{"run": "to"}, "ports": []object{{"port": cluster.EchoPort, "protocol": "UDP"}}}}, &service))
+	soon(func(ctx context.Context) error {
+		s, err := from.During(ctx, service.Spec.ClusterIP, func() error { <-time.After(undisturbed / 10); return nil })
+		if err == nil && (s.Sent == 0 || s.Lost > 0) {
+			err = fmt.Errorf("the service answers %d of %d datagrams", s.Sent-s.Lost, s.Sent)
+		}
+		return err
+	})
 
 	for _, story := range []struct {
 		name string
@@ -93,6 +100,17 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 			must(leader.StartNetmaster())
 			soon(func(ctx context.Context) error { _, err := c.Leader(ctx); return err })
 		}},
+		{"other pods come and go", linkChange, func() {
+			for i := range othersAtOnce {
+				must(create(t.Context(), api, fmt.Sprint("passing-", i), c.Nodes[i%2].Name, 0))
+			}
+			for i := range othersAtOnce {
+				soon(func(ctx context.Context) error { return attached(get(ctx, api, fmt.Sprint("passing-", i))) })
+			}
+			for i := range othersAtOnce {
+				must(remove(t.Context(), api, fmt.Sprint("passing-", i), true))
+			}
+		}},
 		{"the API server is away, and a pod gets another sandbox meanwhile", linkChange, func() {
 			must(c.Process(c.Nodes[0], "kube-apiserver").Kill())
 			began := time.Now()
@@ -111,21 +129,19 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 			soon(func(ctx context.Context) error { return attached(get(ctx, api, "other")) })
 		}},
 	} {
-		stream, err := inPod(t.Context(), c.Nodes[0], "from", "stream", "stream", "-to", to.Status.PodIP+":7000", "-count", "600000")
+		var streams [2]cluster.Stream
+		streams[0], err = from.During(t.Context(), to.IP, func() (err error) {
+			streams[1], err = from.During(t.Context(), service.Spec.ClusterIP, func() error { story.run(); return nil })
+			return err
+		})
 		must(err)
-		soon(func(context.Context) error { return says(c.Nodes[0].LogFile("stream"), "sending") })
-		story.run()
-		_ = stream.Terminate() // fails if any is lost, which the report tells
-		var report struct{ Sent, Lost, Late int }
-		data, err := os.ReadFile(c.Nodes[0].LogFile("stream"))
-		must(err)
-		_, text, _ := strings.Cut(string(data), "{")
-		must(json.NewDecoder(strings.NewReader("{" + text)).Decode(&report)) // what follows says how many are lost
-		t.Logf("%s: %d datagrams sent, %d lost, %d not sent in time", story.name, report.Sent, report.Lost, report.Late)
-		if report.Lost > story.most || report.Sent == 0 {
-			t.Errorf("%s: of %d datagrams %d were lost", story.name, report.Sent, report.Lost)
+		for i, where := range []string{"to a pod", "to a service"} {
+			s := streams[i]
+			t.Logf("%s, %s: %d datagrams sent, %d lost, %d not sent in time", story.name, where, s.Sent, s.Lost, s.Late)
+			if s.Lost > story.most || s.Sent == 0 {
+				t.Errorf("%s, %s: of %d datagrams %d were lost: %+v", story.name, where, s.Sent, s.Lost, s.Losses)
+			}
 		}
-		must(os.Remove(c.Nodes[0].LogFile("stream")))
 	}
 }
 
@@ -152,22 +168,4 @@ func sandbox(ctx context.Context, n *testbed.Node, pod string) (newest checkpoin
 		err = errors.New("no checkpoint of pod " + pod + " on " + n.Name)
 	}
 	return newest, err
-}
-
-// inPod starts the probe in the network of a pod.
-func inPod(ctx context.Context, n *testbed.Node, pod, log string, args ...string) (*testbed.Process, error) {
-	at, err := sandbox(ctx, n, pod)
-	if err != nil {
-		return nil, err
-	}
-	return n.Start(log, append([]string{"nsenter", "--net=" + at.Netns, n.Tool("probe")}, args...)...)
-}
-
-// says tells whether a log has a word yet.
-func says(log, word string) error {
-	data, err := os.ReadFile(log)
-	if err == nil && !strings.Contains(string(data), word) {
-		err = fmt.Errorf("%s does not say %q: %q", log, word, data)
-	}
-	return err
 }
