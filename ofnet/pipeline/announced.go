@@ -50,7 +50,7 @@ func (s announced) service(w *Wants, o Service) {
 			continue
 		}
 		hosts[a] = true
-		for _, m := range withoutPorts(a) {
+		for _, m := range ofAnyPort(a) {
 			w.flow(s.departure(o, a, m))
 		}
 	}

@@ -133,7 +133,7 @@ func (e entrance) service(w *Wants, o Service) {
 			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())
 		}
 		o.takeIn(a, clients[a]&FromOutside, func(from netip.Prefix, priority uint16, actions ...openflow.Action) {
-			m := []openflow.FieldMatch{openflow.IPFragment()}
+			m := []openflow.FieldMatch{openflow.IPLaterFragment()}
 			if from.IsValid() {
 				m = append(m, familyOf(a).src(from))
 			}
@@ -153,7 +153,7 @@ func (e entrance) service(w *Wants, o Service) {
 		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc))
 	}
 	for _, a := range o.served() {
-		for _, m := range withoutPorts(a) {
+		for _, m := range ofAnyPort(a) {
 			leaving(a, m)
 		}
 	}

@@ -102,10 +102,17 @@ func (s services) service(w *Wants, wanted Service) {
 	}
 }
 
-// withoutPorts match what belongs to connections and does not say their ports: later
-// fragments, which the connection tracker puts together, and ICMP errors.
+// withoutPorts match what is sent to a service for its connections and does not say their ports: later
+// fragments, which the connection tracker puts together, and ICMP errors. A first fragment says its port, and
+// is looked up only if the port is served, and to this client.
 func withoutPorts(of netip.Addr) []openflow.Match {
-	return append(errorsAbout(of), openflow.Match{openflow.IPFragment()})
+	return append(errorsAbout(of), openflow.Match{openflow.IPLaterFragment()})
+}
+
+// ofAnyPort match what a provider says without its port. Of what it sends in fragments all are looked up
+// or none, also if it is from no port of the service: else the tracker would keep the later ones in vain.
+func ofAnyPort(provider netip.Addr) []openflow.Match {
+	return append(errorsAbout(provider), openflow.Match{openflow.IPFragment()})
 }
 
 // errorsAbout match ICMP errors about a packet of a connection: unreachable, too large, time exceeded,
