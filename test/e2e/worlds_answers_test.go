@@ -5,36 +5,43 @@ import (
 	"slices"
 )
 
-// answers is who may answer a question of a pod to an address; empty is nobody.
-// Of a service there may be several.
-func (w *world) answers(from *worldPod, to netip.Addr, kind string) []string {
-	if from.like(to) == (netip.Addr{}) {
+// kind is what may be asked.
+type kind struct {
+	protocol string // as the probe calls it
+	port     string
+	shut     bool // no service has that port, and pods are not asked for it
+}
+
+var kinds = []kind{
+	{protocol: "ping"},
+	{protocol: "tcp", port: tcpPort},
+	{protocol: "udp", port: echoPort},
+	{protocol: "tcp", port: "81", shut: true},
+	{protocol: "udp", port: "8", shut: true},
+}
+
+// question is what a pod asks at an address.
+type question struct {
+	kind
+	size packetSize
+	to   netip.Addr
+}
+
+// answers is who may answer a question of a pod; empty is nobody. Of a service there may be several.
+// Packets are judged alike whatever their size: docs/pipeline.md, Things to know.
+func (w *world) answers(from *worldPod, q question) []string {
+	if !from.like(q.to).IsValid() {
 		return []string{""}
 	}
-	at := slices.IndexFunc(w.services, func(s worldService) bool { return s.tenant == from.tenant && s.address == to })
-	if at < 0 {
-		for _, p := range w.pods {
-			if slices.Contains(p.addresses, to) && w.reachable(from, p, to) {
-				return []string{w.answer(from, p, to, kind)}
-			}
-		}
-		return []string{""}
+	if s, ok := w.serviceAt(from, q.to); ok {
+		return w.served(s, from, q)
 	}
-	if kind == "ping" {
-		return []string{"pong"}
-	}
-	var all []string
 	for _, p := range w.pods {
-		for _, a := range p.addresses {
-			if p.provides && p.tenant == from.tenant && a.Is4() {
-				all = append(all, w.answer(from, p, a, kind))
-			}
+		if slices.Contains(p.addresses, q.to) && w.reachable(from, p, q.to) {
+			return []string{w.answer(from, p, q.to, q.protocol)}
 		}
 	}
-	if len(all) == 0 {
-		all = []string{""}
-	}
-	return all
+	return []string{""}
 }
 
 // reachable tells whether there is a way, whatever rules say.
@@ -50,12 +57,12 @@ func (w *world) reachable(from, to *worldPod, a netip.Addr) bool {
 }
 
 // answer is what the pod says, if all packets pass that it takes.
-func (w *world) answer(from, to *worldPod, a netip.Addr, kind string) string {
+func (w *world) answer(from, to *worldPod, a netip.Addr, protocol string) string {
 	there := passing{from: from, to: to, src: from.like(a), dst: a}
 	back := passing{from: to, to: from, src: a, dst: from.like(a)}
 	name := to.name
 	packets := []*passing{&there, &back}
-	switch kind {
+	switch protocol {
 	case "ping":
 		there.protocol, back.protocol, name = "icmp", "icmp", "pong"
 	case "udp":

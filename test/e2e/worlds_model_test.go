@@ -18,6 +18,9 @@ type world struct {
 	rules    []worldRule
 	services []worldService
 	pods     []*worldPod
+
+	packet     int  // bytes of those that have to be fragmented
+	unattended bool // agents do not run
 }
 
 // landscape is what all networks of a cluster have in common.
@@ -46,17 +49,13 @@ type worldRule struct {
 	port, priority     int
 }
 
-type worldService struct {
-	tenant, network, name string
-	address               netip.Addr
-}
-
-// worldPod is a pod that is to be, and its addresses when it is there.
+// worldPod is a pod that is to be, and its addresses and MTU when it is there.
 type worldPod struct {
 	name, tenant, network, group string
 	provides                     bool
 	node                         int
 	addresses                    []netip.Addr
+	mtu                          int
 }
 
 var worldTenants = []string{"blue", "red"}
@@ -76,11 +75,7 @@ func newWorld(l landscape, seed uint64, nodes, pods int) *world {
 			}
 			w.groups = append(w.groups, group)
 		}
-		if n.subnet4.IsValid() && l == landscapes[0] {
-			address := n.subnet4.Addr().As4()
-			address[3] = 200
-			w.services = append(w.services, worldService{n.tenant, n.name, "s" + n.name, netip.AddrFrom4(address)})
-		}
+		w.services = append(w.services, w.newService(n))
 	}
 	for i := range w.rand.IntN(16) {
 		w.rules = append(w.rules, w.newRule(i))
@@ -88,6 +83,7 @@ func newWorld(l landscape, seed uint64, nodes, pods int) *world {
 	for i := range pods {
 		w.pods = append(w.pods, w.newPod(i, i%nodes))
 	}
+	w.packet = leastCut + w.rand.IntN(mostCut-leastCut)
 	return w
 }
 
@@ -214,8 +210,7 @@ func (w *world) documents() string {
 		all = append(all, r.document())
 	}
 	for _, s := range w.services {
-		all = append(all, document{"serviceLB", map[string]string{"tenant": s.tenant, "name": s.name}, map[string]any{
-			"networkName": s.network, "ipAddress": s.address.String(), "selectors": []string{"app=web"}, "ports": []string{tcpPort + ":80:TCP", echoPort + ":7:UDP"}}})
+		all = append(all, s.document())
 	}
 	return inFile(all...)
 }

@@ -4,7 +4,7 @@
 //
 //	probe http URL                     GET, print the body, succeed on 200
 //	probe serve -tcp 80,8080 -udp 7    answer on ports until killed
-//	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too
+//	probe reach -ping A,B -tcp A:80,.. which of these answer, as JSON; -udp, too; -packet 1500: so large
 //	probe dial -to A:80 -for 2s        connections, as many as there can be, counted
 //	probe scan A                       every open TCP port, and what it says, as JSON
 //	probe stream -to A:7 -count 5000   one datagram per interval, count losses; -tcp: over a connection

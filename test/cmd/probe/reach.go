@@ -3,25 +3,33 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reach asks many targets at once and prints a JSON object: target -> answer,
 // empty when there was none. A ping is one echo request of ping(8), its answer
-// "pong"; a TCP or UDP target answers with the name it says.
+// "pong"; a TCP or UDP target answers with the name it says. With -refusals a port
+// where somebody says that nobody serves it has "refused" as its answer.
 func reach(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
 	pings := flags.String("ping", "", "addresses, comma separated")
 	tcp := flags.String("tcp", "", "address:port, comma separated")
 	udp := flags.String("udp", "", "address:port, comma separated")
 	wait := flags.Duration("wait", time.Second, "how long to wait for each answer")
+	refusals := flags.Bool("refusals", false, "tell who refuses from who is silent")
+	apart := flags.Duration("apart", 0, "time between the beginnings of two questions; large ones at once are more than a busy switch takes")
+	var size sized
+	flags.IntVar(&size.bytes, "packet", 0, "bytes of the IP packets of pings and datagrams; 0: as few as there can be")
+	flags.BoolVar(&size.whole, "whole", false, "these must not be fragmented")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -32,69 +40,47 @@ func reach(ctx context.Context, args []string) error {
 		wg      sync.WaitGroup
 		answers = map[string]string{}
 	)
-	ask := func(targets string, question func(context.Context, string) string) {
+	ask := func(targets string, question func(context.Context, string) (string, error)) {
 		for target := range strings.SplitSeq(targets, ",") {
 			if target == "" {
 				continue
 			}
+			pace(ctx, *apart)
 			wg.Go(func() {
-				answer := question(ctx, target)
+				answer, err := question(ctx, target)
+				if err != nil {
+					answer = ""
+				}
+				if *refusals && errors.Is(err, unix.ECONNREFUSED) {
+					answer = refused
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				answers[target] = answer
 			})
 		}
 	}
-	ask(*pings, ping)
+	ask(*pings, size.ping)
 	ask(*tcp, connect)
-	ask(*udp, datagram)
+	ask(*udp, size.datagram)
 	wg.Wait()
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }
 
-func ping(ctx context.Context, address string) string {
-	if exec.CommandContext(ctx, "ping", "-c1", "-n", "-q", address).Run() != nil {
-		return ""
-	}
-	return "pong"
-}
+// refused is the answer of who says that nobody serves a port.
+const refused = "refused"
 
-func connect(ctx context.Context, target string) string {
+func connect(ctx context.Context, target string) (string, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", target)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
-	if conn.SetReadDeadline(deadline) != nil {
-		return ""
+	if err := conn.SetReadDeadline(deadline); err != nil {
+		return "", err
 	}
 	name, err := io.ReadAll(io.LimitReader(conn, 64))
-	if err != nil {
-		return ""
-	}
-	return string(name)
-}
-
-// datagram asks once: a lost question is an answer, too.
-func datagram(ctx context.Context, target string) string {
-	conn, err := net.Dial("udp", target)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if conn.SetDeadline(deadline) != nil {
-		return ""
-	}
-	if _, err := io.WriteString(conn, whoAreYou); err != nil {
-		return ""
-	}
-	var name [64]byte
-	n, err := conn.Read(name[:])
-	if err != nil {
-		return ""
-	}
-	return string(name[:n])
+	return string(name), err
 }

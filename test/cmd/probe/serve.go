@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Datagrams that are not echoed: one is answered with the name, one is noted
-// down for whoever reads our output, and not answered.
+// Datagrams that are not echoed: one, with zeros behind it as it may have, is answered with the name
+// and as many bytes, one is noted down for whoever reads our output, and not answered.
 const (
 	whoAreYou = "who?"
 	forged    = "forged"
@@ -88,17 +89,23 @@ func serveTCP(l net.Listener, name string) error {
 	}
 }
 
+// maxDatagram is more than UDP carries.
+const maxDatagram = 1 << 16
+
 func serveUDP(conn net.PacketConn, name string) error {
-	buf := make([]byte, 2048)
+	buf := make([]byte, maxDatagram)
 	for {
 		n, peer, err := conn.ReadFrom(buf)
 		if err != nil {
 			return err
 		}
 		answer := buf[:n]
-		switch string(answer) {
+		switch string(bytes.TrimRight(answer, "\x00")) {
 		case whoAreYou:
 			answer = []byte(name)
+			if n > len(whoAreYou) {
+				answer = padded(name, n)
+			}
 		case forged:
 			fmt.Println(forged, "datagram from", peer)
 			continue

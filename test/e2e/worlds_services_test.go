@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// worldService selects those of the pods of its tenant that provide.
+type worldService struct {
+	tenant, network, name string
+	addresses             []netip.Addr // one of IPv4, one of IPv6, or both
+}
+
+// newService has an address of each version of IP that its network has, but may do without IPv6 where there is
+// IPv4. Addresses of pods begin at the other end of the subnet.
+func (w *world) newService(n worldNetwork) worldService {
+	s := worldService{tenant: n.tenant, network: n.name, name: "s" + n.name}
+	if n.subnet4.IsValid() {
+		s.addresses = append(s.addresses, n.host4(200))
+	}
+	if n.subnet6.IsValid() && (!n.subnet4.IsValid() || w.chance(70)) {
+		s.addresses = append(s.addresses, n.host6(200))
+	}
+	return s
+}
+
+func (s worldService) document() document {
+	spec := map[string]any{"networkName": s.network, "selectors": []string{"app=web"}, "ports": []string{tcpPort + ":80:TCP", echoPort + ":7:UDP"}}
+	for _, a := range s.addresses {
+		field := "ipv6Address"
+		if a.Is4() {
+			field = "ipAddress"
+		}
+		spec[field] = a.String()
+	}
+	return document{"serviceLB", map[string]string{"tenant": s.tenant, "name": s.name}, spec}
+}
+
+// serviceAt is the service that a pod reaches at an address, as docs/networking.md has it (Services).
+func (w *world) serviceAt(from *worldPod, to netip.Addr) (found worldService, ok bool) {
+	at := slices.IndexFunc(w.services, func(s worldService) bool {
+		return slices.Contains(s.addresses, to) && (w.routedVLANs() || from.tenant == s.tenant && (w.mode == "routing" || from.network == s.network))
+	})
+	if at < 0 {
+		return found, false
+	}
+	return w.services[at], true
+}
+
+// providers of a service, at an address of the same version of IP as its own.
+func (w *world) providers(s worldService, of netip.Addr) (all []*worldPod) {
+	for _, p := range w.pods {
+		if p.provides && p.tenant == s.tenant && (w.mode == "routing" || p.network == s.network) && p.like(of).IsValid() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// refusal is what the probe says where somebody tells that nobody serves.
+const refusal = "refused"
+
+// served is who may answer a question about a service. Agents refuse who is not served, so without them there is silence.
+func (w *world) served(s worldService, from *worldPod, q question) (all []string) {
+	if q.protocol == "ping" && q.size == cut { // the switch answers, and puts no fragments together
+		return []string{""}
+	}
+	if q.protocol == "ping" {
+		return []string{"pong"}
+	}
+	if !q.shut {
+		all = w.provided(s, from, q)
+	}
+	switch {
+	case len(all) > 0:
+		return all
+	case w.unattended:
+		return []string{""}
+	}
+	return []string{refusal}
+}
+
+// provided is what each provider may answer.
+func (w *world) provided(s worldService, from *worldPod, q question) (all []string) {
+	for _, p := range w.providers(s, q.to) {
+		all = append(all, w.answer(from, p, p.like(q.to), q.protocol))
+		if p == from && q.size == cut { // what a provider sends to itself must not be larger than the MTU
+			all = append(all, "")
+		}
+	}
+	return all
+}
+
+// provide makes a pod a provider of its services, or ends that: its container is no longer what they select, or stops.
+func (w inhabited) provide(p *worldPod, is bool) {
+	w.Helper()
+	if p.provides == is {
+		return
+	}
+	p.provides = is
+	switch {
+	case is:
+		w.container("start", w.alive[p], webLabels)
+	case w.chance(50):
+		w.container("start", w.alive[p], map[string]string{"app": "old"})
+	default: // who tells of a container that stops has told of its start
+		w.container("start", w.alive[p], webLabels)
+		w.container("die", w.alive[p], nil)
+	}
+}
+
+var webLabels = map[string]string{"app": "web"}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"strconv"
+	"time"
+)
+
+// packetSize is how large the packets of a question are, and those of its answer.
+type packetSize int
+
+const (
+	least packetSize = iota // as small as can be
+	full                    // of the MTU, and not to be fragmented
+	cut                     // too large for the MTU, in fragments
+	packetSizes
+)
+
+// Packets that are cut have from a byte more than the largest MTU of pods on the test bed to so many bytes.
+const (
+	leastCut = 1501
+	mostCut  = 6000
+)
+
+// apart are large questions of a pod; the switches of the test bed lose what they do not get to read.
+const apart = 20 * time.Millisecond
+
+func (s packetSize) String() string { return [packetSizes]string{"least", "full", "cut"}[s] }
+
+// arguments tell the probe of a pod.
+func (s packetSize) arguments(w *world, p *worldPod) []string {
+	switch s {
+	case full:
+		return []string{"-apart", apart.String(), "-whole", "-packet", strconv.Itoa(p.mtu)}
+	case cut:
+		return []string{"-apart", apart.String(), "-packet", strconv.Itoa(w.packet)}
+	}
+	return nil
+}
