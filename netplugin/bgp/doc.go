@@ -19,8 +19,8 @@
 //     said them has said everything again, or for two minutes. Silence is no
 //     restart: the routes of a neighbour that says nothing for the hold time go.
 //   - However often routes change, the reader of Changes sees a route once for
-//     each time it looks.
+//     each time it looks. Neighbours are read as fast as their changes are taken in.
 //
 // speaker.go is the life of the speaker, session.go the library's server under one
-// configuration, table.go the routes.
+// configuration, table.go the routes, pace.go what holds up neighbours.
 package bgp

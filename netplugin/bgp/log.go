@@ -19,8 +19,11 @@ import (
 // says that the session ends just before. That its word waits for the watcher, by
 // the speaker's lock, is what orders the two, but for events that the watcher has not taken
 // yet (osrg/gobgp#2705): the mark, which nobody looks at here, may be read while it is made.
+//
+// What it says of each message of a neighbour, before it looks into that, is where a neighbour is held up.
 type logHandler struct {
 	speaker *Speaker
+	pace    *pace
 	log     *logrus.Entry
 }
 
@@ -35,6 +38,9 @@ func (h logHandler) Enabled(context.Context, slog.Level) bool {
 }
 
 func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == updateReceived {
+		h.pace.wait()
+	}
 	fields := make(map[string]slog.Value, r.NumAttrs())
 	r.Attrs(func(a slog.Attr) bool {
 		fields[a.Key] = a.Value
@@ -59,6 +65,9 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 // holdTimeOver is what the library says of a neighbour with a session when the hold time, the lower one of both sides, is over.
 // Where that one speaks graceful restart its events tell of a restart, and of nothing else.
 const holdTimeOver = "hold timer expired"
+
+// updateReceived is what the library says when a neighbour has changed routes. It reads nothing more from that one meanwhile.
+const updateReceived = "received update"
 
 // noAnswer ends what the library says of a connection to which nobody has answered. Each end's kernel drops
 // what is not signed by the password that it has (RFC 2385), without a word.

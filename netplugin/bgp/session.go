@@ -22,6 +22,7 @@ type session struct {
 	port       uint16
 	limit      uint32
 	restart    time.Duration
+	pace       *pace
 	server     *server.BgpServer
 	served     chan struct{} // closed when the server has ended
 	unwatch    context.CancelFunc
@@ -47,10 +48,10 @@ var families = map[bgp.Family]*api.Family{
 func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error) {
 	settings.Neighbours = nil
 	now := &session{
-		settings: settings, port: s.cfg.Port, limit: s.cfg.MaxRoutes, restart: s.cfg.RestartTime,
-		server: server.NewBgpServer(server.LoggerOption(slog.New(logHandler{s, s.log}), nil)),
+		settings: settings, port: s.cfg.Port, limit: s.cfg.MaxRoutes, restart: s.cfg.RestartTime, pace: newPace(s.log),
 		served: make(chan struct{}), unwatch: func() {}, neighbours: map[netip.Addr]Neighbour{},
 	}
+	now.server = server.NewBgpServer(server.LoggerOption(slog.New(logHandler{s, now.pace, s.log}), nil))
 	s.mu.Lock()
 	s.current = now
 	s.mu.Unlock()

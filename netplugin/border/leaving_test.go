@@ -2,9 +2,7 @@ package border
 
 import (
 	"context"
-	"encoding/binary"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/bgppeer"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -25,16 +24,17 @@ var nodeAddress, neighbourAddress = addr("127.0.0.2"), addr("127.0.0.3")
 
 const neighbourAS = 65002
 
-// neighbour is a router outside that says each hundredth of a second that it is there.
-type neighbour struct{ conn *net.TCPConn }
-
-// meet begins a session with the node.
-func meet(t *testing.T, port uint16) *neighbour {
+// meet begins a session of a neighbour that says each hundredth of a second that it is there.
+func meet(t *testing.T, port uint16) *bgppeer.Peer {
 	t.Helper()
-	n := &neighbour{}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := testkit.Poll(ctx, func() error { return n.connect(ctx, port) }); err != nil {
+	var neighbour *bgppeer.Peer
+	err := testkit.Poll(ctx, func() (err error) {
+		neighbour, err = bgppeer.Meet(ctx, neighbourAddress, neighbourAS, netip.AddrPortFrom(nodeAddress, port))
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	speaks := make(chan struct{})
@@ -42,70 +42,22 @@ func meet(t *testing.T, port uint16) *neighbour {
 		defer close(speaks)
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		for n.say(wire.NewBGPKeepAliveMessage()) == nil {
+		for neighbour.Say(wire.NewBGPKeepAliveMessage()) == nil {
 			<-tick.C
 		}
 	}()
 	t.Cleanup(func() {
-		_ = n.conn.Close()
+		_ = neighbour.Close()
 		<-speaks
 	})
-	return n
+	return neighbour
 }
 
-func (n *neighbour) connect(ctx context.Context, port uint16) error {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: neighbourAddress.AsSlice()}}
-	conn, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(nodeAddress, port).String())
-	if err != nil {
-		return err
-	}
-	n.conn = conn.(*net.TCPConn)
-	open, err := wire.NewBGPOpenMessage(neighbourAS, 90, neighbourAddress, nil)
-	if err == nil {
-		err = n.say(open)
-	}
-	for _, want := range []uint8{wire.BGP_MSG_OPEN, wire.BGP_MSG_KEEPALIVE} {
-		var got uint8
-		if err == nil {
-			got, err = n.hear(time.Second)
-		}
-		if err == nil && got != want {
-			err = io.ErrUnexpectedEOF
-		}
-	}
-	if err != nil {
-		_ = n.conn.Close()
-	}
-	return err
-}
-
-func (n *neighbour) say(m *wire.BGPMessage) error {
-	data, err := m.Serialize()
-	if err == nil {
-		_, err = n.conn.Write(data)
-	}
-	return err
-}
-
-// hear returns the type of the next message.
-func (n *neighbour) hear(within time.Duration) (uint8, error) {
-	if err := n.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return 0, err
-	}
-	header := make([]byte, wire.BGP_HEADER_LENGTH)
-	if _, err := io.ReadFull(n.conn, header); err != nil {
-		return 0, err
-	}
-	const lengthAt, typeAt = 16, 18
-	_, err := io.CopyN(io.Discard, n.conn, int64(binary.BigEndian.Uint16(header[lengthAt:]))-wire.BGP_HEADER_LENGTH)
-	return header[typeAt], err
-}
-
-// hearsTheEnd tells whether it knows by now that the session is over: by a message, or, as it speaks on, by a connection
+// hearsTheEnd tells whether a neighbour knows by now that the session is over: by a message, or, as it speaks on, by a connection
 // that is reset. What was said is there at once; the time is less than the node takes at least to say it to who speaks on.
-func (n *neighbour) hearsTheEnd() bool {
+func hearsTheEnd(neighbour *bgppeer.Peer) bool {
 	for {
-		what, err := n.hear(500 * time.Millisecond)
+		what, err := neighbour.Hear(500 * time.Millisecond)
 		if err != nil || what == wire.BGP_MSG_NOTIFICATION {
 			return !os.IsTimeout(err)
 		}
@@ -115,12 +67,12 @@ func (n *neighbour) hearsTheEnd() bool {
 // cutting is a driver that notes what the neighbour has heard when the interface goes, and makes no other one.
 type cutting struct {
 	portDriver
-	neighbour *neighbour
+	neighbour *bgppeer.Peer
 	heard     []bool
 }
 
 func (d *cutting) RemovePort(ctx context.Context, id string) error {
-	d.heard = append(d.heard, d.neighbour.hearsTheEnd())
+	d.heard = append(d.heard, hearsTheEnd(d.neighbour))
 	return d.portDriver.RemovePort(ctx, id)
 }
 
