@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,16 +98,18 @@ func (s story) arrives(from, to *testbed.Pod, address netip.Addr, offered float6
 	s.must(err)
 	defer func() { s.must(flood.Kill()) }()
 	first := s.arrived(to)
+	var wrong error // of the second before
 	s.soon(shortly, func() error {
 		last := s.arrived(to)
 		took := last.at - first.at
 		if took < time.Second {
-			return fmt.Errorf("measured for %s only", took)
+			return cmp.Or(wrong, fmt.Errorf("measured for %s only", took))
 		}
 		rate := float64(last.bytes-first.bytes) * 8 / 1000 / took.Seconds()
 		first = last
 		if !right(rate) {
-			return fmt.Errorf("%s to %s at %s: %.0f kbit/s", from.Name, to.Name, address, rate)
+			wrong = fmt.Errorf("%s to %s at %s: %.0f kbit/s", from.Name, to.Name, address, rate)
+			return wrong
 		}
 		s.Logf("%s to %s at %s: %.0f kbit/s", from.Name, to.Name, address, rate)
 		return nil

@@ -197,17 +197,17 @@ func hostsAndPods(s story, l landscape) {
 type flooding struct{ what, send, match string }
 
 var floods = []flooding{
-	{"a solicitation of a neighbour that nobody is", "ping -c1 -W1 -n -q fd00:7::dead", asksFor("fd00:7::dead")},
-	{"a multicast", "ping -c1 -W1 -n -q -I eth0 ff15::77", "ip6 daddr ff15::77"},
-	{"a broadcast", "ip neigh replace fd00:7::bad lladdr ff:ff:ff:ff:ff:ff dev eth0; ping -c1 -W1 -n -q fd00:7::bad", "ether daddr ff:ff:ff:ff:ff:ff ip6 daddr fd00:7::bad"},
+	{"a solicitation of a neighbour that nobody is", "ping -c1 -W0.3 -n -q fd00:7::dead", asksFor("fd00:7::dead")},
+	{"a multicast", "ping -c1 -W0.3 -n -q -I eth0 ff15::77", "ip6 daddr ff15::77"},
+	{"a broadcast", "ip neigh replace fd00:7::bad lladdr ff:ff:ff:ff:ff:ff dev eth0; ping -c1 -W0.3 -n -q fd00:7::bad", "ether daddr ff:ff:ff:ff:ff:ff ip6 daddr fd00:7::bad"},
 }
 
 var unknownMAC = flooding{"what is for a MAC address that nobody has",
-	"ip neigh replace fd00:7::beef lladdr 02:00:00:00:00:77 dev eth0; ping -c1 -W1 -n -q fd00:7::beef", "ether daddr 02:00:00:00:00:77"}
+	"ip neigh replace fd00:7::beef lladdr 02:00:00:00:00:77 dev eth0; ping -c1 -W0.3 -n -q fd00:7::beef", "ether daddr 02:00:00:00:00:77"}
 
 // solicitationOf is of an address that is somebody's.
 func solicitationOf(member netip.Addr) flooding {
-	return flooding{"a solicitation of a member", "ip neigh flush dev eth0; ping -c1 -W1 -n -q " + member.String(), "ip6 daddr ff02::/16 " + asksFor(member.String())}
+	return flooding{"a solicitation of a member", "ip neigh flush dev eth0; ping -c1 -W0.3 -n -q " + member.String(), "ip6 daddr ff02::/16 " + asksFor(member.String())}
 }
 
 // asksFor matches solicitations of a neighbour.
@@ -217,14 +217,15 @@ func asksFor(address string) string {
 
 // floodsReachMembers listens in the pods of the sender's network and of another one, on two nodes, and outside, where
 // there is one. A solicitation of a member is heard by others only if switches do not answer it, and what is for an
-// unknown MAC address leaves on a VLAN, as all members are known.
+// unknown MAC address leaves on a VLAN, as all members are known. The last pods to come are members, so that switches are
+// told anew whom to give floods when the strangers are there.
 func floodsReachMembers(s story, l landscape) {
 	s.lan(l, dualStack)
 	s.networkOn(l, "dmz", dmzVLAN, "-s 10.1.8.0/24 -g "+dmzRouter4+" -s6 fd00:8::/64 -g6 "+dmzRouter6)
 	sender := s.pod(0, "sender", "blue", "lan", "")
+	others := []ear{earOf(sender), earOf(s.pod(0, "stranger0", "blue", "dmz", "")), earOf(s.pod(1, "stranger1", "blue", "dmz", ""))}
 	member := s.pod(1, "member1", "blue", "lan", "")
 	members := []ear{earOf(s.pod(0, "member0", "blue", "lan", "")), earOf(member)}
-	others := []ear{earOf(sender), earOf(s.pod(0, "stranger0", "blue", "dmz", "")), earOf(s.pod(1, "stranger1", "blue", "dmz", ""))}
 	var outside []ear
 	if l.encap == "vlan" {
 		port := s.bed.Outside.Port(s.bed.Nodes[0], 1)

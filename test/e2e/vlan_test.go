@@ -14,6 +14,8 @@ import (
 func TestNodesHaveAPhysicalNetwork(t *testing.T) {
 	tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1}, []chapter{
 		{"networks on VLANs reach their own, the router, and each other by it; those in tunnels go on beside them", vlansBesideTunnels},
+		{"networks on VLANs may have IPv6 only", func(s story) { podsWithIPv6Only(s, landscape{"bridge", "vlan"}) }},
+		{"a service on a VLAN answers pods at its addresses, pings too, and nobody outside", func(s story) { aServiceAnswers(s, landscape{"bridge", "vlan"}) }},
 		{"a pod that moves to another node is found; hosts keep their addresses on uplinks while agents and switches are killed", podsMoveAndHostsStay},
 		{"when an uplink returns, the network outside is told where pods are", anUplinkReturns},
 		{"bridged networks, in tunnels and on VLANs, are told names at a well-known address", namesInBridgedNetworks},
