@@ -21,6 +21,7 @@ type record struct {
 	Boot   string                 `json:"boot"`             // what is of another boot is nobody's any more
 	Links  map[string]*belongings `json:"links"`            // what was moved, by the link
 	Former string                 `json:"former,omitempty"` // MAC that the local port had of a link that is no uplink any more
+	Plain  map[string]int         `json:"plain,omitempty"`  // links that were not promiscuous before they became ports, with their index
 }
 
 // note adds what was found on a link, which is to be moved.
@@ -36,6 +37,9 @@ func (r *record) note(link string, found belongings) {
 
 // names are those of the links, in the order in which one comes first.
 func (r record) names() []string { return slices.Sorted(maps.Keys(r.Links)) }
+
+// plain are the names of those that were not promiscuous.
+func (r record) plain() []string { return slices.Sorted(maps.Keys(r.Plain)) }
 
 // UnmarshalJSON reads a record also as it was written when it said once, for all links, that
 // the local port has everything.
@@ -61,7 +65,7 @@ func (r record) clone() record {
 		own.Addresses, own.Routes = slices.Clone(b.Addresses), slices.Clone(b.Routes)
 		links[name] = &own
 	}
-	r.Links = links
+	r.Links, r.Plain = links, maps.Clone(r.Plain)
 	return r
 }
 
@@ -70,6 +74,7 @@ const recordName = "uplink.json"
 func (c Config) recordPath() string { return filepath.Join(c.StateDir, recordName) }
 
 // readRecord returns what was moved since this boot. Of an earlier one nothing is left but
+// which links were not promiscuous, as the switch has made them so again by now, and
 // hwaddr, the MAC that the switch's database gives the local port: it may be that of a link
 // which is no uplink any more.
 func (c Config) readRecord(hwaddr string) (r record, err error) {
@@ -77,7 +82,7 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 	if err != nil {
 		return r, err
 	}
-	fresh := record{Boot: boot, Links: map[string]*belongings{}}
+	fresh := record{Boot: boot, Links: map[string]*belongings{}, Plain: map[string]int{}}
 	data, err := os.ReadFile(c.recordPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,7 +94,13 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 		return r, fmt.Errorf("%s: what the host's addresses were is not readable: %w", c.recordPath(), err)
 	}
 	if r.Boot == fresh.Boot && r.Links != nil {
+		if r.Plain == nil {
+			r.Plain = fresh.Plain
+		}
 		return r, nil
+	}
+	for name := range r.Plain {
+		fresh.Plain[name] = anyLink
 	}
 	if r.wasFormer(hwaddr, c.Links) {
 		fresh.Former = hwaddr

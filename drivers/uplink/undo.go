@@ -14,7 +14,7 @@ import (
 )
 
 // Undo takes the bridge away and gives the links back what the host had there, or has
-// at the local port by now. What nobody has moved there, as the host's own configuration
+// at the local port by now; those that were not promiscuous are so no more. What nobody has moved there, as the host's own configuration
 // does, goes to the first link. No agent may run. Where nothing was done, nothing is
 // undone. Of the configuration, RunDir and the places of things matter. The error says
 // what is left.
@@ -52,6 +52,9 @@ func Undo(ctx context.Context, config Config) error {
 			problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
 		}
 	}
+	for _, name := range b.moved.plain() {
+		problems = append(problems, b.makePlain(name))
+	}
 	b.announce(ctx)
 	if err := errors.Join(problems...); err != nil {
 		return err
@@ -88,6 +91,11 @@ func Moved(config Config) (lines []string, err error) {
 	moved, err := config.readRecord("")
 	for _, name := range moved.names() {
 		lines = append(lines, fmt.Sprintf("uplink %s: the host's %s", name, moved.Links[name].addressTexts()))
+	}
+	for _, name := range moved.plain() {
+		if moved.Links[name] == nil {
+			lines = append(lines, fmt.Sprintf("uplink %s: that it is promiscuous", name))
+		}
 	}
 	return lines, err
 }

@@ -252,10 +252,10 @@ func (b *Bridge) look(ctx context.Context) error {
 	}
 	if ops := want.operations(b.db); len(ops) > 0 {
 		leaving, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
-		for _, name := range want.links {
-			if !slices.Contains(leaving, name) { // first, so that a bond begins with all its legs
-				problems = append(problems, b.links.setUp(name))
-			}
+		coming := slices.DeleteFunc(slices.Clone(want.links), func(name string) bool { return slices.Contains(leaving, name) })
+		problems = append(problems, b.notePlain(coming))
+		for _, name := range coming { // first, so that a bond begins with all its legs
+			problems = append(problems, b.links.setUp(name))
 		}
 		if local {
 			if err := b.noteBeforeLoss(); err != nil {
@@ -276,7 +276,7 @@ func (b *Bridge) look(ctx context.Context) error {
 	}
 	problems = append(problems, b.settle())
 	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
-	problems = append(problems, b.announceLocal())
+	problems = append(problems, b.releasePlain(), b.announceLocal())
 	for name, err := range b.failures() {
 		states[name] = err
 		problems = append(problems, err)
