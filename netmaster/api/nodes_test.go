@@ -205,54 +205,6 @@ func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
 	b.refused("POST", "Bgps/h1", speaker("h1", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h1 is that of node h2", 409, "conflict")
 }
 
-// A node that has a router's address answers for it, and takes the sessions and the packets that are the router's.
-func TestANeighbourIsNoNode(t *testing.T) {
-	b, _, _ := withNodes(t)
-	speaker := func(host, number, neighbours string) string {
-		return fmt.Sprintf(`{"hostname":%q,"routerip":"50.1.1.%s/24","ipv6Routerip":"2001:db8::%s/64","as":"65001",%s}`, host, number, number, neighbours)
-	}
-	const none, first, more, six = `"holdTime":9`, `"neighbor":"50.1.1.2","neighbor-as":"65100"`, `"neighbors":["50.1.1.254=65100","50.1.1.2=65100"]`,
-		`"neighbors":["2001:db8:0::2=65100"]`
-	const isNode = " of node h1 is the address of node h2 among the routers outside"
-	b.ok("POST", "Bgps/h2", speaker("h2", "2", none))
-	b.refuseAll([]refusal{
-		{"POST", "Bgps/h1", speaker("h1", "1", first), "neighbor 50.1.1.2" + isNode, 409, "conflict"},
-		{"POST", "Bgps/h1", speaker("h1", "1", more), "neighbors 50.1.1.2" + isNode, 409, "conflict"},
-		{"POST", "Bgps/h1", speaker("h1", "1", six), "neighbors 2001:db8::2" + isNode, 409, "conflict"},
-	})
-	b.ok("POST", "Bgps/h1", speaker("h1", "1", none))
-	b.refused("PUT", "Bgps/h1", speaker("h1", "1", more), "neighbors 50.1.1.2"+isNode, 409, "conflict")
-
-	// The other way round.
-	b.ok("DELETE", "Bgps/h2", "")
-	for _, c := range []struct{ neighbours, why string }{
-		{first, "routerip 50.1.1.2 of node h2 is that of a neighbour of node h1"},
-		{more, "routerip 50.1.1.2 of node h2 is that of a neighbour of node h1"},
-		{six, "ipv6Routerip 2001:db8::2 of node h2 is that of a neighbour of node h1"},
-	} {
-		b.ok("PUT", "Bgps/h1", speaker("h1", "1", c.neighbours))
-		b.refused("POST", "Bgps/h2", speaker("h2", "2", none), c.why, 409, "conflict")
-		b.ok("POST", "Bgps/h2", speaker("h2", "3", none))
-		b.refused("PUT", "Bgps/h2", speaker("h2", "2", none), c.why, 409, "conflict")
-		b.ok("DELETE", "Bgps/h2", "")
-	}
-	b.ok("PUT", "Bgps/h1", speaker("h1", "1", `"neighbor":"50.1.1.254","neighbor-as":"65100"`))
-	b.ok("POST", "Bgps/h2", speaker("h2", "2", `"neighbor":"50.1.1.254","neighbor-as":"65100"`))
-}
-
-// A store of before may have what is refused now: its other fields are changed.
-func TestANodeWhoseNeighbourIsAnotherOneSinceBeforeIsChanged(t *testing.T) {
-	b := furnished(t)
-	stored := func(host, link, as string) string {
-		return `{"key":"` + host + `","hostname":"` + host + `","routerip":"` + link + `","as":"` + as + `","neighbor":"50.1.1.2","neighbor-as":"65100"}`
-	}
-	b.store(mastercfg.ModelKey("Bgp", "h1"), stored("h1", "50.1.1.1/24", "65001"))
-	b.store(mastercfg.ModelKey("Bgp", "h2"), `{"key":"h2","hostname":"h2","routerip":"50.1.1.2/24"}`)
-	b.ok("POST", "Bgps/h1", stored("h1", "50.1.1.1/24", "65002"))
-	b.ok("POST", "Bgps/h2", `{"hostname":"h2","routerip":"50.1.1.2/24","as":"65001"}`)
-	b.refused("POST", "Bgps/h3", stored("h3", "50.1.1.3/24", "65001"), "neighbor 50.1.1.2 of node h3 is the address of node h2 among the routers outside", 409, "conflict")
-}
-
 // A store of before may have what is refused now: it is read, and its other fields are changed.
 func TestNodesThatHaveOneAddressSinceBeforeAreChanged(t *testing.T) {
 	b := furnished(t)

@@ -40,28 +40,7 @@ func routerTerms(b *contivmodel.Bgp) (terms []string) {
 // OtherRouter is another host than one, whose BGP speaker has an address among the routers outside; empty: none has. Of those that
 // have it in a store of before it is the first.
 func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
-	return otherSpeaker(r, routerTerm+a.String(), than)
-}
-
-// outsideTerms index BGP speakers by their neighbours.
-func outsideTerms(b *contivmodel.Bgp) (terms []string) {
-	for _, text := range append([]string{b.Neighbor}, b.Neighbors...) {
-		text, _, _ = strings.Cut(text, "=")
-		if a, err := netip.ParseAddr(text); err == nil { // else empty
-			terms = append(terms, outsideTerm+a.String())
-		}
-	}
-	return terms
-}
-
-// SpeaksWith is another host than one, whose BGP speaker has an address as that of a neighbour; empty: none has. Of several it is the first.
-func SpeaksWith(r ledger.Reader, a netip.Addr, than string) string {
-	return otherSpeaker(r, outsideTerm+a.String(), than)
-}
-
-// otherSpeaker is the first other host than one, whose BGP speaker is indexed under a term; empty: there is none.
-func otherSpeaker(r ledger.Reader, term, than string) string {
-	hosts := slices.DeleteFunc(keysOf(r, term, "Bgp"), func(host string) bool { return host == than })
+	hosts := slices.DeleteFunc(keysOf(r, routerTerm+a.String(), "Bgp"), func(host string) bool { return host == than })
 	if len(hosts) == 0 {
 		return ""
 	}

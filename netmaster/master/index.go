@@ -58,7 +58,6 @@ const (
 	externalTerm = "external/" // <address>: services that have it
 	bindingTerm  = "binding/"  // <T:P>: bindings of a policy
 	routerTerm   = "router/"   // <address>: BGP speakers that have it among the routers outside
-	outsideTerm  = "outside/"  // <address>: BGP speakers that have it as a neighbour
 	reachedTerm  = "reached/"  // <address>: registrations of agents, and of ends of their tunnels, that are reached there
 )
 
@@ -70,7 +69,6 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.ModelKey("appProfile", ""), profileTerms),
 		indexed(mastercfg.ModelKey("network", ""), networkTerms),
 		indexed(mastercfg.ModelKey("Bgp", ""), routerTerms),
-		indexed(mastercfg.ModelKey("Bgp", ""), outsideTerms),
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
 		indexed(mastercfg.ServiceLBPrefix, vipTerms),
 		indexed(mastercfg.NetworkPrefix, networkNumbers),

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -22,8 +21,8 @@ func updateBgp(c *Change, stored, wanted *contivmodel.Bgp) error {
 	return putBgp(c, stored, before)
 }
 
-// putBgp stores a speaker and its record. An address that it has had before, on the same link, is not looked at, nor is a neighbour
-// that it has had: of what is in the store since before such were refused the other fields may be changed.
+// putBgp stores a speaker and its record. An address that it has had before, on the same link, is not looked at: of what is in
+// the store since before such were refused the other fields may be changed.
 func putBgp(c *Change, b *contivmodel.Bgp, before mastercfg.BgpSpeaker) error {
 	inFabric, err := master.InFabric(c)
 	if err != nil {
@@ -46,13 +45,6 @@ func putBgp(c *Change, b *contivmodel.Bgp, before mastercfg.BgpSpeaker) error {
 			}
 		}
 	}
-	for _, n := range speaker.Neighbours {
-		if !slices.ContainsFunc(before.Neighbours, func(was mastercfg.BgpNeighbour) bool { return was.Address == n.Address }) {
-			if err := mayBeNeighbour(c, b, n.Address); err != nil {
-				return err
-			}
-		}
-	}
 	if err := master.DeriveBgp(c.Tx, b); err != nil {
 		return err
 	}
@@ -69,9 +61,6 @@ func mayBeRouter(c *Change, host, field string, link netip.Prefix) error {
 	if other := master.OtherRouter(c, a, host); other != "" {
 		return fault.New(fault.Conflict, "%s %s of node %s is that of node %s", field, a, host, other).WithField(field).WithDetails("Bgp " + other)
 	}
-	if other := master.SpeaksWith(c, a, host); other != "" {
-		return fault.New(fault.Conflict, "%s %s of node %s is that of a neighbour of node %s", field, a, host, other).WithField(field).WithDetails("Bgp " + other)
-	}
 	if other := master.NodeAt(c, a); other != "" {
 		return fault.New(fault.Conflict, "%s %s of node %s is the address at which node %s is reached: want one that no other interface has", field, a, host, other).WithField(field)
 	}
@@ -81,21 +70,6 @@ func mayBeRouter(c *Change, host, field string, link netip.Prefix) error {
 	}
 	return fault.New(fault.Conflict, "%s %s of node %s is in network %s of tenant %s: routed networks of encapsulation vlan share the addresses outside",
 		field, a, host, in.NetworkName, in.TenantName).WithField(field).WithDetails("network " + in.Key)
-}
-
-// mayBeNeighbour refuses a neighbour's address that another node has among the routers outside: it takes the sessions and the packets
-// that are for the neighbour.
-func mayBeNeighbour(c *Change, b *contivmodel.Bgp, a netip.Addr) error {
-	other := master.OtherRouter(c, a, b.Hostname)
-	if other == "" {
-		return nil
-	}
-	field := "neighbors"
-	if first, err := netip.ParseAddr(b.Neighbor); err == nil && first == a {
-		field = "neighbor"
-	}
-	return fault.New(fault.Conflict, "%s %s of node %s is the address of node %s among the routers outside", field, a, b.Hostname, other).
-		WithField(field).WithDetails("Bgp " + other)
 }
 
 func removeBgp(c *Change, b *contivmodel.Bgp) error {
