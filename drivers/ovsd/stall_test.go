@@ -103,15 +103,21 @@ func (h *harness) longest(sw *fakeSwitch, look time.Duration) (owed time.Duratio
 	return owed
 }
 
+// inSync is a programmer whose switch has these rules.
+func inSync(t *testing.T, rules []pipeline.Object) (*harness, *fakeSwitch) {
+	h, sw := newHarness(t), newFakeSwitch()
+	h.inbox.put(drivers.Change{Replace: true, Set: rules})
+	h.connect(sw)
+	if err := h.sync(); err != nil {
+		t.Fatal(err)
+	}
+	return h, sw
+}
+
 // A change that all nodes are given, and that no switch takes in time, must not have all nodes counted as broken.
 func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, sw := newHarness(t), newFakeSwitch()
-		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
-		h.connect(sw)
-		if err := h.sync(); err != nil {
-			t.Fatal(err)
-		}
+		h, sw := inSync(t, manyRules(3))
 		sw.set(func() { sw.silent = 77 })
 		h.inbox.put(add(rule(10, 77)))
 		if owed := h.longest(sw, 5*time.Minute); owed >= time.Minute {
@@ -123,12 +129,7 @@ func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
 // One that tells its flows, and answers to no change at all, takes nothing.
 func TestASwitchThatAnswersToNoChangeTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, sw := newHarness(t), newFakeSwitch()
-		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(3)})
-		h.connect(sw)
-		if err := h.sync(); err != nil {
-			t.Fatal(err)
-		}
+		h, sw := inSync(t, manyRules(3))
 		sw.set(func() { sw.takes = time.Hour; sw.tells = 100 * time.Millisecond })
 		h.inbox.put(add(rule(10, 77)))
 		if owed := h.longest(sw, 5*time.Minute); owed < 3*time.Minute {
@@ -140,12 +141,7 @@ func TestASwitchThatAnswersToNoChangeTakesNothing(t *testing.T) {
 // A slow switch has the time that it needs to tell what it has.
 func TestASwitchThatTellsItsFlowsSlowlyOwesNothingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, sw := newHarness(t), newFakeSwitch()
-		h.inbox.put(drivers.Change{Replace: true, Set: manyRules(60_000)})
-		h.connect(sw)
-		if err := h.sync(); err != nil {
-			t.Fatal(err)
-		}
+		h, sw := inSync(t, manyRules(60_000))
 		sw.set(func() { sw.tells = 1200 * time.Microsecond })
 		sw.Close()
 		h.inbox.put(add(rule(70_000, 77)))
@@ -161,12 +157,7 @@ func TestASwitchThatTellsItsFlowsSlowlyOwesNothingMeanwhile(t *testing.T) {
 // What is refused of a large change is found by halves, each of which a slow switch may take its time for.
 func TestASwitchThatTakesHalfOfAChangeTakesSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, sw := newHarness(t), newFakeSwitch()
-		h.inbox.put(drivers.Change{Replace: true})
-		h.connect(sw)
-		if err := h.sync(); err != nil {
-			t.Fatal(err)
-		}
+		h, sw := inSync(t, nil)
 		sw.set(func() { sw.takes = 12 * time.Second })
 		h.inbox.put(drivers.Change{Set: append(manyRules(1000), rule(2000, refusedPriority))})
 		if owed := h.longest(sw, 5*time.Minute); owed >= time.Minute {
