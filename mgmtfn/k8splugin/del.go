@@ -31,14 +31,14 @@ func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
 
 // postpone notes a DEL that gets no turn on disk, as one that finds no server: it is carried out later. A runtime that is
 // refused keeps the container and tries again, and the burst does not end.
-func (s *Server) postpone(r cniwire.Request, cause error) error {
+func (s *Server) postpone(ctx context.Context, r cniwire.Request, cause error) error {
 	if err := s.pending.Put(r); err != nil {
 		return failed(stepState, fmt.Errorf("DEL of %s gets no turn (%v): %w", r.Attachment(), cause, err))
 	}
 	log := s.Log.WithField("attachment", r.Attachment().String())
 	log.WithError(cause).Warn("DEL gets no turn, going on in the background")
 	// At once, as the runtime takes the pod for gone: another one may want its ports of the node.
-	if err := s.acceptDeletion(r.Attachment()); err != nil {
+	if err := s.acceptDeletion(ctx, r.Attachment()); err != nil {
 		log.WithError(err).Warn("queued deletion waits")
 	}
 	return nil

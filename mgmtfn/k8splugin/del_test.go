@@ -3,6 +3,8 @@ package k8splugin_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -160,11 +162,43 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 		t.Fatalf("queue: %v, %v", listed, err)
 	}
 	do(t, node, add) // before it is the turn of what was listed
-	if err := k8splugin.AcceptDeletion(server, listed[0].Attachment()); err != nil {
+	if err := k8splugin.AcceptDeletion(server, t.Context(), listed[0].Attachment()); err != nil {
 		t.Fatal(err)
 	}
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 	do(t, node, request(cniwire.Del, "pod", "", ""))
+	node.NothingLeft(t)
+}
+
+// A postponed DEL is answered when its deletion is accepted, also where the worker found it in the queue meanwhile and accepts it.
+func TestADeletionIsAcceptedForEachWhoAsksForIt(t *testing.T) {
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	config.Limits.PendingScan = time.Hour
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+	node.Cluster.Fail(fakenode.DeleteEndpoint, away) // its checkpoint stays
+	deletion := request(cniwire.Del, "pod", "", "")
+	if err := pending.Open(node.StateDir()).Put(deletion); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			if err := k8splugin.AcceptDeletion(server, t.Context(), deletion.Attachment()); err != nil {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(filepath.Join(node.StateDir(), "pod@eth0.json")); err != nil || !strings.Contains(string(text), `"deleting"`) {
+				t.Errorf("the checkpoint of who was answered: %s, %v", text, err)
+			}
+		})
+	}
+	asking.Wait()
+	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
 	node.NothingLeft(t)
 }
 

@@ -36,7 +36,8 @@ type Server struct {
 	boots   attachment.Boots
 	pending pending.Queue
 	locks   keylock.Locks[cniwire.Attachment]
-	names   keylock.Locks[string] // ids of endpoints that are begun, or given up
+	names   keylock.Locks[string]             // ids of endpoints that are begun, or given up
+	accepts keylock.Locks[cniwire.Attachment] // deletions that are taken from the queue
 	adds    slots
 	asks    slots
 	others  slots
@@ -87,7 +88,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("CNI server: %w", err)
 	}
-	s.resume()
+	s.resume(ctx)
 
 	// Commands outlive ctx by the grace period.
 	commands, cancelCommands := context.WithCancel(context.WithoutCancel(ctx))
@@ -176,7 +177,7 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 	c.passed = passed
 	leave, err := s.slotsOf(r.Command).enter(ctx)
 	if err != nil && r.Command == cniwire.Del {
-		return nil, s.postpone(r, err)
+		return nil, s.postpone(ctx, r, err)
 	}
 	if err != nil {
 		return nil, failed(stepRequest, fmt.Errorf("%s of %s: %w", r.Command, c.id, err))

@@ -18,13 +18,13 @@ const undoAtOnce = 4
 // resume turns what a server that died left half done into work: an ADD that
 // was never answered is undone, a DEL goes on, and deletions that found no
 // server are accepted. It runs before the first request is served.
-func (s *Server) resume() {
+func (s *Server) resume(ctx context.Context) {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Error("interrupted ADD cannot be marked for undoing")
 		}
 	}
-	s.drain()
+	s.drain(ctx)
 	s.wake.Send()
 }
 
@@ -42,7 +42,7 @@ func (s *Server) work(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-scan.C:
-			s.drain()
+			s.drain(ctx)
 			continue
 		case <-s.wake:
 			pace.Reset()
@@ -97,22 +97,28 @@ func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 }
 
 // drain accepts the deletions queued on disk; the undoing follows.
-func (s *Server) drain() {
+func (s *Server) drain(ctx context.Context) {
 	requests, err := s.pending.List()
 	if err != nil {
 		s.Log.WithError(err).Error("queued deletions")
 	}
 	for _, r := range requests {
-		if err := s.acceptDeletion(r.Attachment()); err != nil {
+		if err := s.acceptDeletion(ctx, r.Attachment()); err != nil {
 			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Warn("queued deletion waits")
 		}
 	}
 }
 
 // acceptDeletion turns a queued deletion into a checkpoint in state deleting.
-// While a command works on the attachment it waits for the next scan. One that a
-// command has carried out since it was listed is not about what is attached now.
-func (s *Server) acceptDeletion(a cniwire.Attachment) error {
+// While a command works on the attachment it waits for the next scan; while another
+// caller accepts it, for that one: a DEL that is answered has given its ports back. One that
+// a command has carried out since it was listed is not about what is attached now.
+func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error {
+	accepted, err := s.accepts.Lock(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer accepted()
 	unlock, busy := s.locks.Try(a)
 	if busy != nil {
 		return nil
