@@ -44,15 +44,13 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	fields := make(map[string]slog.Value, r.NumAttrs())
 	r.Attrs(func(a slog.Attr) bool {
 		fields[a.Key] = a.Value
-		h.log = h.log.WithField(a.Key, a.Value.String())
 		return true
 	})
-	if r.Level >= slog.LevelWarn {
-		h.log.Warn(r.Message)
-	} else {
-		h.log.Debug(r.Message)
-	}
+	h.write(r, fields)
 	text, _ := h.log.Data[keyNeighbour].(string)
+	if own, ok := fields[keyNeighbour]; ok {
+		text = own.String()
+	}
 	if neighbour, err := netip.ParseAddr(text); err == nil {
 		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
 		if r.Message == holdTimeOver {
@@ -60,6 +58,22 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 		}
 	}
 	return nil
+}
+
+// write logs a line if its level is logged: a value may be all prefixes of a message, which is long to write out.
+func (h logHandler) write(r slog.Record, fields map[string]slog.Value) {
+	level := logrus.DebugLevel
+	if r.Level >= slog.LevelWarn {
+		level = logrus.WarnLevel
+	}
+	if !h.log.Logger.IsLevelEnabled(level) {
+		return
+	}
+	line := make(logrus.Fields, len(fields))
+	for key, value := range fields {
+		line[key] = value.String()
+	}
+	h.log.WithFields(line).Log(level, r.Message)
 }
 
 // holdTimeOver is what the library says of a neighbour with a session when the hold time, the lower one of both sides, is over.
