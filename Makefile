@@ -17,8 +17,8 @@ PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins iproute2 iputils-ping \
             ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
-# What only the long tests need: routers, a directory and name servers of others.
-LONG_PACKAGES := bird2 frr slapd dnsmasq-base unbound bind9
+# What only the long tests need: routers, a directory and name servers of others, and who listens on a link.
+LONG_PACKAGES := bird2 frr slapd dnsmasq-base unbound bind9 tcpdump
 
 # The folders with tests that take long: those are called TestLong..., which test/testkit makes sure of.
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' . | xargs -n1 dirname | sort -u)
