@@ -59,6 +59,7 @@ type Status struct {
 	Ports     int
 	PortAdded bool // since the driver runs, an endpoint's port was added
 	LastError string
+	Conflicts []string // pairs of objects that want different flows for the same packets, such as endpoints with one address
 
 	Uplinks map[string]string // links to the physical network: what is wrong with each, "" if nothing
 

@@ -349,6 +349,8 @@ func TestWhatANodeComplainsOfIsTold(t *testing.T) {
 		`"PodConfiguration":"runtimes take 00-other.conflist"`: "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n",
 		`"Registrations":"host n2 is at 192.0.2.2, a later registration says 192.0.2.9"`: "FAIL  registrations n1: host n2 is at 192.0.2.2, a later registration says 192.0.2.9; " +
 			"two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong\n",
+		`"Conflicts":"endpoint a and endpoint b want different flows for the same packets"`: "FAIL  objects n1: endpoint a and endpoint b want different flows for the same packets; " +
+			"one of the two is not reached, or not sent: give it another address, or remove it\n",
 	} {
 		answer := strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{`+problem+`}`, 1)
 		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": answer, "/inspect/nameserver": namesOff})

@@ -65,13 +65,14 @@ func (p *programmer) accept(c drivers.Change) {
 func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	p.forgetRefusals(c.key)
-	conflicts := p.books.set(c.key, c.wants)
+	found := p.books.set(c.key, c.wants)
+	p.conflicts.note(c.key, found)
 	p.forgetRefusals(c.key)
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)
 	}
-	for _, c := range conflicts {
+	for _, c := range found {
 		p.log.WithFields(logrus.Fields{
 			"flow": describePlace(c.place), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
 		}).Warn("two objects want different flows for the same packets")

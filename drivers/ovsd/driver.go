@@ -339,7 +339,7 @@ func (d *Driver) noteProgress(p progress) {
 	defer d.mu.Unlock()
 	d.status.Connected, d.status.InSync, d.status.Lost = p.connected, p.inSync, p.lost
 	d.status.Owes = p.owes
-	d.status.Flows, d.status.Others = p.flows, p.others
+	d.status.Flows, d.status.Others, d.status.Conflicts = p.flows, p.others, p.conflicts
 	d.status.LastError = ""
 	if p.err != nil {
 		d.status.LastError = p.err.Error()

@@ -68,6 +68,7 @@ type programmer struct {
 	others     int        // flows that are left alone because nobody knows what they do
 	refused    refusals
 	invalid    map[pipeline.Key]error
+	conflicts  conflicts
 	waiting    []*ticket
 	lastErr    error            // of the connection
 	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
@@ -83,6 +84,7 @@ type progress struct {
 	connected, inSync, lost bool
 	owes                    time.Time
 	flows, others           int
+	conflicts               []string
 	err                     error
 }
 
@@ -105,6 +107,7 @@ func newProgrammer(d *Driver) *programmer {
 		auditor:    newAuditor(d.config.AuditInterval, d.log),
 		refused:    refusals{},
 		invalid:    map[pipeline.Key]error{},
+		conflicts:  conflicts{},
 	}
 }
 
@@ -373,7 +376,7 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, owes: p.owes, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, err: p.lastErr}
+	s := progress{connected: p.sw != nil, owes: p.owes, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, conflicts: p.conflicts.tell(p.books.flows), err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 		break // one is told

@@ -115,6 +115,14 @@ type switchView struct {
 	VLAN  *bridgeView `json:"vlan"` // nil: there is no uplink
 }
 
+// bridges are those that there are.
+func (v switchView) bridges() []bridgeView {
+	if v.VLAN == nil {
+		return []bridgeView{v.VXLAN}
+	}
+	return []bridgeView{v.VXLAN, *v.VLAN}
+}
+
 type bridgeView struct {
 	IsConnected bool
 	VtepTable   map[string]string
@@ -175,6 +183,11 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	}
 	if problem := view.VXLAN.ErrStats["Registrations"]; problem != "" {
 		report.check("registrations "+n.Host, "two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong", "", errors.New(problem))
+	}
+	for _, b := range view.bridges() {
+		if problem := b.ErrStats["Conflicts"]; problem != "" {
+			report.check("objects "+n.Host, "one of the two is not reached, or not sent: give it another address, or remove it", "", errors.New(problem))
+		}
 	}
 	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
 		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))

@@ -117,6 +117,9 @@ func bridgeView(ctrlIP string, in agent.Inspection, status drivers.Status, encap
 	if status.LastError != "" {
 		b.ErrStats["LastError"] = status.LastError
 	}
+	if len(status.Conflicts) > 0 {
+		b.ErrStats["Conflicts"] = strings.Join(status.Conflicts, "; ")
+	}
 	if len(in.Refused) > 0 {
 		b.ErrStats["Registrations"] = strings.Join(in.Refused, "; ")
 	}

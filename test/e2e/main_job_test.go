@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func startDaemons(t *testing.T, ctx context.Context, bed *testbed.Bed, netplugin
 		t.Fatal(err)
 	}
 	for _, n := range bed.Nodes {
-		if err := n.WaitWayOut(ctx); err != nil {
+		if err := errors.Join(n.WaitWayOut(ctx), n.WaitAddresses(ctx)); err != nil {
 			t.Fatal(err)
 		}
 	}

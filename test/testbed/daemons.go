@@ -96,6 +96,15 @@ func (n *Node) WaitWayOut(ctx context.Context) error {
 	return nil
 }
 
+// WaitAddresses waits until the kernel has looked for others with the IPv6 addresses of the node's links. Then it makes their
+// routes, and with each a switch in user space reads all routes anew, which may cost a tunnel packets.
+func (n *Node) WaitAddresses(ctx context.Context) error {
+	if _, err := n.retry(ctx, "sh", "-ec", `! ip -6 -o address show tentative | grep .`); err != nil {
+		return fmt.Errorf("%s: its addresses: %w", n.Name, err)
+	}
+	return nil
+}
+
 // PodLinks lists the host's ends of the links of pods.
 func (n *Node) PodLinks(ctx context.Context) ([]string, error) {
 	out, err := n.Run(ctx, "sh", "-c", "grep -Lx hostcontivh0 /sys/class/net/vvport*/ifalias | cut -d/ -f5")
