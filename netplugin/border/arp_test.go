@@ -64,5 +64,16 @@ ip address add 203.0.113.1/24 dev by-host; ip address add 203.0.113.2/24 dev by-
 		if answered(router, "by-host") || answered(host, "by-router") {
 			t.Error("an interface answers for the other one's address")
 		}
+		// As when ovs-vswitchd restarts: a new link, with the settings of new links.
+		sh(t, "ip link delete "+uplink.DefaultBridge+`
+ip link add `+uplink.DefaultBridge+` type veth peer name by-host netns `+outside+`
+ip link set `+uplink.DefaultBridge+` up
+ip address add `+host+`/24 dev `+uplink.DefaultBridge+`
+ip -n `+outside+` address add 203.0.113.1/24 dev by-host
+ip -n `+outside+` link set by-host up`)
+		testkit.Eventually(t, time.Minute, "the new link answers for its own address", func() bool { return answered(host, "by-host") })
+		if answered(router, "by-host") {
+			t.Error("the new link answers for the address of the interface")
+		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/bgp"
+	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/notify"
 )
@@ -41,6 +42,7 @@ type Border struct {
 	cfg     Config
 	log     *logrus.Entry
 	speaker *bgp.Speaker
+	arp     *hostaccess.RouterARP
 	left    func() *saved // of an earlier run; nil: nothing of use
 	wake    notify.Signal
 	met     notify.Signal // the kernel has learned something of next hops
@@ -83,7 +85,7 @@ func New(cfg Config) *Border {
 		cfg.Log = logrus.WithField("component", "border")
 	}
 	b := &Border{
-		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), wake: notify.New(), met: notify.New(), given: notify.New(),
+		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), arp: hostaccess.NewRouterARP(), wake: notify.New(), met: notify.New(), given: notify.New(),
 		outer: newAnnouncing(), late: map[pipeline.Key]lingering{}, lingers: time.NewTimer(lingerTime), remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
 	b.rib, b.left = newRIB(), b.leftBehind()

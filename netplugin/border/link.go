@@ -39,20 +39,26 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	if w.Link6.IsValid() {
 		addresses = append(addresses, w.Link6)
 	}
+	// Before there is the address: a router keeps what it is told of it as long as it is answered there.
+	if err := errors.Join(b.arp.Keep(ctx, w.Link.Addr(), Interface), separate(uplink.DefaultBridge)); err != nil {
+		return err
+	}
 	mac := routerOf(w).MAC
 	if _, err = (hostaccess.Interface{
 		Name: Interface, MAC: mac[:], Addresses: addresses, Userspace: b.Status().Datapath == datapathUserspace,
 	}).Ensure(port); err != nil {
 		return err
 	}
-	return separate(Interface, uplink.DefaultBridge)
+	return separate(Interface)
 }
 
 // datapathUserspace is what drivers call it.
 const datapathUserspace = "netdev"
 
 // removeInterface removes it with its port.
-func (b *Border) removeInterface(ctx context.Context) error { return b.RemovePort(ctx, Interface) }
+func (b *Border) removeInterface(ctx context.Context) error {
+	return errors.Join(b.RemovePort(ctx, Interface), b.arp.Remove(ctx))
+}
 
 // neighbours are the MACs that the kernel knows on the interface. A next hop that
 // does not answer is not among them.

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tableName is that of our tables of nftables: of family inet, and of family netdev for what tunnels bring (tunnels.go). Nobody
-// else's is touched.
+// tableName is that of our tables of nftables: of family inet, of family netdev for what tunnels bring (tunnels.go), and of
+// family arp (routerarp.go). Nobody else's is touched.
 const tableName = "contiv"
 
 // table is what our table should hold.

@@ -31,10 +31,7 @@ func (m *Manager) keepTunnels(ctx context.Context) error {
 		err = m.tunnels.remove(ctx)
 		m.ends = err != nil && !fault.Is(err, fault.Unsupported)
 	}
-	if fault.Is(err, fault.Unsupported) {
-		return nil
-	}
-	return err
+	return exceptUnsupported(err)
 }
 
 // tunnelTable is the table of tunnels to an address that come by links.

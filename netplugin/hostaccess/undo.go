@@ -19,7 +19,7 @@ func (t RuleTable) String() string { return string(t.Family) + " " + tableName }
 
 // RuleTables are those that are there. Without nft(8) there are none.
 func RuleTables(ctx context.Context) (there []RuleTable, err error) {
-	for _, family := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily} {
+	for _, family := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily, knftables.ARPFamily} {
 		r := rules{family: family}
 		if err := r.open(); err != nil {
 			continue

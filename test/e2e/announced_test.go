@@ -59,13 +59,15 @@ func (s story) servicesAreAnnounced(inWorld func(...string) []string, here, ther
 				return err
 			})
 		}
-		s.soon(shortly, func() error {
-			out, err := s.bed.Outside.Run(s.ctx, "ip", "route", "show", announced4)
-			if err == nil && (strings.TrimSpace(out) == "") != (len(nodes) == 0) {
-				err = fmt.Errorf("the router's route to the service: %q", out)
-			}
-			return err
-		})
+		for version, vip := range map[string]string{"-4": announced4, "-6": announced6} {
+			s.soon(shortly, func() error {
+				out, err := s.bed.Outside.Run(s.ctx, "ip", version, "route", "show", vip)
+				if err == nil && (strings.TrimSpace(out) == "") != (len(nodes) == 0) {
+					err = fmt.Errorf("the router's route to %s: %q", vip, out)
+				}
+				return err
+			})
+		}
 	}
 
 	announcedBy()

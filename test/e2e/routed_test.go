@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	}
 	s.reachByIPv6([]*testbed.Pod{a, b})
 	s.isService("routed", "10.1.7.200", b, a, b, c)
+	s.endpointsAreAnnounced()
 	s.servicesAreAnnounced(inWorld, a, b)
 	s.smallLinkOfTheRouter(inWorld, b)
 
@@ -268,7 +270,8 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	// What users see.
 	var told contivmodel.BgpInspect
 	s.must(json.Unmarshal([]byte(s.netctl("bgp", "inspect", s.bed.Nodes[0].Name)), &told))
-	if told.Oper.NeighborStatus != "established" || told.Oper.NumRoutes < 2 {
+	learned := slices.Contains(told.Oper.Routes, "203.0.113.0/24") && slices.Contains(told.Oper.Routes, "2001:db8:52::/64")
+	if told.Oper.NeighborStatus != "established" || told.Oper.NumRoutes < 2 || !learned {
 		s.Errorf("netctl bgp inspect: %+v", told.Oper)
 	}
 
@@ -330,6 +333,30 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	s.established()
 	s.silenceIsFound(r, router, a)
 	s.whatIsBrokenIsNamed(a)
+}
+
+// endpointsAreAnnounced expects the router to have routes to a pod by the pod's node while there is such a pod.
+func (s story) endpointsAreAnnounced() {
+	s.Helper()
+	pod := s.pod(1, "announced", "blue", "routed", "")
+	addresses := []netip.Addr{pod.IP, s.ipv6Of(pod)}
+	announced := func(wanted bool) {
+		s.Helper()
+		for _, address := range addresses {
+			s.soon(shortly, func() error {
+				version := map[bool]string{true: "-4", false: "-6"}[address.Is4()] // ip does not see it by the address
+				out, err := s.bed.Outside.Run(s.ctx, "ip", version, "route", "show", address.String())
+				if there := strings.TrimSpace(out) != ""; err == nil && there != wanted {
+					err = fmt.Errorf("the router's route to %s: %q, want one: %v", address, out, wanted)
+				}
+				return err
+			})
+		}
+	}
+	announced(true)
+	_, err := pod.CNI(s.ctx, "del")
+	s.must(err)
+	announced(false)
 }
 
 // speaks writes a document that has a node speak with the router.
