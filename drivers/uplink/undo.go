@@ -93,7 +93,8 @@ func Moved(config Config) (lines []string, err error) {
 		lines = append(lines, fmt.Sprintf("uplink %s: the host's %s", name, moved.Links[name].addressTexts()))
 	}
 	for _, name := range moved.plain() {
-		if moved.Links[name] == nil {
+		link, missing := netlink.LinkByName(name)
+		if missing == nil && isPromiscuous(link) && moved.Links[name] == nil {
 			lines = append(lines, fmt.Sprintf("uplink %s: that it is promiscuous", name))
 		}
 	}

@@ -253,7 +253,9 @@ func (b *Bridge) look(ctx context.Context) error {
 	if ops := want.operations(b.db); len(ops) > 0 {
 		leaving, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
 		coming := slices.DeleteFunc(slices.Clone(want.links), func(name string) bool { return slices.Contains(leaving, name) })
-		problems = append(problems, b.notePlain(coming))
+		if err := b.notePlain(coming); err != nil {
+			return err
+		}
 		for _, name := range coming { // first, so that a bond begins with all its legs
 			problems = append(problems, b.links.setUp(name))
 		}

@@ -25,9 +25,7 @@ func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
 	return server.WatchEventMessageCallbacks{
 		OnBestPath: func(paths []*apiutil.Path, then time.Time) {
 			hear(func() { s.learn(paths) })
-			if len(paths) > 0 {
-				from.pace.take(paths[0].PeerAddress, len(paths), then)
-			}
+			from.pace.take(paths, then)
 		},
 		OnPathEor:    func(end *apiutil.Path, _ time.Time) { hear(func() { s.toldAll(end.PeerAddress, end.Family) }) },
 		OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) { hear(func() { s.peerChanged(e) }) },

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"github.com/sirupsen/logrus"
 )
 
@@ -22,6 +23,8 @@ const (
 	// such messages.
 	paceWindow = 10 * time.Second
 	tellPause  = time.Minute
+	// manyChanges is how many changes of one neighbour are worth a message.
+	manyChanges = 1000
 )
 
 // pace holds up the neighbours of a session.
@@ -38,8 +41,9 @@ type pace struct {
 
 func newPace(log *logrus.Entry) *pace { return &pace{log: log, changes: map[netip.Addr]int{}} }
 
-// take notes that so many changes of a neighbour are taken in, which the library had to tell since then.
-func (p *pace) take(neighbour netip.Addr, changes int, then time.Time) {
+// take notes that changes are taken in, which the library had to tell since then; none: what a neighbour said changed none of
+// the best routes.
+func (p *pace) take(paths []*apiutil.Path, then time.Time) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,8 +51,10 @@ func (p *pace) take(neighbour netip.Addr, changes int, then time.Time) {
 		clear(p.changes)
 		p.since = now
 	}
-	if neighbour.IsValid() && !neighbour.IsUnspecified() { // else ours
-		p.changes[neighbour] += changes
+	for _, path := range paths {
+		if neighbour := path.PeerAddress; neighbour.IsValid() && !neighbour.IsUnspecified() { // else ours
+			p.changes[neighbour]++
+		}
 	}
 	p.taken = now
 	switch late := now.Sub(then) > longWait; {
@@ -67,13 +73,16 @@ func (p *pace) tell(now time.Time) {
 	if now.Sub(p.told) < tellPause || counted < longWait {
 		return
 	}
-	p.told = now
 	var most netip.Addr
 	for neighbour, changes := range p.changes {
 		if changes > p.changes[most] {
 			most = neighbour
 		}
 	}
+	if p.changes[most] < manyChanges { // something else was late
+		return
+	}
+	p.told = now
 	p.log.WithFields(logrus.Fields{"neighbour": most, "changes": p.changes[most], "in": counted.Round(time.Millisecond)}).
 		Warn("BGP neighbours change more routes than are taken in: all are read as fast as that; one of them changes most")
 }

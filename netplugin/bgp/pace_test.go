@@ -1,9 +1,12 @@
 package bgp
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
@@ -22,21 +25,30 @@ func waits(p *pace, times int) <-chan struct{} {
 	return over
 }
 
+// changes are paths of a neighbour.
+func changes(neighbour netip.Addr, number int) []*apiutil.Path {
+	return slices.Repeat([]*apiutil.Path{{PeerAddress: neighbour}}, number)
+}
+
 func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 	p, a := newPace(testkit.Quiet()), addr("192.0.2.1")
 	now := time.Now
-	p.take(a, 1, now())
-	<-waits(p, 1) // not at all
+	p.take(changes(a, 1), now())
+	asked := now()
+	<-waits(p, 1)
+	if took := now().Sub(asked); took >= idleTime {
+		t.Errorf("a neighbour waited for %s while nothing was late", took)
+	}
 
 	begun := now()
-	p.take(a, 1, now().Add(-2*longWait))
+	p.take(changes(a, 1), now().Add(-2*longWait))
 	over := waits(p, 3)
 	<-over
 	<-over
 	if took := now().Sub(begun); took < 2*idleTime {
 		t.Errorf("nothing is taken in, and two were read on after %s", took)
 	}
-	p.take(a, 1, now())
+	p.take(nil, now()) // what changes none of the best routes is taken in as well
 	<-over
 	<-waits(p, 3)
 }
@@ -46,14 +58,19 @@ func TestWhoChangesMostIsTold(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	p, a, b := newPace(logrus.NewEntry(log)), addr("192.0.2.1"), addr("192.0.2.2")
 	p.since = time.Now().Add(-time.Second)
-	p.take(a, 20, time.Now())
-	p.take(b, 30, time.Now())
-	p.take(addr("0.0.0.0"), 100, time.Now())
-	for range 3 {
-		p.take(a, 1, time.Now().Add(-2*longWait))
-		p.take(a, 1, time.Now())
+	late := func() {
+		p.take(changes(a, 1), time.Now().Add(-2*longWait))
+		p.take(changes(a, 1), time.Now())
 	}
-	if told := hook.AllEntries(); len(told) != 1 || told[0].Data["neighbour"] != b || told[0].Data["changes"] != 30 {
+	p.take(changes(addr("0.0.0.0"), 2*manyChanges), time.Now())
+	if late(); len(hook.AllEntries()) > 0 {
+		t.Errorf("a neighbour that changes next to nothing is told: %+v", hook.AllEntries())
+	}
+	p.take(append(changes(a, 20), changes(b, manyChanges)...), time.Now())
+	for range 3 {
+		late()
+	}
+	if told := hook.AllEntries(); len(told) != 1 || told[0].Data["neighbour"] != b || told[0].Data["changes"] != manyChanges {
 		t.Errorf("%+v", told)
 	}
 }
