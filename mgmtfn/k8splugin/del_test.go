@@ -141,7 +141,9 @@ func TestAnAddComesAfterTheDeletionQueuedBeforeIt(t *testing.T) {
 	do(t, node, request(cniwire.Check, "pod", netns, ""))
 }
 
-func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.T) {
+// withoutScan is a node whose server does not look for queued deletions by itself.
+func withoutScan(t *testing.T) (*fakenode.Node, *k8splugin.Server) {
+	t.Helper()
 	node := fakenode.NewNode(t)
 	config := node.Config()
 	config.Limits.PendingScan = time.Hour
@@ -150,6 +152,11 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 		t.Fatal(err)
 	}
 	node.Run(t, server)
+	return node, server
+}
+
+func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.T) {
+	node, server := withoutScan(t)
 	netns := fakenode.NewNamespace(t)
 	add := request(cniwire.Add, "pod", netns, "")
 	do(t, node, add)
@@ -172,14 +179,7 @@ func TestADeletionThatAnAddHasCarriedOutSaysNothingOfTheNewContainer(t *testing.
 
 // A postponed DEL is answered when its deletion is accepted, also where the worker found it in the queue meanwhile and accepts it.
 func TestADeletionIsAcceptedForEachWhoAsksForIt(t *testing.T) {
-	node := fakenode.NewNode(t)
-	config := node.Config()
-	config.Limits.PendingScan = time.Hour
-	server, err := k8splugin.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node.Run(t, server)
+	node, server := withoutScan(t)
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
 	node.Cluster.Fail(fakenode.DeleteEndpoint, away) // its checkpoint stays
 	deletion := request(cniwire.Del, "pod", "", "")

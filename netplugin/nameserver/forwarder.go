@@ -35,6 +35,7 @@ type Forwarder struct {
 	begun    map[string]int     // by tenant: its questions that are under way
 	waiting  map[netip.Addr]int // by asker: questions whose answers he waits for
 	problem  string             // see State
+	told     time.Time          // when the log said last that there is no answer
 }
 
 // asked is a question that is under way.

@@ -194,7 +194,12 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 	got, err := s.Forwarder.ask(ctx, tenant, asker, reply.Question[0])
 	if err != nil {
 		s.counts.failed.Add(1)
-		s.Log.WithError(err).WithField("name", reply.Question[0].Name).Debug("not answered")
+		log := s.Log.WithError(err).WithField("name", reply.Question[0].Name)
+		if fault.Is(err, fault.Unavailable) && s.Forwarder.tellNow() {
+			log.Warn("name servers of others give no answer: told once a minute")
+		} else {
+			log.Debug("not answered")
+		}
 		reply.Rcode = dns.RcodeServerFailure
 		return reply
 	}

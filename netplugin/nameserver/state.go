@@ -1,5 +1,7 @@
 package nameserver
 
+import "time"
+
 // State says how the name server of a node is.
 type State struct {
 	On        bool     `json:"on"`
@@ -31,6 +33,20 @@ func (f *Forwarder) note(err error) {
 	if f.problem = ""; err != nil {
 		f.problem = err.Error()
 	}
+}
+
+// tellPause is the time between two messages about questions without an answer: how many there are is up to who asks.
+const tellPause = time.Minute
+
+// tellNow tells whether such a message is due.
+func (f *Forwarder) tellNow() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	due := time.Since(f.told) >= tellPause
+	if due {
+		f.told = time.Now()
+	}
+	return due
 }
 
 func (f *Forwarder) lastProblem() string {
