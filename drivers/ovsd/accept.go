@@ -65,14 +65,13 @@ func (p *programmer) accept(c drivers.Change) {
 func (p *programmer) enter(c compiled) {
 	delete(p.invalid, c.key)
 	p.forgetRefusals(c.key)
-	found := p.books.set(c.key, c.wants)
-	p.conflicts.note(c.key, found)
+	conflicts := p.books.set(c.key, c.wants)
 	p.forgetRefusals(c.key)
 	if c.err != nil {
 		p.invalid[c.key] = c.err
 		p.problem(c.key, c.err)
 	}
-	for _, c := range found {
+	for _, c := range conflicts {
 		p.log.WithFields(logrus.Fields{
 			"flow": describePlace(c.place), "newcomer": fmt.Sprint(c.newcomer), "present": fmt.Sprint(c.present),
 		}).Warn("two objects want different flows for the same packets")

@@ -42,7 +42,8 @@ const defaultChunk = 20_000
 // cannot be reached, or are reached as a bridge reaches those whom it does not
 // know; what they send from other nodes is dropped.
 type books struct {
-	chunk     int // flows in a bundle
+	whole     int // flows in a bundle
+	chunk     int // the same, or fewer while it is searched for what has no answer (silence.go)
 	flows     *book[string]
 	groups    *book[openflow.Group]
 	meters    *book[openflow.Meter]
@@ -51,13 +52,14 @@ type books struct {
 	flushes                    // of connections
 	epoch     epoch
 	overflows overflows
+	conflicts conflicts
 
 	turn    uint32          // of the audit, see audit.go
 	deleted map[string]bool // flows deleted in this turn
 }
 
 func newBooks(chunk int) *books {
-	return &books{chunk: chunk, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
+	return &books{whole: chunk, chunk: chunk, conflicts: conflicts{}, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
 }
 
 // set replaces what an object wants.
@@ -66,13 +68,14 @@ func (l *books) set(owner pipeline.Key, p packed) []conflict {
 		return l.setEpoch(owner, p)
 	}
 	before := l.flows.owned[owner]
-	conflicts := l.flows.set(owner, p.flows)
+	found := l.flows.set(owner, p.flows)
+	l.conflicts.note(owner, found)
 	l.overflows.mark(before)
 	l.overflows.mark(l.flows.owned[owner])
 	l.groups.set(owner, p.groups)
 	l.flushes.want(owner, p.groups)
 	l.meters.set(owner, p.meters)
-	return conflicts
+	return found
 }
 
 // settled tells whether all that an object wants is in the switch.

@@ -68,7 +68,7 @@ type programmer struct {
 	others     int        // flows that are left alone because nobody knows what they do
 	refused    refusals
 	invalid    map[pipeline.Key]error
-	conflicts  conflicts
+	silence    silence
 	waiting    []*ticket
 	lastErr    error            // of the connection
 	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
@@ -107,7 +107,6 @@ func newProgrammer(d *Driver) *programmer {
 		auditor:    newAuditor(d.config.AuditInterval, d.log),
 		refused:    refusals{},
 		invalid:    map[pipeline.Key]error{},
-		conflicts:  conflicts{},
 	}
 }
 
@@ -273,7 +272,7 @@ func (p *programmer) write(ctx context.Context) {
 			}
 		}
 	}
-	batch := p.books.next(urgent, func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
+	batch := p.books.next(p.books.inTurn(urgent), func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
 	waiting := p.books.pending()
 	no, err := batch.write(ctx, p.noted())
 	for owner, fresh := range p.refused.note(no, now) {
@@ -294,11 +293,14 @@ func (p *programmer) write(ctx context.Context) {
 	}
 	p.settleRefused()
 	if err != nil {
-		p.unanswered = true
+		p.unanswered, p.silence = true, p.silence.after(batch.bundle, err)
 		p.giveUp(err)
 		return
 	}
 	p.lastErr = nil
+	if len(batch.bundle) > 0 {
+		p.books.larger()
+	}
 	p.scheduleFlushes(false)
 }
 
@@ -376,7 +378,7 @@ func (p *programmer) problem(owner pipeline.Key, err error) {
 }
 
 func (p *programmer) progress() progress {
-	s := progress{connected: p.sw != nil, owes: p.owes, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, conflicts: p.conflicts.tell(p.books.flows), err: p.lastErr}
+	s := progress{connected: p.sw != nil, owes: p.owes, lost: p.sw != nil && p.loaded && p.empty && !p.replaced, flows: p.books.flows.wanted, others: p.others, conflicts: p.books.conflicts.tell(p.books.flows), err: p.lastErr}
 	for key := range p.refused {
 		s.err = p.problemOf(key)
 		break // one is told

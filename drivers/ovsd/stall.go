@@ -45,6 +45,7 @@ func (p *programmer) takesOthers(ctx context.Context) error {
 	if p.unanswered = false; err == nil {
 		p.took()
 		p.owe(time.Now())
+		p.searched(time.Now())
 	}
 	return nil
 }

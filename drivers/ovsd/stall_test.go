@@ -119,9 +119,16 @@ func TestASwitchThatMissesOneChangeTakesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, sw := inSync(t, manyRules(3))
 		sw.set(func() { sw.silent = 77 })
-		h.inbox.put(add(rule(10, 77)))
+		h.inbox.put(add(rule(1000, 77), rule(1001, 50)))
+		h.inbox.put(add(manyRules(500)...))
 		if owed := h.longest(sw, 5*time.Minute); owed >= time.Minute {
 			t.Errorf("it is taken for one that has taken nothing for %s", owed)
+		}
+		if flows, _ := sw.count(); flows != 502 {
+			t.Errorf("%d flows, want all but the one that has no answer", flows)
+		}
+		if err := h.progress().err; err == nil {
+			t.Error("nothing is told of the rule that has no answer")
 		}
 	})
 }

@@ -53,7 +53,7 @@ func namesOfTenants(s story) {
 		{blue, "fd00:1::1 fd00:1::2", []string{"-type", "AAAA", "web"}},
 		{blue, "0 0 80 shop.blue.contiv.internal.", []string{"-type", "SRV", "_80._tcp.shop"}},
 		{blue, "0 0 8080 " + provider, []string{"-net", "tcp", "-type", "SRV", "_80._tcp.providers.shop.blue.contiv.internal"}},
-		{blue, blueFar.IP.String(), []string{"providers.shop"}},
+		{blue, blueFar.IP.String(), []string{"providers.shop.blue.contiv.internal"}},
 		{blue, blueFar.IP.String(), []string{blueFar.ContainerID()}},
 		{blue, "shop.blue.contiv.internal.", []string{"-type", "PTR", s.reversed(netip.MustParseAddr("10.1.1.200"))}},
 		{blue, blueFar.ContainerID() + ".blue.contiv.internal.", []string{"-type", "PTR", s.reversed(blueFar.IP)}},
