@@ -19,7 +19,7 @@ const refusedPriority = 666
 // fakeSwitch is a flow table that takes bundles. It stands beside the tests on
 // the real switch, for what a real one cannot be made to do.
 type fakeSwitch struct {
-	mu       sync.Mutex
+	mu       *sync.Mutex                    // one for all connections to the switch
 	flows    map[string]openflow.PackedFlow // by key
 	written  []string                       // keys of flows, as they were added or deleted
 	bundles  int
@@ -36,7 +36,7 @@ type fakeSwitch struct {
 }
 
 func newFakeSwitch() *fakeSwitch {
-	return &fakeSwitch{flows: map[string]openflow.PackedFlow{}, meters: 1 << 18, done: make(chan struct{})}
+	return &fakeSwitch{mu: new(sync.Mutex), flows: map[string]openflow.PackedFlow{}, meters: 1 << 18, done: make(chan struct{})}
 }
 
 func (s *fakeSwitch) Bundle(ctx context.Context, messages ...openflow.Message) error {
@@ -232,5 +232,5 @@ func (s *fakeSwitch) count() (flows, bundles int) {
 func (s *fakeSwitch) again() *fakeSwitch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &fakeSwitch{flows: s.flows, silent: s.silent, takes: s.takes, tells: s.tells, meters: s.meters, done: make(chan struct{})}
+	return &fakeSwitch{mu: s.mu, flows: s.flows, silent: s.silent, takes: s.takes, tells: s.tells, meters: s.meters, done: make(chan struct{})}
 }
