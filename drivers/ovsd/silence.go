@@ -46,6 +46,7 @@ func (p *programmer) searched(now time.Time) {
 	}
 	p.silence = silence{}
 	p.settleRefused()
+	p.took() // what is refused is no debt, see owe
 }
 
 // smaller makes the next bundles half as large as one of so many flows that had no answer.
