@@ -331,8 +331,13 @@ func podsAndTheWorld(s story, r outsideRouter) {
 		s.Logf("%s after the switch answered, a pod reaches %s", took, world)
 	}
 	s.established()
-	s.silenceIsFound(r, router, a)
-	s.whatIsBrokenIsNamed(a)
+	damaged, done := s.within(storyLimit)
+	defer done()
+	damaged.routerIsDamaged(node, a)
+	last, done := s.within(storyLimit)
+	defer done()
+	last.silenceIsFound(r, router, a)
+	last.whatIsBrokenIsNamed(a)
 }
 
 // endpointsAreAnnounced expects the router to have routes to a pod by the pod's node while there is such a pod.
@@ -367,6 +372,40 @@ func (s story) speaks(node int, r outsideRouter, more string) (document string) 
 	s.must(os.WriteFile(document, fmt.Appendf(nil, "kind: Bgp\nmetadata: {name: %s}\nspec: {routerip: %s/24, as: '%d', neighbor-as: '%d', neighbor: %s, password: '%s'%s}\n",
 		n.Name, nodeAddress(node), 65001+node, routerAS, routerAddress, r.password, more), 0o644))
 	return document
+}
+
+// routerIsDamaged has somebody take away, one after the other, what makes a node a router, and expects its pods to reach the world again.
+func (s story) routerIsDamaged(node *testbed.Node, pod *testbed.Pod) {
+	s.Helper()
+	const parts = `cd /sys/class/net/inb01; cat address operstate; ip -o address show dev inb01 scope global | awk '{print $4}'
+nft list table arp contiv; ovs-vsctl list-ports contivVlanBridge | wc -l`
+	whole, err := node.Run(s.ctx, "sh", "-ec", parts)
+	s.must(err)
+	for _, damage := range []string{
+		"ip address flush dev inb01",
+		"ip link set inb01 down",
+		"nft flush ruleset",
+		"ip link delete inb01",
+		`ovs-vsctl del-port "$(ip -o link show dev inb01 | sed 's/.*inb01@\([^:]*\):.*/\1/')"`,
+		"ovs-vsctl del-port contivVlanBridge uplinkPatch",
+		"ovs-vsctl del-br contivVlanBridge",
+	} {
+		_, err := node.Run(s.ctx, "sh", "-ec", damage)
+		s.must(err)
+		began := time.Now()
+		s.soon(30*time.Second, func() error {
+			now, err := node.Run(s.ctx, "sh", "-ec", parts)
+			if err == nil && now != whole {
+				err = fmt.Errorf("%s: %s is\n%s\nand was\n%s", damage, node.Name, now, whole)
+			}
+			return err
+		})
+		s.established()
+		for _, world := range []string{world4, world6} {
+			s.soon(20*time.Second, func() error { return pingsWorld(s.ctx, pod, world) })
+		}
+		s.Logf("%s: the world is there again after %s", damage, time.Since(began).Round(10*time.Millisecond))
+	}
 }
 
 // silenceIsFound stops the router's speaker with a hold time of 3 s on one node, whose switch forgets the router's routes within that.
