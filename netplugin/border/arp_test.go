@@ -48,7 +48,7 @@ ip address add 203.0.113.1/24 dev by-host; ip address add 203.0.113.2/24 dev by-
 		border := New(Config{Driver: &wired{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 		wanted := &agent.BGP{AS: 1, Link: netip.MustParsePrefix(router + "/24")}
 		for range 2 { // the second time there is nothing to do
-			if err := border.ensureInterface(t.Context(), wanted); err != nil {
+			if err := border.become(t.Context(), wanted); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -74,6 +74,14 @@ ip -n `+outside+` link set by-host up`)
 		testkit.Eventually(t, time.Minute, "the new link answers for its own address", func() bool { return answered(host, "by-host") })
 		if answered(router, "by-host") {
 			t.Error("the new link answers for the address of the interface")
+		}
+		for range 2 { // the second time there is nothing to do
+			if err := border.arp.Remove(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if out, err := exec.Command("nft", "list", "tables", "arp").Output(); err != nil || len(out) > 0 {
+			t.Errorf("left: %s %v", out, err)
 		}
 	})
 }

@@ -39,8 +39,7 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	if w.Link6.IsValid() {
 		addresses = append(addresses, w.Link6)
 	}
-	// Before there is the address: a router keeps what it is told of it as long as it is answered there.
-	if err := errors.Join(b.arp.Keep(ctx, w.Link.Addr(), Interface), separate(uplink.DefaultBridge)); err != nil {
+	if err := separate(uplink.DefaultBridge); err != nil {
 		return err
 	}
 	mac := routerOf(w).MAC

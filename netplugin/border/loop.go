@@ -93,11 +93,14 @@ func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
 	b.mu.Lock()
 	b.cleared = false
 	b.mu.Unlock()
+	// Before there is the address: a router keeps what it is told of it as long as it is answered there. A kernel that cannot do
+	// this has the settings of the interfaces.
+	guarded := b.arp.Keep(ctx, wanted.Link.Addr(), Interface)
 	if err := b.ensureInterface(ctx, wanted); err != nil {
 		return err
 	}
 	b.open(wanted)
-	return nil
+	return guarded
 }
 
 // open makes the node a router: its interface is there.

@@ -28,8 +28,13 @@ func (r *RouterARP) Keep(ctx context.Context, address netip.Addr, link string) e
 	}}}))
 }
 
-// Remove lets all interfaces answer again.
-func (r *RouterARP) Remove(ctx context.Context) error { return exceptUnsupported(r.rules.remove(ctx)) }
+// Remove lets all interfaces answer again. A kernel that knows no such tables has none.
+func (r *RouterARP) Remove(ctx context.Context) error {
+	if err := r.rules.open(); err != nil || r.rules.list(ctx, table{}) == "" {
+		return exceptUnsupported(err)
+	}
+	return r.rules.remove(ctx)
+}
 
 func exceptUnsupported(err error) error {
 	if fault.Is(err, fault.Unsupported) {
