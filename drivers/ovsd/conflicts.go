@@ -43,7 +43,10 @@ func (c conflicts) tell(flows *book[string]) []string {
 
 // String names the two objects, whichever came first.
 func (c conflict) String() string {
-	pair := []string{fmt.Sprint(c.present), fmt.Sprint(c.newcomer)}
+	var pair []string
+	for _, key := range []pipeline.Key{c.present, c.newcomer} {
+		pair = append(pair, fmt.Sprintf("%s %s", key.Kind, key.ID))
+	}
 	slices.Sort(pair)
 	return fmt.Sprintf("%s and %s want different flows for the same packets", pair[0], pair[1])
 }

@@ -20,7 +20,7 @@ func TestObjectsThatWantTheSamePacketsAreNamed(t *testing.T) {
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network, a, b}})
 	r.sync()
 	told := r.Status().Conflicts
-	if len(told) != 1 || !strings.Contains(told[0], a.ID) || !strings.Contains(told[0], b.ID) {
+	if len(told) != 1 || !strings.HasPrefix(told[0], "endpoint ") || !strings.Contains(told[0], a.ID) || !strings.Contains(told[0], b.ID) {
 		t.Fatalf("told: %q", told)
 	}
 	b.IPv4 = endpoint(8, 0).IPv4

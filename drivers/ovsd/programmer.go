@@ -300,6 +300,7 @@ func (p *programmer) write(ctx context.Context) {
 	p.lastErr = nil
 	if len(batch.bundle) > 0 {
 		p.books.larger()
+		p.silence = p.silence.unless(batch.bundle)
 	}
 	p.scheduleFlushes(false)
 }

@@ -18,7 +18,7 @@ const silentTimes = 2
 type silence struct {
 	flows  int          // how many it was made of
 	owner  pipeline.Key // whose they all were; zero: of several
-	times  int          // in a row
+	times  int          // with nothing of it taken in between
 	judges bool         // as in problem
 	err    error
 }
@@ -33,6 +33,14 @@ func (s silence) after(bundle []step, err error) silence {
 		next.times += s.times
 	}
 	return next
+}
+
+// unless is what is known when a bundle was taken: nothing any more, if that was of the same object.
+func (s silence) unless(taken []step) silence {
+	if slices.ContainsFunc(taken, func(t step) bool { return t.owner == s.owner }) {
+		return silence{}
+	}
+	return s
 }
 
 // searched takes the next step in finding what the switch gives no answer to: it does to others.

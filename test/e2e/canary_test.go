@@ -92,7 +92,10 @@ func canary() string { return "canary" + rand.Text()[:20] }
 // secretOf is the secret part of a token.
 func secretOf(token string) string {
 	parts := strings.FieldsFunc(strings.TrimSpace(token), func(r rune) bool { return r == '_' || r == '.' })
-	return parts[min(2, len(parts)-1)]
+	if len(parts) < 3 {
+		return token // too short: the test says so
+	}
+	return parts[2]
 }
 
 // user makes a user with the password, who logs in from another machine and asks there, by a session and by a token of a program.
