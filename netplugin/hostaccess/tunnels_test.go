@@ -16,7 +16,7 @@ func TestWhatTunnelsBringEndsAtTheLink(t *testing.T) {
 ip netns add far; ip link add under0 type veth peer name up0 netns far; ip link set under0 up
 for a in 192.0.2.1/24 192.0.2.7/24; do ip addr add $a dev under0; done; ip addr add 2001:db8::1/64 dev under0 nodad
 ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev up0 nodad; ip -n far link set up0 up`)
-	t.Cleanup(func() { run(t, "nft flush ruleset; ip netns del far") })
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del under0; ip netns del far") }) // a namespace is gone some time later
 	const port, other = 4789, 4790
 	var links []string
 	four := New(Config{TunnelLinks: func() ([]string, error) { return links, nil }, VTEP: netip.MustParseAddr("192.0.2.1"), Closed: Closed{VXLANPort: port}})
@@ -27,21 +27,24 @@ ip -n far addr add 192.0.2.2/24 dev up0; ip -n far addr add 2001:db8::2/64 dev u
 			t.Fatalf("%s: %v", why, err)
 		}
 	}
-	heard := map[string]func() bool{} // whether what is sent to an address comes to the host, by the address
+	heard := map[string]func(want bool) bool{} // whether what is sent to an address comes to the host, by the address
 	for _, at := range []string{"192.0.2.1", "192.0.2.7", "2001:db8::1"} {
 		tunnel, after := listen(t, at, port), listen(t, at, other)
-		heard[at] = func() bool {
+		heard[at] = func(want bool) bool {
 			run(t, fmt.Sprintf("ip netns exec far bash -ec 'echo x >/dev/udp/%[1]s/%[2]d; echo x >/dev/udp/%[1]s/%[3]d'", at, port, other))
-			if !after(30 * time.Second) { // in its order
+			if !after(30 * time.Second) {
 				t.Fatalf("nothing comes to %s", at)
 			}
-			return tunnel(time.Millisecond)
+			if want {
+				return tunnel(30 * time.Second)
+			}
+			return tunnel(50 * time.Millisecond) // what was sent before the other would be here
 		}
 	}
 	expect := func(why string, want map[string]bool) {
 		t.Helper()
 		for at, hears := range heard {
-			if got := hears(); got != want[at] {
+			if got := hears(want[at]); got != want[at] {
 				t.Errorf("%s: what a tunnel brings to %s comes to the host: %v", why, at, got)
 			}
 		}
