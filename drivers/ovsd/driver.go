@@ -131,9 +131,10 @@ type Driver struct {
 	calls   calls
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
-	peers      *peers
-	zoneLimits *zoneLimits
-	chunk      int // flows in a bundle
+	peers        *peers
+	tunnelRoutes *tunnelRoutes
+	zoneLimits   *zoneLimits
+	chunk        int // flows in a bundle
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
@@ -163,7 +164,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -238,6 +239,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	// The programmer takes changes from the start, so that they do not pile up.
 	group.Go(func() error { return newProgrammer(d).run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
+	group.Go(func() error { return d.whenReady(ctx, d.keepTunnelRoutes) })
 	group.Go(func() error { return d.whenReady(ctx, d.keepZoneLimits) })
 	group.Go(func() error { return d.whenReady(ctx, d.watchMasks) })
 	return group.Wait()
@@ -266,6 +268,7 @@ func (d *Driver) connect(ctx context.Context) error {
 		if err := conn.Send(ctx, openflow.SetConfig{Flags: openflow.FragmentsHavePorts}); err != nil {
 			return err
 		}
+		d.tunnelRoutes.due.Send() // it may be another ovs-vswitchd
 		d.mu.Lock()
 		d.sw = conn
 		d.mu.Unlock()

@@ -79,7 +79,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		close(k.ready)
 	}
 	// Without a trunk the node works, but alone.
-	problem = errors.Join(problem, k.trunkFailure())
+	problem = errors.Join(problem, k.trunkFailure(), k.tunnelRoutes.failure())
 	return problem != nil, problem
 }
 
@@ -167,7 +167,7 @@ func (d *Driver) datapathType() string {
 }
 
 func (d *Driver) wanted() wantedBridge {
-	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.config.trunk()}
+	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.trunk()}
 }
 
 // noteKeeper keeps the keeper's problem for Status, and logs it once. Of a lost

@@ -57,15 +57,20 @@ type links struct {
 }
 
 func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
-	at := netns.None()
-	if ns != nil {
-		at = *ns
-	}
-	handle, err := netlink.NewHandleAt(at, syscall.NETLINK_ROUTE, syscall.NETLINK_GENERIC)
-	if err != nil {
+	l := &links{ns: ns, group: group}
+	var err error
+	if l.handle, err = netlink.NewHandleAt(l.at(), syscall.NETLINK_ROUTE, syscall.NETLINK_GENERIC); err != nil {
 		return nil, fmt.Errorf("netlink of the switch's namespace: %w", err)
 	}
-	return &links{handle: handle, ns: ns, group: group}, nil
+	return l, nil
+}
+
+// at is the switch's namespace.
+func (l *links) at() netns.NsHandle {
+	if l.ns == nil {
+		return netns.None()
+	}
+	return *l.ns
 }
 
 func (l *links) close() { l.handle.Close() }

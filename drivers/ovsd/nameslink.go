@@ -13,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // ofNames finds the host's end of our link to the name server.
@@ -63,7 +64,7 @@ func (l *links) setUpNames() error {
 	err = errors.Join(l.setUp("lo"), l.handle.LinkSetHardwareAddr(link, net.HardwareAddr(pipeline.NamesMAC[:])), l.handle.LinkSetARPOff(link))
 	for _, p := range pipeline.NamesPrefixes() {
 		own := netip.PrefixFrom(pipeline.NamesServer(p), p.Bits())
-		err = errors.Join(err, l.handle.AddrReplace(link, &netlink.Addr{IPNet: ipNet(own), Flags: unix.IFA_F_NODAD}))
+		err = errors.Join(err, l.handle.AddrReplace(link, &netlink.Addr{IPNet: inet.IPNet(own), Flags: unix.IFA_F_NODAD}))
 	}
 	return errors.Join(err, l.setUp(namesInside))
 }
@@ -79,8 +80,4 @@ func checksumsInSoftware() error {
 		return fmt.Errorf("link %s: checksums in software: %w", namesInside, err)
 	}
 	return nil
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

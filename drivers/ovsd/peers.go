@@ -68,6 +68,13 @@ func (p *peers) solicitAll() {
 	p.wake.Send()
 }
 
+// all are the tunnel addresses of other nodes.
+func (p *peers) all() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.count))
+}
+
 func (p *peers) take() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()

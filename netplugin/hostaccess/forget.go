@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // forget forgets datagrams when host ports or node ports have changed, and once when it begins. That
@@ -48,7 +49,7 @@ func (s staleDatagrams) forget() error {
 	}
 	for _, a := range here {
 		if n, ok := a.(*net.IPNet); ok {
-			s.here = append(s.here, addrOf(n.IP))
+			s.here = append(s.here, inet.AddrOf(n.IP))
 		}
 	}
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
@@ -66,8 +67,8 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP || flow.Zone != 0 { // other zones are of switches
 		return false
 	}
-	asked := netip.AddrPortFrom(addrOf(flow.Forward.DstIP), flow.Forward.DstPort)
-	served := netip.AddrPortFrom(addrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort)
+	asked := netip.AddrPortFrom(inet.AddrOf(flow.Forward.DstIP), flow.Forward.DstPort)
+	served := netip.AddrPortFrom(inet.AddrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort)
 	for _, p := range s.in.outside.Prefixes() {
 		if p.Addr().Is4() == asked.Addr().Is4() && s.hasNodePort(asked) { // its rules come before those of host ports
 			return served.Addr() != pipeline.NodePorts(p)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // isFree tells whether nobody else uses addresses of the private subnet: no other
@@ -22,7 +23,7 @@ func isFree(private netip.Prefix) error {
 		return fmt.Errorf("addresses of the host: %w", err)
 	}
 	for _, a := range all {
-		if p := prefixOf(a.IPNet); p.Overlaps(private) && names[a.LinkIndex] != outsideLink {
+		if p := inet.PrefixOf(a.IPNet); p.Overlaps(private) && names[a.LinkIndex] != outsideLink {
 			return taken(private, "interface %s has address %s", names[a.LinkIndex], p)
 		}
 	}
@@ -30,7 +31,7 @@ func isFree(private netip.Prefix) error {
 	anyTable := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
 	err = netlink.RouteListFilteredIter(unix.AF_INET, anyTable, netlink.RT_FILTER_TABLE, func(r netlink.Route) bool {
 		if uses(r, private) && names[r.LinkIndex] != outsideLink {
-			problem = taken(private, "there is a route to %s in table %d", prefixOf(r.Dst), r.Table)
+			problem = taken(private, "there is a route to %s in table %d", inet.PrefixOf(r.Dst), r.Table)
 		}
 		return problem == nil
 	})
@@ -44,7 +45,7 @@ func isFree(private netip.Prefix) error {
 // is for what nobody else has; so is a wider one that refuses what it is for, as hosts
 // have for private addresses.
 func uses(r netlink.Route, private netip.Prefix) bool {
-	to := prefixOf(r.Dst)
+	to := inet.PrefixOf(r.Dst)
 	if !to.IsValid() || to.Bits() == 0 || !to.Overlaps(private) {
 		return false
 	}

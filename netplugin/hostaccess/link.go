@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // wantedLink is what an interface of the host should be. It belongs to us whole:
@@ -144,7 +145,7 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 		if a.IP.IsLinkLocalUnicast() {
 			continue // the kernel's own
 		}
-		p := prefixOf(a.IPNet)
+		p := inet.PrefixOf(a.IPNet)
 		if i := slices.Index(missing, p); i >= 0 {
 			missing = slices.Delete(missing, i, i+1)
 			continue
@@ -155,7 +156,7 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 		changed = true
 	}
 	for _, p := range missing {
-		a := &netlink.Addr{IPNet: ipNet(p)}
+		a := &netlink.Addr{IPNet: inet.IPNet(p)}
 		if p.Addr().Is6() {
 			if err := w.prepareIPv6(); err != nil {
 				return changed, err
@@ -207,7 +208,7 @@ func (w wantedLink) route(link netlink.Link) (changed bool, err error) {
 	}
 	var problems []error
 	for _, r := range missing {
-		add := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol}
+		add := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: inet.IPNet(r.to), Gw: r.via.AsSlice(), Src: r.src.AsSlice(), Protocol: routeProtocol}
 		if !r.via.IsValid() {
 			add.Scope = netlink.SCOPE_LINK
 		}
@@ -226,22 +227,5 @@ func (w wantedLink) route(link netlink.Link) (changed bool, err error) {
 }
 
 func routeOf(r netlink.Route) wantedRoute {
-	return wantedRoute{to: prefixOf(r.Dst), via: addrOf(r.Gw), src: addrOf(r.Src)}
-}
-
-func addrOf(ip net.IP) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip) // none: the zero value
-	return a.Unmap()
-}
-
-func prefixOf(n *net.IPNet) netip.Prefix {
-	if n == nil {
-		return netip.Prefix{}
-	}
-	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(addrOf(n.IP), bits)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+	return wantedRoute{to: inet.PrefixOf(r.Dst), via: inet.AddrOf(r.Gw), src: inet.AddrOf(r.Src)}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // outsideLink is the interface by which endpoints leave and the host reaches them
@@ -46,7 +47,7 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 		return false
 	}
 	have, err := netlink.AddrList(link, unix.AF_INET)
-	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return o.Prefix.Contains(prefixOf(a.IPNet).Addr()) })
+	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return o.Prefix.Contains(inet.PrefixOf(a.IPNet).Addr()) })
 }
 
 // openOutside opens the way out, or sets it right. The rules of the firewall come before

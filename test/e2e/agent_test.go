@@ -154,7 +154,7 @@ func aNodeFallsBehind(s story) {
 	}
 	s.afterwards(func(ctx context.Context) error { return management(ctx, "up") })
 	var c *testbed.Pod
-	s.withLittleLoss(a, b, func() {
+	s.withoutLoss(a, b, func() {
 		s.must(management(s.ctx, "down"))
 		_, err := old.CNI(s.ctx, "del")
 		s.must(err)

@@ -32,13 +32,11 @@ func handChanges(s story) {
 	s.isGuardedAgain(front, back)
 	for _, c := range changes {
 		s.Log(c.what)
-		s.loses(func() streamReport {
-			return s.during(one, other, func() {
-				_, err := front.Node.Run(s.ctx, "sh", "-ec", c.script, "sh", port)
-				s.must(err)
-				s.isGuardedAgain(front, back)
-			})
-		}, func(streamReport) int { return linkChange })
+		s.withoutLoss(one, other, func() {
+			_, err := front.Node.Run(s.ctx, "sh", "-ec", c.script, "sh", port)
+			s.must(err)
+			s.isGuardedAgain(front, back)
+		})
 	}
 }
 
@@ -68,7 +66,7 @@ func aLinkIsDeleted(s story) {
 	port := s.hostPort(front.Node)
 	one, other := s.bystanders()
 	s.isGuardedAgain(front, back)
-	s.withLittleLoss(one, other, func() {
+	s.withoutLoss(one, other, func() {
 		_, err := front.Node.Run(s.ctx, "ip", "link", "del", port)
 		s.must(err)
 		s.soon(shortly, func() error {

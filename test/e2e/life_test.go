@@ -20,8 +20,7 @@ import (
 
 // life is what goes on in a cluster all the time: on the first node pods come and go, and through each
 // netmaster root of its machine makes and removes endpoints and watches tenants, of which one
-// comes and goes, too. All of it has to succeed. There are no pods that come and go on the other nodes, between
-// which datagrams pass: a link that is made there costs some by itself, see linkChange.
+// comes and goes, too. All of it has to succeed.
 type life struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup

@@ -34,7 +34,7 @@ func TestLongNothingIsLost(t *testing.T) {
 			disturbance{"they are upgraded again", func(s story) { s.replaceDaemons(own) }})
 		s.disturbed(c)
 	}
-	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1, First: true}, []chapter{
+	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1, First: true, Readers: true}, []chapter{
 		{"routed, in tunnels, on VLANs, to services and by BGP", func(s story) { upgraded(s, s.routedCast()) }},
 		{"bridged, in tunnels, on VLANs, to services and to the router outside", func(s story) { upgraded(s, s.bridgedCast()) }},
 	})

@@ -94,9 +94,8 @@ func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 			return nil
 		})
 	}))
-	// A link that comes may cost a userspace tunnel packets (docs/performance.md): pods come while nothing is counted.
-	s.reachEachOther(shortly, here, s.pod(0, "c", "blue", "front", ""))
 	nothingLost(s.whileFlowing(flows, func() {
+		s.reachEachOther(shortly, here, s.pod(0, "c", "blue", "front", ""))
 		root("security", "relax")
 		s.soon(shortly, client.served)
 		root("security", "enforce")
@@ -106,8 +105,8 @@ func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 			}
 			return nil
 		})
+		s.reachEachOther(shortly, there, s.pod(1, "d", "blue", "front", ""))
 	}))
-	s.reachEachOther(shortly, there, s.pod(1, "d", "blue", "front", ""))
 	root("security", "relax") // for who cleans up
 	calls, failed := client.soFar()
 	t.Logf("the client made %d calls, of which %d failed, all after enforce", calls, len(failed))

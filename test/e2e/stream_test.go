@@ -176,20 +176,6 @@ func (s story) withoutLoss(from, to *testbed.Pod, happens func()) {
 	}
 }
 
-// linkChange is how many datagrams, and so milliseconds, a change of the links
-// of a node may cost: Open vSwitch in user space reads its routes and tunnel
-// addresses anew then, and throws tunnelled packets away meanwhile.
-const linkChange = 100
-
-// withLittleLoss is withoutLoss for what makes or removes links on the nodes
-// of a tunnel.
-func (s story) withLittleLoss(from, to *testbed.Pod, happens func()) {
-	s.Helper()
-	if r := s.during(from, to, happens); r.Lost > linkChange || r.Sent == 0 {
-		s.Errorf("of %d datagrams %d were lost", r.Sent, r.Lost)
-	}
-}
-
 // loses expects that a flow loses no more than allowed; what happens meanwhile can happen more than once.
 func (s story) loses(measure func() streamReport, allowed func(streamReport) int) {
 	s.Helper()

@@ -34,7 +34,7 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 		t.Fatal(err) // it needs the history of the source, which a shallow clone has not
 	}
 	old := buildOf(t, before)
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, First: true})
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, First: true, Readers: true})
 	ctx, cancel := context.WithTimeout(ctx, upgradeLimit)
 	defer cancel()
 	s, now := story{t, ctx, bed}, bed.Bin
@@ -72,7 +72,8 @@ func TestLongAClusterIsUpgradedAndGoesBackUnderTraffic(t *testing.T) {
 
 // roll replaces the daemons, one node after the other. At every stage a pod is
 // made, on the second node, whose agent is of the version before at first; the
-// links of the nodes that the streams pass stay as they are, see linkChange.
+// links of the nodes that the streams pass stay as they are: the switches of this bed read their routes, as
+// the version before needs it, and lose packets of tunnels when links come.
 func (s story) roll(name, bin string, front, back *testbed.Pod) {
 	s.Helper()
 	s.bed.Bin = bin

@@ -33,6 +33,8 @@ type Switch struct {
 	Socket string // of ovsdb-server
 	Netns  string // name of the network namespace
 
+	VswitchdOptions []string // of ovs-vswitchd when it is started next
+
 	t        testing.TB
 	server   *process
 	vswitchd *process
@@ -101,9 +103,9 @@ func (s *Switch) pause(p *process) (resume func()) {
 // bridges of the database.
 func (s *Switch) StartVswitchd() {
 	s.t.Helper()
-	s.vswitchd = s.spawn("ovs-vswitchd", "unix:"+s.Socket,
-		"--pidfile="+s.path("ovs-vswitchd.pid"), "--unixctl="+s.path("ovs-vswitchd.ctl"),
-		"--log-file="+s.path("ovs-vswitchd.log"))
+	s.vswitchd = s.spawn("ovs-vswitchd", append([]string{"unix:" + s.Socket,
+		"--pidfile=" + s.path("ovs-vswitchd.pid"), "--unixctl=" + s.path("ovs-vswitchd.ctl"),
+		"--log-file=" + s.path("ovs-vswitchd.log")}, s.VswitchdOptions...)...)
 	s.eventually("ovs-vswitchd has its bridges", s.hasBridges)
 }
 

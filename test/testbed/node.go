@@ -19,6 +19,7 @@ type Node struct {
 
 	uplinks   int
 	first     bool // its switch, see Config
+	reader    bool // likewise
 	bed       *Bed
 	ovsdb     *Process
 	vswitchd  *Process
@@ -73,7 +74,7 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 			return nil, err
 		}
 	}
-	n.first = cfg.First
+	n.first, n.reader = cfg.First, cfg.Readers
 	for n.uplinks < cfg.Uplinks {
 		n.uplinks++
 		if err = b.Outside.connect(ctx, n, n.uplinks); err != nil {
@@ -139,12 +140,20 @@ exec ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.so
 		if n.vswitchd, err = n.Start("ovs-vswitchd", append([]string{"sh", "-ec", `
 export MALLOC_TRIM_THRESHOLD_=268435456 # docs/operations.md, Open vSwitch
 ` + firstInTurn + `
-exec "$@"`, "sh"}, n.Prompt("ovs-vswitchd", "unix:/run/openvswitch/db.sock", "--pidfile=/run/openvswitch/ovs-vswitchd.pid")...)...); err != nil {
+exec "$@"`, "sh"}, n.Prompt(n.vswitchdCommand()...)...)...); err != nil {
 			return err
 		}
 	}
 	_, err = n.retry(ctx, "ovs-appctl", "--timeout=5", "version")
 	return err
+}
+
+func (n *Node) vswitchdCommand() []string {
+	command := []string{"ovs-vswitchd", "unix:/run/openvswitch/db.sock", "--pidfile=/run/openvswitch/ovs-vswitchd.pid"}
+	if !n.reader {
+		command = append(command, "--disable-system-route") // docs/operations.md, Open vSwitch
+	}
+	return command
 }
 
 // Prompt is a command line that runs before everything else where the switches of the bed do, see Config. Who

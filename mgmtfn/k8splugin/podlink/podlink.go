@@ -22,6 +22,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Spec says what the container's interface is to be.
@@ -115,7 +117,7 @@ func (i *Interface) SetUp(spec Spec) error {
 		return err
 	}
 	for _, address := range spec.Addresses {
-		a := &netlink.Addr{IPNet: ipNet(address)}
+		a := &netlink.Addr{IPNet: inet.IPNet(address)}
 		if address.Addr().Is6() {
 			// The pool gives an address to one endpoint only; without the test
 			// for duplicates it is usable at once.
@@ -145,7 +147,7 @@ func (i *Interface) BringUp(spec Spec) (gateways, onLink []netip.Addr, err error
 		}
 	}
 	for _, host := range spec.OnLink {
-		route := netlink.Route{LinkIndex: i.link.Attrs().Index, Dst: ipNet(hostPrefix(host)), Scope: netlink.SCOPE_LINK}
+		route := netlink.Route{LinkIndex: i.link.Attrs().Index, Dst: inet.IPNet(hostPrefix(host)), Scope: netlink.SCOPE_LINK}
 		switch err := i.nl.RouteAdd(&route); {
 		case errors.Is(err, fs.ErrExist):
 		case err != nil:
@@ -173,10 +175,6 @@ func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefi
 }
 
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
 
 // HardwareAddress returns the address of a link of our own namespace.
 func HardwareAddress(link string) (string, error) {

@@ -54,7 +54,7 @@ type contender struct {
 
 // benchPeers compares us with OVN.
 func benchPeers(ctx context.Context, bed *testbed.Bed) (_ []figure, err error) {
-	theirBed, err := testbed.New(ctx, testbed.Config{Nodes: len(bed.Nodes), Log: os.Stdout})
+	theirBed, err := testbed.New(ctx, testbed.Config{Nodes: len(bed.Nodes), Readers: true, Log: os.Stdout})
 	if err != nil {
 		return nil, err
 	}

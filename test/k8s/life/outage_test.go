@@ -21,10 +21,6 @@ const away = 60 * time.Second
 // undisturbed is how long datagrams are sent before anything happens.
 const undisturbed = 3 * time.Second
 
-// linkChange is how many datagrams new links on a node may cost: Open vSwitch in user space
-// reads its routes anew then.
-const linkChange = 100
-
 // othersAtOnce are pods that come and go beside those that are looked at.
 const othersAtOnce = 4
 
@@ -66,17 +62,16 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 
 	for _, story := range []struct {
 		name string
-		most int // datagrams that may be lost
 		run  func()
 	}{
-		{"nothing happens", 0, func() { <-time.After(undisturbed) }}, // else the machine has no time for any of this
-		{"containerd is killed", 0, func() {
+		{"nothing happens", func() { <-time.After(undisturbed) }}, // else the machine has no time for any of this
+		{"containerd is killed", func() {
 			for _, n := range c.Nodes {
 				must(c.Process(n, "containerd").Kill())
 				must(c.StartContainerd(t.Context(), n))
 			}
 		}},
-		{"kubelet is killed", 0, func() {
+		{"kubelet is killed", func() {
 			for _, n := range c.Nodes {
 				must(c.Process(n, "kubelet").Kill())
 				must(c.StartKubelet(n))
@@ -86,21 +81,21 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 				})
 			}
 		}},
-		{"netplugin is killed", 0, func() {
+		{"netplugin is killed", func() {
 			for _, n := range c.Nodes {
 				must(n.Netplugin().Kill())
 				must(n.StartNetplugin())
 				must(n.WaitReady(t.Context()))
 			}
 		}},
-		{"the leading netmaster is killed", 0, func() {
+		{"the leading netmaster is killed", func() {
 			leader, err := c.Leader(t.Context())
 			must(err)
 			must(leader.Netmaster().Kill())
 			must(leader.StartNetmaster())
 			soon(func(ctx context.Context) error { _, err := c.Leader(ctx); return err })
 		}},
-		{"other pods come and go", linkChange, func() {
+		{"other pods come and go", func() {
 			for i := range othersAtOnce {
 				must(create(t.Context(), api, fmt.Sprint("passing-", i), c.Nodes[i%2].Name, 0))
 			}
@@ -111,7 +106,7 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 				must(remove(t.Context(), api, fmt.Sprint("passing-", i), true))
 			}
 		}},
-		{"the API server is away, and a pod gets another sandbox meanwhile", linkChange, func() {
+		{"the API server is away, and a pod gets another sandbox meanwhile", func() {
 			must(c.Process(c.Nodes[0], "kube-apiserver").Kill())
 			began := time.Now()
 			before, err := sandbox(t.Context(), c.Nodes[1], "other")
@@ -138,7 +133,7 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 		for i, where := range []string{"to a pod", "to a service"} {
 			s := streams[i]
 			t.Logf("%s, %s: %d datagrams sent, %d lost, %d not sent in time", story.name, where, s.Sent, s.Lost, s.Late)
-			if s.Lost > story.most || s.Sent == 0 {
+			if s.Lost > 0 || s.Sent == 0 {
 				t.Errorf("%s, %s: of %d datagrams %d were lost: %+v", story.name, where, s.Sent, s.Lost, s.Losses)
 			}
 		}

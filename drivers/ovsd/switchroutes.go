@@ -1,0 +1,104 @@
+package ovsd
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// switchRoute is a route in ovs-vswitchd's own table, by which it sends what goes into tunnels.
+type switchRoute struct {
+	to   netip.Prefix
+	link string
+	via  netip.Addr // the router's; invalid: who is sent to is on the link
+	from netip.Addr // what the packets are sent from, which ovs-vswitchd finds itself
+}
+
+// switchTable is the table as ovs-vswitchd tells it.
+type switchTable struct {
+	reads bool          // it has routes of the system: ovs-vswitchd reads them
+	given []switchRoute // routes that were added by hand
+}
+
+// by are the given routes by a link.
+func (t switchTable) by(link string) map[netip.Prefix]switchRoute {
+	routes := map[netip.Prefix]switchRoute{}
+	for _, r := range t.given {
+		if r.link == link {
+			routes[r.to] = r
+		}
+	}
+	return routes
+}
+
+// lookup is the given route to an address.
+func (t switchTable) lookup(a netip.Addr) (best switchRoute, found bool) {
+	for _, r := range t.given {
+		if r.to.Contains(a) && (!found || r.to.Bits() > best.to.Bits()) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// switchRoutes asks for the table.
+func (c Config) switchRoutes(ctx context.Context) (switchTable, error) {
+	text, err := c.appctl(ctx, "ovs/route/show")
+	if err != nil {
+		return switchTable{}, err
+	}
+	return parseSwitchTable(text)
+}
+
+// parseSwitchTable reads lines such as
+//
+//	Cached: 192.0.2.1/32 dev br0 SRC 192.0.2.1 local
+//	User: 0.0.0.0/0 dev br0 GW 192.0.2.254 SRC 192.0.2.1
+//
+// Routes for packets with a mark are not told apart by anybody here, and left out.
+func parseSwitchTable(text string) (table switchTable, err error) {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 0 && words[0] == "Cached:":
+			table.reads = true
+			continue
+		case len(words) < 2 || words[0] != "User:":
+			continue
+		}
+		said := map[string]string{}
+		for i := 2; i+1 < len(words); i += 2 {
+			said[words[i]] = words[i+1]
+		}
+		if _, marked := said["MARK"]; marked {
+			continue
+		}
+		to, err := netip.ParsePrefix(words[1])
+		if err != nil {
+			return switchTable{}, fault.New(fault.Internal, "route of ovs-vswitchd %q: %w", strings.TrimSpace(line), err)
+		}
+		via, _ := netip.ParseAddr(said["GW"]) // of some there is none
+		from, _ := netip.ParseAddr(said["SRC"])
+		table.given = append(table.given, switchRoute{to, said["dev"], via, from})
+	}
+	return table, nil
+}
+
+// addSwitchRoute adds a route, or puts it in the place of another one to the same addresses. It also makes ovs-vswitchd look at the
+// addresses of the link, if it is another one by now: tunnels end at them.
+func (c Config) addSwitchRoute(ctx context.Context, r switchRoute) error {
+	args := []string{r.to.String(), r.link}
+	if r.via.IsValid() {
+		args = append(args, r.via.String())
+	}
+	_, err := c.appctl(ctx, "ovs/route/add", args...)
+	return err
+}
+
+// deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until another one is added.
+func (c Config) deleteSwitchRoute(ctx context.Context, r switchRoute) error {
+	_, err := c.appctl(ctx, "ovs/route/del", r.to.String())
+	return err
+}

@@ -1,0 +1,31 @@
+package ovsd
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func TestTheRoutesOfTheSwitchAreRead(t *testing.T) {
+	network, all := netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("::/0")
+	a := netip.MustParseAddr
+	for text, want := range map[string]switchTable{
+		"Route Table:\n": {},
+		"Route Table:\nCached: 127.0.0.1/32 dev lo SRC 127.0.0.1 local\n": {reads: true},
+		`Route Table:
+User: 192.0.2.0/24 dev br0 SRC 192.0.2.1
+User: 10.0.0.0/8 MARK 7 dev br0 SRC 192.0.2.1
+User: ::/0 dev br1 GW fe80::1 SRC 2001:db8::1
+`: {given: []switchRoute{{to: network, link: "br0", from: a("192.0.2.1")}, {to: all, link: "br1", via: a("fe80::1"), from: a("2001:db8::1")}}},
+	} {
+		got, err := parseSwitchTable(text)
+		if err != nil || got.reads != want.reads || !slices.Equal(got.given, want.given) {
+			t.Errorf("%s%+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"User: everywhere dev br0", "User: 10.0.0.0/99 dev br0 SRC 10.0.0.1"} {
+		if got, err := parseSwitchTable(text); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}

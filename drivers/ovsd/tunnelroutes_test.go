@@ -1,0 +1,150 @@
+package ovsd_test
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// underlay is a bridge that has the tunnel address of a node whose switch may read no routes.
+type underlay struct {
+	*node
+	t *testing.T
+}
+
+func newUnderlay(t *testing.T, vswitchdOptions ...string) underlay {
+	n := newNode(t)
+	n.config.AuditInterval = 100 * time.Millisecond
+	n.Exec("ip", "address", "flush", "dev", "under0")
+	n.AddBridge("br-phy")
+	u := underlay{n, t}
+	u.restart(vswitchdOptions...)
+	return u
+}
+
+// restart starts another ovs-vswitchd, which makes the local port anew.
+func (u underlay) restart(vswitchdOptions ...string) {
+	u.t.Helper()
+	u.KillVswitchd()
+	u.VswitchdOptions = vswitchdOptions
+	u.StartVswitchd()
+	u.address("192.0.2.1/24")
+}
+
+func (u underlay) address(addresses ...string) {
+	u.t.Helper()
+	eventually(u.t, "the bridge has its local port", func() bool {
+		_, err := u.Try("ip", "link", "set", "br-phy", "up")
+		return err == nil
+	})
+	u.Exec("ip", "address", "flush", "dev", "br-phy", "scope", "global")
+	for _, a := range addresses {
+		u.Exec("ip", "address", "add", a, "dev", "br-phy")
+	}
+}
+
+// has waits until the switch has these routes that were given to it, and ends tunnels at the address.
+func (u underlay) has(why string, want ...string) {
+	u.t.Helper()
+	eventually(u.t, why, func() bool {
+		var given []string
+		for line := range strings.Lines(u.Appctl("ovs/route/show")) {
+			if route, is := strings.CutPrefix(strings.TrimSpace(line), "User: "); is {
+				given = append(given, route)
+			}
+		}
+		slices.Sort(given)
+		return slices.Equal(given, want) && strings.Contains(u.Appctl("tnl/ports/show", "-v"), "ipv4(dst=192.0.2.1,")
+	})
+}
+
+// starts waits until the tunnel has an address of its own, or none.
+func (u underlay) starts(atAddress bool) {
+	u.t.Helper()
+	eventually(u.t, "the tunnel says its address, or not", func() bool {
+		return strings.Contains(u.column("Interface", "vxif0", "options"), "local_ip") == atAddress
+	})
+}
+
+// version is another one after each change of the tunnel's row.
+func (u underlay) version() string {
+	u.t.Helper()
+	return u.Exec("ovsdb-client", "query", "unix:"+u.Socket, `["Open_vSwitch",{"op":"select","table":"Interface","where":[["name","==","vxif0"]],"columns":["_version"]}]`)
+}
+
+const (
+	noSystemRoutes = "--disable-system-route"
+	ownNetwork     = "192.0.2.0/24 dev br-phy SRC 192.0.2.1"
+)
+
+func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
+	u := newUnderlay(t, noSystemRoutes)
+	r := u.start()
+	r.give(drivers.Change{Replace: true})
+	u.has("the network of the tunnel address", ownNetwork)
+	u.starts(false)
+
+	u.Exec("ip", "route", "add", "203.0.113.0/25", "dev", "under0")
+	u.Exec("ip", "route", "add", "203.0.113.128/25", "dev", "br-phy") // Open vSwitch finds no address of ours for it, and refuses it
+	u.Exec("ip", "route", "add", "default", "via", "192.0.2.254")
+	u.Exec("ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.253")
+	u.has("routes come", "0.0.0.0/0 dev br-phy GW 192.0.2.254 SRC 192.0.2.1", ownNetwork, "198.51.100.0/24 dev br-phy GW 192.0.2.253 SRC 192.0.2.1")
+	u.Exec("ip", "route", "del", "default")
+	u.Exec("ip", "route", "replace", "198.51.100.0/24", "via", "192.0.2.252")
+	u.has("a route goes, another has another router", ownNetwork, "198.51.100.0/24 dev br-phy GW 192.0.2.252 SRC 192.0.2.1")
+	u.Exec("ip", "route", "del", "198.51.100.0/24")
+	u.Appctl("ovs/route/del", "192.0.2.0/24")
+	u.has("somebody has deleted it", ownNetwork)
+
+	written := u.version()
+	r.stop()
+	r = u.start()
+	r.give(drivers.Change{Replace: true})
+	u.has("another agent", ownNetwork)
+	if now := u.version(); now != written {
+		t.Errorf("another agent has changed something, if for a moment: %s", now)
+	}
+
+	u.Vsctl("del-br", "br-phy")
+	u.AddBridge("br-phy")
+	u.address("192.0.2.1/24")
+	u.has("the link is another one", ownNetwork)
+
+	says := func(text string) {
+		t.Helper()
+		eventually(t, "the status says "+text, func() bool { return strings.Contains(r.Status().LastError, text) })
+	}
+	far := remote(9, 6)
+	far.VTEP = netip.MustParseAddr("198.51.100.1")
+	r.give(drivers.Change{Set: []pipeline.Object{network, remote(8, 6), far}})
+	says("no route to node 198.51.100.1")
+	r.give(drivers.Change{Remove: []pipeline.Key{far.Key()}})
+	u.address("192.0.2.9/24", "192.0.2.1/24")
+	u.Appctl("ovs/route/del", "192.0.2.0/24") // it has its address from when it was added
+	says("the tunnel to node 192.0.2.2 starts at 192.0.2.9 of link br-phy, not at the tunnel address 192.0.2.1")
+	u.address("192.0.2.1/24")
+	eventually(t, "the status says that it is well again", func() bool { return r.Status().LastError == "" })
+
+	u.restart(noSystemRoutes)
+	u.has("another ovs-vswitchd", ownNetwork)
+	u.restart()
+	u.has("one that reads the routes")
+	u.starts(true)
+	u.restart(noSystemRoutes)
+	u.has("one that reads none", ownNetwork)
+	u.starts(false)
+}
+
+func TestASwitchThatReadsRoutesIsGivenNone(t *testing.T) {
+	u := newUnderlay(t)
+	u.start().give(drivers.Change{Replace: true})
+	u.starts(true)
+	u.Exec("ip", "route", "add", "default", "via", "192.0.2.254")
+	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // somebody else's
+	u.has("nothing more", "203.0.113.0/24 dev br-phy GW 192.0.2.253 SRC 192.0.2.1")
+}

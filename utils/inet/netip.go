@@ -1,0 +1,26 @@
+package inet
+
+import (
+	"net"
+	"net/netip"
+)
+
+// AddrOf is an address of package net as one of netip; an IPv4 address has 4 bytes. Without one it is the zero value.
+func AddrOf(ip net.IP) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
+
+// PrefixOf is a network of package net as a prefix. Of nil, as netlink has it for all addresses, it is the zero value.
+func PrefixOf(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.Prefix{}
+	}
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(AddrOf(n.IP), bits)
+}
+
+// IPNet is the inverse of PrefixOf, of a valid prefix.
+func IPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

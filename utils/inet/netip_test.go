@@ -1,0 +1,26 @@
+package inet
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func TestPrefixesBecomeNetworksAndAreThemselvesAgain(t *testing.T) {
+	for _, text := range []string{"0.0.0.0/0", "192.0.2.7/24", "::/0", "2001:db8::/33"} {
+		p := netip.MustParsePrefix(text)
+		if got := PrefixOf(IPNet(p)); got != p {
+			t.Errorf("%s became %s", p, got)
+		}
+	}
+	mapped := &net.IPNet{IP: net.ParseIP("192.0.2.0"), Mask: net.CIDRMask(24, 32)} // of 16 bytes
+	if got := PrefixOf(mapped); got != netip.MustParsePrefix("192.0.2.0/24") {
+		t.Error(got)
+	}
+	if got := PrefixOf(nil); got.IsValid() {
+		t.Error(got)
+	}
+	if got := AddrOf(nil); got.IsValid() {
+		t.Error(got)
+	}
+}
