@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
 // A datapath does not say who has limited a zone, and the kernel's keeps limits when driver, bridge and ovs-vswitchd have
@@ -59,7 +57,7 @@ func (db *database) givenLimits() limits {
 func (d *Driver) changeLimits(ctx context.Context, c limitChange) error {
 	during := maps.Clone(c.ours)
 	maps.Copy(during, c.gone)
-	if err := d.noteLimits(ctx, during); err != nil {
+	if err := d.note(ctx, idZoneLimits, during.String()); err != nil {
 		return err
 	}
 	if len(c.set) > 0 {
@@ -76,32 +74,10 @@ func (d *Driver) changeLimits(ctx context.Context, c limitChange) error {
 			return err
 		}
 	}
-	return d.noteLimits(ctx, c.ours)
+	return d.note(ctx, idZoneLimits, c.ours.String())
 }
 
 func (c Config) removeLimits(ctx context.Context, datapath string, gone limits) error {
 	_, err := c.appctl(ctx, "dpctl/ct-del-limits", datapath, "zone="+gone.zones())
 	return err
-}
-
-// noteLimits writes into the bridge's row which limits are ours, and waits until our copy says so, too.
-func (d *Driver) noteLimits(ctx context.Context, ours limits) error {
-	bridge, ok := d.db.ourBridge()
-	text := ours.String()
-	if !ok || bridge.ExternalIDs[idZoneLimits] == text {
-		return nil
-	}
-	change := []ovsdb.Mutation{{Column: "external_ids", Mutator: "delete", Value: []string{idZoneLimits}}}
-	if text != "" {
-		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{idZoneLimits: text}})
-	}
-	ctx, cancel := context.WithTimeout(ctx, appctlTime)
-	defer cancel()
-	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), change...)); err != nil {
-		return err
-	}
-	return d.db.client.Wait(ctx, func() (bool, error) {
-		now, there := d.db.ourBridge()
-		return !there || now.UUID != bridge.UUID || now.ExternalIDs[idZoneLimits] == text, nil
-	})
 }

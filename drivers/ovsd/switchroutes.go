@@ -3,6 +3,7 @@ package ovsd
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/utils/fault"
@@ -22,12 +23,11 @@ type switchTable struct {
 	given []switchRoute // routes that were added by hand
 }
 
-// by are the given routes by a link.
-func (t switchTable) by(link string) map[netip.Prefix]switchRoute {
-	routes := map[netip.Prefix]switchRoute{}
+// among are the given routes that lead to one of these.
+func (t switchTable) among(to []netip.Prefix) (routes []switchRoute) {
 	for _, r := range t.given {
-		if r.link == link {
-			routes[r.to] = r
+		if slices.Contains(to, r.to) {
+			routes = append(routes, r)
 		}
 	}
 	return routes

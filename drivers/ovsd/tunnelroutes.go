@@ -40,8 +40,8 @@ type tunnelRoutes struct {
 
 func newTunnelRoutes() *tunnelRoutes { return &tunnelRoutes{due: notify.New()} }
 
-// note keeps what was found, and tells whether that is news.
-func (t *tunnelRoutes) note(known, given bool, problem error) (news bool) {
+// learn keeps what was found, and tells whether that is news.
+func (t *tunnelRoutes) learn(known, given bool, problem error) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	news = known != t.known || given != t.given || fmt.Sprint(problem) != fmt.Sprint(t.problem)
@@ -76,7 +76,7 @@ func (d *Driver) trunk() trunk {
 // keepTunnelRoutes keeps the routes of the switch, where it reads none itself.
 func (d *Driver) keepTunnelRoutes(ctx context.Context) error {
 	if len(d.config.Uplinks) > 0 || d.datapathType() != DatapathNetdev {
-		d.tunnelRoutes.note(true, false, nil)
+		d.tunnelRoutes.learn(true, false, nil)
 		d.keeperDue.Send()
 		<-ctx.Done()
 		return ctx.Err()
@@ -92,7 +92,7 @@ func (d *Driver) keepTunnelRoutes(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if d.tunnelRoutes.note(giver.link != 0, giver.gives, err) {
+		if d.tunnelRoutes.learn(giver.link != 0, giver.gives, err) {
 			d.keeperDue.Send()
 		}
 		next := d.config.AuditInterval
@@ -142,7 +142,7 @@ func (g *routeGiver) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, index := link.Attrs().Name, link.Attrs().Index
+	index := link.Attrs().Index
 	if g.gives = !table.reads; !g.gives {
 		g.link, g.refused = index, nil
 		return nil
@@ -151,34 +151,52 @@ func (g *routeGiver) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if have := table.by(name); g.link != index || !maps.Equal(have, want) {
-		if err := g.replace(ctx, have, want, g.link != index); err != nil {
-			return err
-		}
-		if table, err = g.config.switchRoutes(ctx); err != nil {
-			return err
-		}
-		g.link = index
+	if err := g.give(ctx, table, want, g.link != index); err != nil {
+		return err
+	}
+	g.link = index
+	if table, err = g.config.switchRoutes(ctx); err != nil {
+		return err
 	}
 	return g.reaches(table)
 }
 
-// replace makes the routes of a link other ones. All are added again where they may have lost what tunnels end at: when the
-// link is another one, and when one of them is deleted.
-func (g *routeGiver) replace(ctx context.Context, have, want map[netip.Prefix]switchRoute, all bool) error {
-	for to, r := range have {
-		if _, stays := want[to]; !stays {
-			if err := g.config.deleteSwitchRoute(ctx, r); err != nil {
-				return err
-			}
-			all = true
+// give makes the routes that were given other ones. The bridge's row names all that may be there at any moment. All are added
+// where tunnels may have lost the addresses at which they end: when the link is another one, and when a route of it is deleted.
+func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute, all bool) error {
+	bridge, _ := g.db.ourBridge()
+	noted := givenRoutes(bridge.ExternalIDs)
+	if err := g.note(ctx, idRoutes, prefixes(slices.AppendSeq(noted, maps.Keys(want)))); err != nil {
+		return err
+	}
+	missing := maps.Clone(want)
+	for _, r := range table.given {
+		if want[r.to] == r {
+			delete(missing, r.to)
 		}
 	}
-	var refused []string
-	for to, r := range want {
-		if have[to] == r && !all {
+	for _, r := range table.among(noted) {
+		if _, wanted := want[r.to]; wanted {
 			continue
 		}
+		if err := g.config.deleteSwitchRoute(ctx, r); err != nil {
+			return err
+		}
+		all = true
+	}
+	if all {
+		missing = want
+	}
+	if err := g.add(ctx, missing); err != nil {
+		return err
+	}
+	return g.note(ctx, idRoutes, prefixes(slices.Collect(maps.Keys(want))))
+}
+
+// add adds routes. Those that Open vSwitch refuses are told once, and tried again.
+func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) error {
+	var refused []string
+	for to, r := range routes {
 		err := g.config.addSwitchRoute(ctx, r)
 		switch {
 		case isRefused(err):

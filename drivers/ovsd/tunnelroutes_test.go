@@ -97,7 +97,13 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 	u.Exec("ip", "route", "del", "default")
 	u.Exec("ip", "route", "replace", "198.51.100.0/24", "via", "192.0.2.252")
 	u.has("a route goes, another has another router", ownNetwork, "198.51.100.0/24 dev br-phy GW 192.0.2.252 SRC 192.0.2.1")
+	if noted := u.column("Bridge", bridge, "external_ids:tunnel-routes"); noted != `"192.0.2.0/24,198.51.100.0/24,203.0.113.128/25"` {
+		t.Errorf("the bridge names %s", noted)
+	}
+	u.Appctl("ovs/route/add", "100.64.0.0/10", "br-phy", "192.0.2.251")
 	u.Exec("ip", "route", "del", "198.51.100.0/24")
+	u.has("another one goes, somebody else's stays", "100.64.0.0/10 dev br-phy GW 192.0.2.251 SRC 192.0.2.1", ownNetwork)
+	u.Appctl("ovs/route/del", "100.64.0.0/10")
 	u.Appctl("ovs/route/del", "192.0.2.0/24")
 	u.has("somebody has deleted it", ownNetwork)
 

@@ -9,6 +9,7 @@
 //	runtime        no more pods: the configuration of their networks, our CNI plugin
 //	uplinks        the host gets its addresses and routes back
 //	limits         of the connections of tenants, which the kernel would keep; the bridges name them
+//	routes         of tunnels, which ovs-vswitchd would keep; the bridges name them as well
 //	bridges        with all their ports: pods and tunnels end here
 //	links          what was behind the ports, in pods as well
 //	namespaces     those of the name server
@@ -54,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	left := 0
-	for _, find := range []func(context.Context, Config) ([]thing, error){runtime, uplinks, limits, bridges, links, namespaces, firewall, settings, files} {
+	for _, find := range []func(context.Context, Config) ([]thing, error){runtime, uplinks, limits, routes, bridges, links, namespaces, firewall, settings, files} {
 		things, err := find(ctx, c)
 		if err != nil {
 			left++

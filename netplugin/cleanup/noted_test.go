@@ -108,3 +108,34 @@ func TestABridgeStaysWhileLimitsInTheKernelAreLeft(t *testing.T) {
 		t.Errorf("bridges that are left: %s", got)
 	}
 }
+
+func TestRoutesOfTunnelsAreNamedAndRemoved(t *testing.T) {
+	s := ovstest.Start(t)
+	s.AddBridge("br-phy")
+	s.Exec("ip", "address", "add", "192.0.2.1/24", "dev", "br-phy")
+	s.Exec("ip", "link", "set", "br-phy", "up")
+	s.AddBridge(ovsd.DefaultBridge)
+	s.Vsctl("set", "bridge", ovsd.DefaultBridge, `external_ids:tunnel-routes="0.0.0.0/0,10.0.0.0/8,192.0.2.0/24"`)
+	s.Appctl("ovs/route/add", "192.0.2.0/24", "br-phy")
+	s.Appctl("ovs/route/add", "0.0.0.0/0", "br-phy", "192.0.2.254")
+	s.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.254") // somebody else's
+	c := Config{RunDir: s.RunDir, Bridges: []string{ovsd.DefaultBridge}, Out: io.Discard}
+	things, err := routes(t.Context(), c)
+	if err != nil || len(things) != 1 || things[0].what != "routes of tunnels in ovs-vswitchd to 0.0.0.0/0,192.0.2.0/24" {
+		t.Fatalf("routes: %+v, %v", things, err)
+	}
+	if err := things[0].remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.Appctl("ovs/route/show"); strings.Count(left, "User:") != 1 || !strings.Contains(left, "User: 198.51.100.0/24") {
+		t.Error(left)
+	}
+	none := func(why string) {
+		if things, err := routes(t.Context(), c); err != nil || len(things) > 0 {
+			t.Errorf("%s: %+v, %v", why, things, err)
+		}
+	}
+	none("once more")
+	s.KillVswitchd()
+	none("ovs-vswitchd has ended, and they with it")
+}

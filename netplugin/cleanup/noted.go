@@ -10,14 +10,35 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+// noted is something of ours in a datapath or in ovs-vswitchd, of which the row of one of our bridges tells.
+type noted interface {
+	fmt.Stringer
+	Any() bool
+	Remove(ctx context.Context) error
+}
+
 // limits finds those that the connections of tenants have in the datapaths of our bridges.
-func limits(ctx context.Context, c Config) (things []thing, err error) {
+func limits(ctx context.Context, c Config) ([]thing, error) {
+	return notedAt(ctx, c, func(ctx context.Context, row bridgeRow) (noted, error) {
+		return ovsd.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs)
+	})
+}
+
+// routes finds those that ovs-vswitchd was given for our tunnels.
+func routes(ctx context.Context, c Config) ([]thing, error) {
+	return notedAt(ctx, c, func(ctx context.Context, row bridgeRow) (noted, error) {
+		return ovsd.OwnRoutesOf(ctx, c.RunDir, row.ExternalIDs), nil
+	})
+}
+
+// notedAt finds what the rows of our bridges tell of.
+func notedAt(ctx context.Context, c Config, find func(context.Context, bridgeRow) (noted, error)) (things []thing, err error) {
 	unknown := withDatabase(ctx, c.RunDir, func(ctx context.Context, db *database) error {
 		for _, row := range db.bridges.Rows() {
 			if !slices.Contains(c.Bridges, row.Name) {
 				continue
 			}
-			own, failed := ovsd.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs)
+			own, failed := find(ctx, row)
 			switch {
 			case failed != nil:
 				err = errors.Join(err, fmt.Errorf("%s: %w", own, failed))
@@ -28,7 +49,7 @@ func limits(ctx context.Context, c Config) (things []thing, err error) {
 		return nil
 	})
 	if unknown != nil {
-		return nil, nil // without a database, the bridges are said to be left, which tell of limits
+		return nil, nil // without a database, the bridges are said to be left, which tell of it
 	}
 	return things, err
 }

@@ -1,0 +1,29 @@
+package ovsd
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+)
+
+// note writes into external_ids of the bridge's row what is ours where nothing else tells, and waits until our copy says so, too.
+// Without a bridge there is nobody to tell.
+func (d *Driver) note(ctx context.Context, key, text string) error {
+	bridge, ok := d.db.ourBridge()
+	if !ok || bridge.ExternalIDs[key] == text {
+		return nil
+	}
+	change := []ovsdb.Mutation{{Column: "external_ids", Mutator: "delete", Value: []string{key}}}
+	if text != "" {
+		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{key: text}})
+	}
+	ctx, cancel := context.WithTimeout(ctx, appctlTime)
+	defer cancel()
+	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), change...)); err != nil {
+		return err
+	}
+	return d.db.client.Wait(ctx, func() (bool, error) {
+		now, there := d.db.ourBridge()
+		return !there || now.UUID != bridge.UUID || now.ExternalIDs[key] == text, nil
+	})
+}
