@@ -42,6 +42,8 @@
 // halved until the refused object is alone (writer.go). Its Sync returns the
 // refusal, it is in the status, and it is tried again later.
 //
+// An ovs-vswitchd that reads no routes of its node is given those of its tunnels (tunnelroutes.go).
+//
 // Packets that flows send to the agent, and those that it sends, have a
 // connection of their own (packets.go).
 //
