@@ -22,7 +22,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
@@ -31,16 +30,6 @@ import (
 
 // limit ends a run that hangs.
 const limit = 30 * time.Minute
-
-// figure is a line of the table: a measured value, its reference and the goal.
-type figure struct {
-	Name      string
-	Value     string
-	Reference string
-	Ratio     string
-	Goal      string
-	Met       bool
-}
 
 // benchmark is one measurement on a bed whose daemons are ready.
 type benchmark struct {
@@ -155,11 +144,11 @@ func runAll(ctx context.Context, only []string) (err error) {
 			if bed != nil {
 				bed.DumpLogs(os.Stderr)
 			}
-			return errors.Join(fmt.Errorf("%s: %w", b.name, err), printFigures(figures))
+			return errors.Join(fmt.Errorf("%s: %w", b.name, err), printFigures(os.Stdout, figures))
 		}
 		figures = append(figures, f...)
 	}
-	return printFigures(figures)
+	return printFigures(os.Stdout, figures)
 }
 
 // bed starts the bed that a benchmark wants.
@@ -213,19 +202,6 @@ func load() string {
 	}
 	one, _, _ := strings.Cut(string(text), " ")
 	return one
-}
-
-func printFigures(figures []figure) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nFIGURE\tMEASURED\tREFERENCE\tRATIO\tGOAL\t")
-	for _, f := range figures {
-		verdict := "met"
-		if !f.Met {
-			verdict = "MISSED"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Reference, f.Ratio, f.Goal, verdict)
-	}
-	return w.Flush()
 }
 
 // netctlAll runs netctl commands in order and stops at the first that fails.
