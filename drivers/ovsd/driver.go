@@ -270,7 +270,7 @@ func (d *Driver) connect(ctx context.Context) error {
 		if err := conn.Send(ctx, openflow.SetConfig{Flags: openflow.FragmentsHavePorts}); err != nil {
 			return err
 		}
-		d.tunnelRoutes.due.Send() // it may be another ovs-vswitchd
+		d.tunnelRoutes.asked.Send() // it may be another ovs-vswitchd
 		d.mu.Lock()
 		d.sw = conn
 		d.mu.Unlock()

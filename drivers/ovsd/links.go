@@ -263,13 +263,16 @@ func (l *links) find(name string) (end owned, ok bool, err error) {
 // went meanwhile.
 const listTries = 10
 
-func (l *links) list() (links []netlink.Link, err error) {
+func (l *links) list() ([]netlink.Link, error) { return whole(l.handle.LinkList) }
+
+// whole is a listing that nothing has changed meanwhile.
+func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range listTries {
-		if links, err = l.handle.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
 	}
-	return links, err
+	return all, err
 }
 
 // tunnelMTU is what fits into a tunnel that starts at the address.
@@ -304,7 +307,7 @@ func (l *links) withAddress(address netip.Addr) (_ netlink.Link, found bool, err
 	if address.Is6() {
 		family = netlink.FAMILY_V6
 	}
-	addresses, err := l.handle.AddrList(nil, family)
+	addresses, err := whole(func() ([]netlink.Addr, error) { return l.handle.AddrList(nil, family) })
 	if err != nil {
 		return nil, false, fmt.Errorf("addresses: %w", err)
 	}

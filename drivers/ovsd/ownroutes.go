@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 )
@@ -15,16 +16,20 @@ type OwnRoutes struct {
 	routes []switchRoute
 }
 
-// OwnRoutesOf finds those that the row of a bridge tells of, by its external_ids. Those that ovs-vswitchd has not are not among
-// them. It is for who takes a node down.
-func OwnRoutesOf(ctx context.Context, runDir string, externalIDs map[string]string) OwnRoutes {
+// OwnRoutesOf finds those that the row of a bridge tells of, by its external_ids, as far as ovs-vswitchd has them. With
+// it they have ended. It is for who takes a node down.
+func OwnRoutesOf(ctx context.Context, runDir string, externalIDs map[string]string) (OwnRoutes, error) {
 	own := OwnRoutes{config: Config{RunDir: runDir}}
-	if noted := givenRoutes(externalIDs); len(noted) > 0 {
-		if table, err := own.config.switchRoutes(ctx); err == nil { // else they have ended with ovs-vswitchd
-			own.routes = table.among(noted)
-		}
+	noted := givenRoutes(externalIDs)
+	if len(noted) == 0 {
+		return own, nil
 	}
-	return own
+	table, err := own.config.switchRoutes(ctx)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return own, err // it lives, and does not answer
+	}
+	own.routes = table.among(noted)
+	return own, nil
 }
 
 // Any tells whether there are any.

@@ -14,7 +14,12 @@ type switchRoute struct {
 	to   netip.Prefix
 	link string
 	via  netip.Addr // the router's; invalid: who is sent to is on the link
-	from netip.Addr // what the packets are sent from, which ovs-vswitchd finds itself
+	from netip.Addr // what the packets are sent from, which ovs-vswitchd has found when the route was added
+}
+
+// sameWay tells whether packets leave by the same way.
+func (r switchRoute) sameWay(other switchRoute) bool {
+	return r.to == other.to && r.link == other.link && r.via == other.via
 }
 
 // switchTable is the table as ovs-vswitchd tells it.
@@ -33,14 +38,36 @@ func (t switchTable) among(to []netip.Prefix) (routes []switchRoute) {
 	return routes
 }
 
-// lookup is the given route to an address.
-func (t switchTable) lookup(a netip.Addr) (best switchRoute, found bool) {
+// ways are the given routes by which packets leave.
+func (t switchTable) ways() ways {
+	w := ways{map[netip.Prefix]switchRoute{}, nil}
 	for _, r := range t.given {
-		if r.to.Contains(a) && (!found || r.to.Bits() > best.to.Bits()) {
-			best, found = r, true
+		w.routes[r.to] = r
+		if !slices.Contains(w.lengths, r.to.Bits()) {
+			w.lengths = append(w.lengths, r.to.Bits())
 		}
 	}
-	return best, found
+	slices.Sort(w.lengths)
+	slices.Reverse(w.lengths)
+	return w
+}
+
+// ways finds routes by addresses.
+type ways struct {
+	routes  map[netip.Prefix]switchRoute
+	lengths []int // of their prefixes, the longest first
+}
+
+// to is the route to an address.
+func (w ways) to(a netip.Addr) (switchRoute, bool) {
+	for _, bits := range w.lengths {
+		if p, err := a.Prefix(bits); err == nil {
+			if r, ok := w.routes[p]; ok {
+				return r, true
+			}
+		}
+	}
+	return switchRoute{}, false
 }
 
 // switchRoutes asks for the table.
@@ -87,7 +114,7 @@ func parseSwitchTable(text string) (table switchTable, err error) {
 }
 
 // addSwitchRoute adds a route, or puts it in the place of another one to the same addresses. It also makes ovs-vswitchd look at the
-// addresses of the link, if it is another one by now: tunnels end at them.
+// addresses of the link: tunnels end at them.
 func (c Config) addSwitchRoute(ctx context.Context, r switchRoute) error {
 	args := []string{r.to.String(), r.link}
 	if r.via.IsValid() {
@@ -97,8 +124,14 @@ func (c Config) addSwitchRoute(ctx context.Context, r switchRoute) error {
 	return err
 }
 
-// deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until another one is added.
+// deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until one is added.
 func (c Config) deleteSwitchRoute(ctx context.Context, r switchRoute) error {
 	_, err := c.appctl(ctx, "ovs/route/del", r.to.String())
 	return err
+}
+
+// tunnelsEndAt tells whether ovs-vswitchd takes what comes to an address for a tunnel's.
+func (c Config) tunnelsEndAt(ctx context.Context, a netip.Addr) (bool, error) {
+	ports, err := c.appctl(ctx, "tnl/ports/show", "-v")
+	return strings.Contains(ports, "(dst="+a.String()+","), err
 }

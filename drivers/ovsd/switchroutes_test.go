@@ -29,3 +29,19 @@ User: ::/0 dev br1 GW fe80::1 SRC 2001:db8::1
 		}
 	}
 }
+
+func TestTheLongestPrefixIsTheWay(t *testing.T) {
+	var table switchTable
+	for _, to := range []string{"0.0.0.0/0", "192.0.2.0/24", "192.0.2.128/25", "::/0"} {
+		table.given = append(table.given, switchRoute{to: netip.MustParsePrefix(to), link: to})
+	}
+	ways := table.ways()
+	for address, want := range map[string]string{"192.0.2.1": "192.0.2.0/24", "192.0.2.129": "192.0.2.128/25", "198.51.100.1": "0.0.0.0/0", "2001:db8::1": "::/0"} {
+		if r, ok := ways.to(netip.MustParseAddr(address)); !ok || r.link != want {
+			t.Errorf("%s: %s, %v", address, r.link, ok)
+		}
+	}
+	if r, ok := (switchTable{}).ways().to(netip.MustParseAddr("192.0.2.1")); ok {
+		t.Error(r)
+	}
+}

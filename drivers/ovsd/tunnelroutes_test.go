@@ -51,16 +51,26 @@ func (u underlay) address(addresses ...string) {
 // has waits until the switch has these routes that were given to it, and ends tunnels at the address.
 func (u underlay) has(why string, want ...string) {
 	u.t.Helper()
+	u.endsAt(why, "ipv4(dst=192.0.2.1,", want...)
+}
+
+func (u underlay) endsAt(why, address string, want ...string) {
+	u.t.Helper()
 	eventually(u.t, why, func() bool {
-		var given []string
-		for line := range strings.Lines(u.Appctl("ovs/route/show")) {
-			if route, is := strings.CutPrefix(strings.TrimSpace(line), "User: "); is {
-				given = append(given, route)
-			}
-		}
-		slices.Sort(given)
-		return slices.Equal(given, want) && strings.Contains(u.Appctl("tnl/ports/show", "-v"), "ipv4(dst=192.0.2.1,")
+		return slices.Equal(u.given(), want) && strings.Contains(u.Appctl("tnl/ports/show", "-v"), address)
 	})
+}
+
+// given are the routes that the switch was given, by anybody.
+func (u underlay) given() (routes []string) {
+	u.t.Helper()
+	for line := range strings.Lines(u.Appctl("ovs/route/show")) {
+		if route, is := strings.CutPrefix(strings.TrimSpace(line), "User: "); is {
+			routes = append(routes, route)
+		}
+	}
+	slices.Sort(routes)
+	return routes
 }
 
 // starts waits until the tunnel has an address of its own, or none.
@@ -104,6 +114,10 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 	u.Exec("ip", "route", "del", "198.51.100.0/24")
 	u.has("another one goes, somebody else's stays", "100.64.0.0/10 dev br-phy GW 192.0.2.251 SRC 192.0.2.1", ownNetwork)
 	u.Appctl("ovs/route/del", "100.64.0.0/10")
+	u.has("somebody else's goes, which takes from tunnels where they end", ownNetwork)
+	u.Exec("ip", "address", "add", "10.9.0.1/24", "dev", "br-phy")
+	u.has("the link has another network", "10.9.0.0/24 dev br-phy SRC 10.9.0.1", ownNetwork)
+	u.Exec("ip", "address", "del", "10.9.0.1/24", "dev", "br-phy")
 	u.Appctl("ovs/route/del", "192.0.2.0/24")
 	u.has("somebody has deleted it", ownNetwork)
 
@@ -112,6 +126,8 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 	r = u.start()
 	r.give(drivers.Change{Replace: true})
 	u.has("another agent", ownNetwork)
+	u.Appctl("ovs/route/del", "192.0.2.0/24")
+	u.has("it has looked", ownNetwork)
 	if now := u.version(); now != written {
 		t.Errorf("another agent has changed something, if for a moment: %s", now)
 	}
@@ -131,7 +147,7 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 	says("no route to node 198.51.100.1")
 	r.give(drivers.Change{Remove: []pipeline.Key{far.Key()}})
 	u.address("192.0.2.9/24", "192.0.2.1/24")
-	u.Appctl("ovs/route/del", "192.0.2.0/24") // it has its address from when it was added
+	u.Appctl("ovs/route/add", "192.0.2.0/24", "br-phy") // the former one may have its address from when it was added
 	says("the tunnel to node 192.0.2.2 starts at 192.0.2.9 of link br-phy, not at the tunnel address 192.0.2.1")
 	u.address("192.0.2.1/24")
 	eventually(t, "the status says that it is well again", func() bool { return r.Status().LastError == "" })
@@ -148,9 +164,24 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 
 func TestASwitchThatReadsRoutesIsGivenNone(t *testing.T) {
 	u := newUnderlay(t)
-	u.start().give(drivers.Change{Replace: true})
-	u.starts(true)
-	u.Exec("ip", "route", "add", "default", "via", "192.0.2.254")
 	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // somebody else's
-	u.has("nothing more", "203.0.113.0/24 dev br-phy GW 192.0.2.253 SRC 192.0.2.1")
+	u.start().give(drivers.Change{Replace: true})
+	u.Vsctl("set", "bridge", bridge, `external_ids:tunnel-routes="198.51.100.0/24"`) // of a run before
+	u.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.253")
+	eventually(t, "it has looked, and found what it had given before", func() bool { return !strings.Contains(u.column("Bridge", bridge, "external_ids"), "tunnel-routes") })
+	u.starts(true)
+	if given := u.given(); !slices.Equal(given, []string{"203.0.113.0/24 dev br-phy GW 192.0.2.253 SRC 192.0.2.1"}) {
+		t.Errorf("the switch was given %q", given)
+	}
+}
+
+func TestTunnelsOfIPv6HaveTheirRoutes(t *testing.T) {
+	u := newUnderlay(t, noSystemRoutes)
+	u.config.VTEP = netip.MustParseAddr("2001:db8::1")
+	u.Exec("ip", "address", "add", "2001:db8::1/64", "dev", "br-phy", "nodad")
+	u.Exec("ip", "route", "add", "2001:db8:1::/48", "via", "2001:db8::fe")
+	r := u.start()
+	r.give(drivers.Change{Replace: true})
+	u.endsAt("routes of IPv6 alone", "ipv6(dst=2001:db8::1,", "2001:db8:1::/48 dev br-phy GW 2001:db8::fe SRC 2001:db8::1", "2001:db8::/64 dev br-phy SRC 2001:db8::1")
+	u.starts(false)
 }

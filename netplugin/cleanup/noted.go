@@ -27,7 +27,7 @@ func limits(ctx context.Context, c Config) ([]thing, error) {
 // routes finds those that ovs-vswitchd was given for our tunnels.
 func routes(ctx context.Context, c Config) ([]thing, error) {
 	return notedAt(ctx, c, func(ctx context.Context, row bridgeRow) (noted, error) {
-		return ovsd.OwnRoutesOf(ctx, c.RunDir, row.ExternalIDs), nil
+		return ovsd.OwnRoutesOf(ctx, c.RunDir, row.ExternalIDs)
 	})
 }
 

@@ -59,7 +59,7 @@ type Config struct {
 	Secure   bool      // the cluster is enforced: everything joins with a token
 	Plain    bool      // the store of a secure bed does not speak TLS
 	Confined bool      // daemons run as their units have them run
-	Readers  bool      // switches read the routes of their nodes, as whoever does not give them to them needs it
+	Readers  bool      // switches read the routes of their nodes: drivers that do not give them routes need it
 	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
 	Detach   bool      // the nodes outlive this process, until Close or Open(...).Close
 	Log      io.Writer // progress, one line per step; nil: none

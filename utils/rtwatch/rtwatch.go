@@ -1,4 +1,4 @@
-// Package rtwatch tells when links, addresses or neighbours of the kernel change.
+// Package rtwatch tells when links, addresses, routes or neighbours of the kernel change.
 package rtwatch
 
 import (

@@ -1,0 +1,183 @@
+package ovsd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
+)
+
+// routeGiver gives a switch the routes of its tunnels. It remembers nothing that it cannot find out again.
+type routeGiver struct {
+	*Driver
+	known   bool           // the switch has been asked
+	gives   bool           // it reads no routes itself
+	given   []netip.Prefix // where the last ones lead
+	refused []string       // where those lead that the switch does not take
+}
+
+// look makes the switch's routes those of the link with the tunnel address. Whether the switch reads routes cannot be known
+// before there is an address, as it has none then in any case.
+func (g *routeGiver) look(ctx context.Context) error {
+	if !g.db.client.Owner() {
+		return nil // it is another agent's
+	}
+	link, there, err := g.links.withAddress(g.config.VTEP)
+	if err != nil || !there {
+		return g.unlessItReads(err)
+	}
+	table, err := g.config.switchRoutes(ctx)
+	if err != nil {
+		return g.unlessItReads(err)
+	}
+	if known, gave := g.known, g.gives; !known || gave == table.reads {
+		g.log.WithField("reads", table.reads).Info("Open vSwitch reads the routes of tunnels itself, or is given them")
+	}
+	g.known, g.gives = true, !table.reads
+	want := map[netip.Prefix]switchRoute{}
+	if g.gives {
+		if want, err = g.links.routesBy(link, g.config.VTEP); err != nil {
+			return err
+		}
+	}
+	if err := g.give(ctx, table, want); err != nil || !g.gives {
+		return g.unlessItReads(err)
+	}
+	return g.reaches(ctx)
+}
+
+// unlessItReads is the error of a look, which concerns nobody where the switch finds its routes itself.
+func (g *routeGiver) unlessItReads(err error) error {
+	if g.known && !g.gives {
+		return nil
+	}
+	return err
+}
+
+// give makes the routes that were given other ones. The bridge's row names all that may be there at any moment.
+func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
+	bridge, _ := g.db.ourBridge()
+	noted := append(givenRoutes(bridge.ExternalIDs), g.given...) // the row may be another one by now
+	g.given = slices.Collect(maps.Keys(want))
+	if err := g.note(ctx, idRoutes, prefixes(append(noted, g.given...))); err != nil {
+		return err
+	}
+	missing := maps.Clone(want)
+	for _, r := range table.given {
+		if now, wanted := want[r.to]; wanted && now.sameWay(r) {
+			delete(missing, r.to)
+		}
+	}
+	for _, r := range table.among(noted) {
+		if _, wanted := want[r.to]; wanted {
+			continue
+		}
+		if err := g.config.deleteSwitchRoute(ctx, r); err != nil && !isRefused(err) { // somebody else has deleted it
+			return err
+		}
+	}
+	if err := g.add(ctx, missing); err != nil {
+		return err
+	}
+	if err := g.endAgain(ctx, want); err != nil {
+		return err
+	}
+	return g.note(ctx, idRoutes, prefixes(g.given))
+}
+
+// toldRefusals is how many routes are named that the switch refuses.
+const toldRefusals = 5
+
+// add adds routes. Those that Open vSwitch refuses are told once, and tried again.
+func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) error {
+	var refused []string
+	for to, r := range routes {
+		switch err := g.config.addSwitchRoute(ctx, r); {
+		case isRefused(err):
+			refused = append(refused, to.String())
+		case err != nil:
+			return err
+		}
+	}
+	slices.Sort(refused)
+	if len(refused) > 0 && !slices.Equal(refused, g.refused) {
+		g.log.WithField("count", len(refused)).WithField("routes", refused[:min(len(refused), toldRefusals)]).
+			Warn("Open vSwitch refuses routes of the underlay, for one without an address of the link in it for example: tunnels cannot go there until it takes them")
+	}
+	g.refused = refused
+	return nil
+}
+
+// endAgain has tunnels end at the addresses of the link if they do not, as after a deletion of any route by it, whosever that was, or when the
+// link is another one: any addition makes Open vSwitch look.
+func (g *routeGiver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute) error {
+	if len(want) == 0 {
+		return nil
+	}
+	ends, err := g.config.tunnelsEndAt(ctx, g.config.VTEP)
+	if err != nil || ends {
+		return err
+	}
+	for _, r := range want {
+		if err = g.config.addSwitchRoute(ctx, r); !isRefused(err) {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.config.VTEP, err)
+}
+
+// reaches finds a node that tunnels do not reach, or reach from another address than this node's: the other one drops what
+// comes from there. As the link may have had other addresses when the route was added, it is added once more.
+func (g *routeGiver) reaches(ctx context.Context) error {
+	table, err := g.config.switchRoutes(ctx)
+	if err != nil {
+		return err
+	}
+	ways := table.ways()
+	for _, peer := range slices.SortedFunc(slices.Values(g.peers.all()), netip.Addr.Compare) {
+		switch r, ok := ways.to(peer); {
+		case !ok:
+			return fault.New(fault.Unavailable, "Open vSwitch takes no route to node %s: start ovs-vswitchd without --disable-system-route", peer)
+		case r.from != g.config.VTEP:
+			err := fault.New(fault.Unavailable, "the tunnel to node %s starts at %s of link %s, not at the tunnel address %s: "+
+				"start ovs-vswitchd without --disable-system-route, or have %s alone on the link", peer, r.from, r.link, g.config.VTEP, g.config.VTEP)
+			if failed := g.config.addSwitchRoute(ctx, r); failed != nil {
+				return failed
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// routesBy are the routes of the system's main table by a link, for packets from an address. Those of several hops, and with a header
+// of their own, Open vSwitch does not know.
+func (l *links) routesBy(link netlink.Link, from netip.Addr) (map[netip.Prefix]switchRoute, error) {
+	family, all := netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if from.Is6() {
+		family, all = netlink.FAMILY_V6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	list, err := whole(func() ([]netlink.Route, error) { return l.handle.RouteList(link, family) })
+	if err != nil {
+		return nil, fmt.Errorf("routes of link %s: %w", link.Attrs().Name, err)
+	}
+	routes := map[netip.Prefix]switchRoute{}
+	for _, r := range list {
+		to := cmp.Or(inet.PrefixOf(r.Dst), all)
+		if r.Type != unix.RTN_UNICAST || to.Addr().IsLinkLocalUnicast() || r.Tos != 0 || r.Encap != nil || r.Via != nil {
+			continue
+		}
+		if _, better := routes[to]; !better { // they come in the order of their metrics
+			routes[to] = switchRoute{to: to, link: link.Attrs().Name, via: inet.AddrOf(r.Gw)}
+		}
+	}
+	return routes, nil
+}
