@@ -7,7 +7,7 @@ import "testing"
 func TestRuntimesAndSwitches(t *testing.T) { tell(t, 2, runtimeChapters, switchChapters, handChapters) }
 
 func TestTrafficServicesAndHosts(t *testing.T) {
-	tell(t, 2, counterChapters, limitChapters, serviceChapters, entranceChapters, hostChapters)
+	tell(t, 2, counterChapters, limitChapters, serviceChapters, entranceChapters, hostChapters, packetInChapters)
 }
 
 func TestMastersAgentsAndTheStore(t *testing.T) {

@@ -162,6 +162,10 @@ func aServiceAnswers(s story, l landscape) {
 	s.container("start", provider, map[string]string{"app": "web"})
 	for _, vip := range []string{lanVIP, lanVIP6} {
 		s.servedAt(vip, []*testbed.Pod{client, provider}, provider.Name)
+		s.sendsAgents(nothing, func() {
+			s.reachEachOther(shortly, client, provider)
+			s.servedAt(vip, []*testbed.Pod{client, provider}, provider.Name)
+		})
 		if l.mode == "bridge" && l.encap == "vlan" && pinged(s.ctx, s.bed.Outside.Run, netip.MustParseAddr(vip)) == nil {
 			s.Errorf("the router outside reaches the service at %s", vip)
 		}
