@@ -290,7 +290,7 @@ func podsAndTheWorld(s story, r outsideRouter) {
 	}
 	flows := []flow{{name: "pod", from: a, to: b.IP}}
 	for name, to := range map[string]string{"world4": world4, "world6": world6} {
-		flows = append(flows, flow{name: name, from: a, to: netip.MustParseAddr(to)})
+		flows = append(flows, both(name, a, to)...)
 	}
 	quietly := func(what string, happens func()) {
 		s.Helper()
