@@ -92,7 +92,7 @@ func (s story) routedCast() cast {
 	s.Helper()
 	world, outside := s.beyond("world"), s.beyond("")
 	s.makeWorld()
-	s.run(birdOf(bgp.DefaultHoldTime, "", slices.Repeat([]int{65001}, len(s.bed.Nodes))...))
+	router := s.run(birdOf(bgp.DefaultHoldTime, "", slices.Repeat([]int{65001}, len(s.bed.Nodes))...))
 	for i, n := range s.bed.Nodes {
 		s.netctlForNow(fmt.Sprintf("bgp create %s --router-ip %s/24 --as 65001 --neighbor-as %d --neighbor %s", n.Name, nodeAddress(i), routerAS, routerAddress), "bgp rm "+n.Name)
 	}
@@ -121,7 +121,7 @@ func (s story) routedCast() cast {
 		s.pings(world, vip)
 	}
 
-	c := cast{own: []disturbance{provider}, settled: story.established}
+	c := cast{own: []disturbance{provider, {"the router outside is killed and starts", func(story) { router.again() }}}, settled: story.established}
 	c.flows = slices.Concat(both("vxlan", inner1, inner2.IP.String()), both("vlan", lan1, lan2.IP.String()), both("service", inner1, serviceVIP), calmly(
 		both("vxlan, IPv6", inner1, s.ipv6Of(inner2).String()), both("vlan, IPv6", lan1, s.ipv6Of(lan2).String()), both("service, IPv6", inner1, shopVIP6),
 		both("service of a vlan", lan1, lanVIP), both("service of a vlan, IPv6", lan1, lanVIP6),
