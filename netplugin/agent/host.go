@@ -77,14 +77,15 @@ func (c *cache) hostAccess() HostAccess {
 	return access
 }
 
-// reachedFrom lists the subnets that a host of a network reaches through its gateway.
+// reachedFrom lists the subnets that a host of a network reaches through its gateway. Into other infra networks it has
+// an interface of its own.
 func (c *cache) reachedFrom(from pipeline.Network) (subnets []netip.Prefix) {
 	if c.mode.Bridged() {
 		return nil
 	}
 	for id := range c.networksOf[from.Tenant] {
 		n := c.networks[id].part
-		if id == from.ID || n.Encap != from.Encap {
+		if id == from.ID || n.Encap != from.Encap || c.networks[id].record.NwType == infraNetwork {
 			continue
 		}
 		for _, way := range []struct {

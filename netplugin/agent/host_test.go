@@ -38,6 +38,24 @@ func TestTheHostsOwnEndpointIsReportedWithoutAnyPod(t *testing.T) {
 	})
 }
 
+// It has an interface in each infra network, and a route through the gateway of one would be a second way into another.
+func TestAHostIsNotLedIntoInfraNetworks(t *testing.T) {
+	n := blueHere(t).
+		put(netKey("contivh1.blue"), infraValue("blue")).
+		put(netKey("contivVxGW.blue"), `{"tenant":"blue","networkName":"contivVxGW","nwType":"infra","pktTagType":"vxlan","pktTag":8,"extPktTag":18,`+
+			`"subnetIP":"10.9.1.0","subnetLen":24,"gateway":"10.9.1.254"}`).
+		put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
+	networks := n.cache.hostAccess().Networks
+	if len(networks) != 2 {
+		t.Fatalf("%+v", networks)
+	}
+	for _, in := range networks {
+		if diff := cmp.Diff([]string{"10.1.0.0/16"}, texts(in.Reached)); diff != "" {
+			t.Errorf("%s: %s", in.Network.ID, diff)
+		}
+	}
+}
+
 // changed tells, once, whether what the host is to have may have changed.
 func (n *node) changed() bool {
 	defer func() { n.cache.hostDirty = false }()
