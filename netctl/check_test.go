@@ -344,6 +344,24 @@ func TestKubernetesIsChecked(t *testing.T) {
 	}
 }
 
+// The nodes of the test have one agent, which answers for both.
+func TestWhoDoesNotAnswerByTheTunnelIsTold(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"n1":true,"n2":true}`: "ok    tunnels n1: to 1 nodes\n",
+		`{"n1":true,"n2":false}`: "FAIL  tunnels n1: no answer by the tunnel from n2 (10.1.0.2); " +
+			"are the links that have --vtep-ip up on both nodes, and does UDP 4789 (--vxlan-port) pass between them, both ways?\n",
+		`{"n2":true,"n3":false}`: "ok    tunnels n1: to 1 nodes\n", // it is registered no more
+		`{}`:                     "ok    tunnels n1: to 1 nodes\n", // there was no time
+		`404 page not found`:     "ok    tunnels n1: to 1 nodes\n", // of an earlier release
+	} {
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesOff, "/inspect/tunnels": answer})
+		got := run(t, url, "check --agent-port "+port)
+		if !strings.Contains(got.stdout, want) || !strings.Contains(got.stdout, "ok    tunnels n2: to 1 nodes\n") || (got.code != 0) != strings.Contains(want, "FAIL") {
+			t.Errorf("%s: %v\nwant %s", answer, got, want)
+		}
+	}
+}
+
 func TestWhatANodeComplainsOfIsTold(t *testing.T) {
 	for problem, want := range map[string]string{
 		`"PodConfiguration":"runtimes take 00-other.conflist"`: "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n",

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/netplugin/kubehealth"
 	"github.com/contiv/netplugin/netplugin/nodeapi"
+	"github.com/contiv/netplugin/netplugin/tunnelcheck"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/notify"
 )
@@ -89,7 +90,7 @@ func run(ctx context.Context, o *options) error {
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
-		Trace: tracer(node, own).Trace,
+		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})
 	if err != nil {
 		return err

@@ -96,11 +96,11 @@ func registered(nodes []contivmodel.NodeStatus) int {
 
 // checkNodes asks all nodes at the same time and reports them in order.
 func checkNodes(ctx context.Context, m Master, nodes []contivmodel.NodeStatus, port int, report Report) {
-	results := make([][]Result, len(nodes))
+	results, reached := make([][]Result, len(nodes)), askTunnels(ctx, m, nodes, port)
 	var asking sync.WaitGroup
 	for i, n := range nodes {
 		asking.Go(func() {
-			checkNode(ctx, n, nodes, agentOf(m, n, port), func(r Result) { results[i] = append(results[i], r) })
+			checkNode(ctx, n, nodes, reached, agentOf(m, n, port), func(r Result) { results[i] = append(results[i], r) })
 		})
 	}
 	asking.Wait()
@@ -151,7 +151,7 @@ func agentOf(m Master, n contivmodel.NodeStatus, port int) agent {
 	return agent{url, func(ctx context.Context, path string) ([]byte, error) { return get(ctx, url+path) }}
 }
 
-func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.NodeStatus, asked agent, report Report) {
+func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.NodeStatus, reached tunnels, asked agent, report Report) {
 	if n.MustJoin {
 		report.check("certificate "+n.Host, "netctl token create --role node, and the token into the --join-token-file of "+n.Host+
 			"; or, if it is gone for good, netctl node rm "+n.Host, "", errors.New("it cannot be renewed: the authorities were replaced while the node was away, or it has ended long ago"))
@@ -189,8 +189,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 			report.check("objects "+n.Host, "one of the two is not reached, or not sent: give it another address, or remove it", "", errors.New(problem))
 		}
 	}
-	report.check("tunnels "+n.Host, "is netplugin of the missing nodes registered, with its --vtep-ip?",
-		fmt.Sprintf("to %d nodes", registered(all)-1), view.missing(n, all))
+	reached.check(n, all, view, report)
 	if err == nil {
 		view.checkPending(n.Host, report)
 	}

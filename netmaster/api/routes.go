@@ -36,7 +36,7 @@ type served struct {
 }
 
 // agentPaths are what agents are asked for operators.
-const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/nameserver"
+const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/nameserver|inspect/tunnels"
 
 // MetricsPath is where every netmaster shows its own metrics. Here it is only asked whether
 // the caller may see them.

@@ -55,6 +55,22 @@ func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, view)
 }
 
+// inspectTunnels tells whether other nodes answer, by host.
+func (h handlers) inspectTunnels(w http.ResponseWriter, r *http.Request) {
+	if h.Tunnels == nil {
+		h.fail(w, fault.New(fault.Unavailable, "%s: there is no switch to ask", r.URL.Path))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), tunnelsTimeout)
+	defer cancel()
+	answered, err := h.Tunnels(ctx)
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	h.json(w, answered)
+}
+
 // inspectBGP is null as long as the node is to be no router.
 func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
 	if h.BGP == nil {

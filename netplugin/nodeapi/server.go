@@ -30,6 +30,7 @@ const (
 	idleTimeout     = time.Minute
 	reclaimTimeout  = 20 * time.Second
 	countersTimeout = 5 * time.Second
+	tunnelsTimeout  = 3 * time.Second
 	shutdownTimeout = 3 * time.Second
 	maxHeader       = 16 << 10
 	maxConns        = 256 // and as many of the machine itself: others do not keep its probes out
@@ -81,6 +82,8 @@ type Config struct {
 	Membership  Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
+	// Tunnels tells of the other nodes, by host, whether they answer by the tunnel; nil: nobody asks them.
+	Tunnels func(context.Context) (map[string]bool, error)
 	// Trace tells the way of a packet through a switch of the node; nil: there is none.
 	Trace func(context.Context, tracing.Query) (hops.Hop, error)
 	Log   *logrus.Entry
@@ -146,6 +149,7 @@ func Handler(cfg Config) http.Handler {
 	get("/inspect/counters", h.budgeted(h.big, h.inspectCounters))
 	get("/inspect/bgp", h.budgeted(h.big, h.inspectBGP))
 	get("/inspect/drops", h.inspectDrops)
+	get("/inspect/tunnels", h.budgeted(h.traces, h.inspectTunnels))
 	get("/inspect/trace", h.budgeted(h.traces, h.inspectTrace))
 	get("/inspect/nameserver", h.budgeted(h.big, h.inspectNameserver))
 	get("/inspect/endpoint/{epID}", h.inspectEndpoint)

@@ -107,7 +107,10 @@ func start(t *testing.T, n *node, member ...Membership) string {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops}
+	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops,
+		Tunnels: func(context.Context) (map[string]bool, error) {
+			return map[string]bool{"node2": true, "node3": false}, nil
+		}}
 	if len(member) > 0 {
 		cfg.Membership = member[0]
 	}
@@ -161,6 +164,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
 		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"server":{"on":true,"listening":true,"upstream":["192.0.2.1:53"],"problem":""},"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
 		{"GET", "/inspect/drops", 200, jsonType, `{"contivVxlanBridge":{"forged":{"packets":5,"bytes":300}}}` + "\n"},
+		{"GET", "/inspect/tunnels", 200, jsonType, `{"node2":true,"node3":false}` + "\n"},
 		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
 		{"GET", "/inspect/counters?kind=endpoint&id=web.blue-1", 200, jsonType,
 			`{"rules":{},"endpoints":{"web.blue-1":{"rxPackets":1,"rxBytes":64,"txPackets":2,"txBytes":128}}}` + "\n"},

@@ -32,6 +32,7 @@ const (
 	reasonFull
 	reasonStray
 	reasonInvalid
+	reasonTold
 )
 
 // DropReason describes a reason to people.
@@ -71,6 +72,7 @@ func Reasons() []DropReason {
 		{reasonFull, "full", "Begins a connection to a service, and the connection tracker has no room for one more of the tenant, or at all."},
 		{reasonStray, "stray", "A fragment that the connection tracker has kept in vain, and gives back on the way of another packet."},
 		{reasonInvalid, "invalid", "For a service, and to the connection tracker it neither begins a connection nor belongs to one that it knows."},
+		{reasonTold, "told", "What another node answers when netplugin asks it whether packets pass; netplugin has it."},
 	}
 }
 

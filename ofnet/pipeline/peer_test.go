@@ -53,6 +53,7 @@ func forgeries(text string) []forgery {
 		{"a node as nobody", vtep2, webBlue.VNI, as(nobody, web2.MAC), reasonOtherNode},
 		{"a node as an endpoint of another tenant", vtep2, webRed.VNI, as(web2, web2.MAC), reasonOtherNode},
 		{"a node asks for a neighbour", vtep2, webBlue.VNI, append(arpFrame(web2.MAC, web2.IPv4, web1.IPv4), text...), reasonOtherNode},
+		{"a stranger asks whether packets pass", stranger, echoVNI, append(AskNode(stranger, 1).Data, text...), reasonOtherNode},
 		{"a VNI that nobody has", vtep2, 4711, as(web2, web2.MAC), reasonNobody},
 	}
 }

@@ -55,7 +55,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
 // gateway, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
-// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, drop, names.
+// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names.
 package pipeline
 
 import (
@@ -118,6 +118,7 @@ func New(c Config) *Pipeline {
 		quoted{noMeter: !c.hasMeter(PacketError.meter())},
 		byHost{gateway: c.GatewayMAC},
 		visit{},
+		echo{tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
 		policy{},
 		tracking{},

@@ -58,6 +58,7 @@ const (
 const (
 	outBack  = openflow.PortInPort // back where the packet came from
 	outPeers = openflow.PortFlood  // to the other nodes with members of the network
+	outAsked = openflow.PortNormal // into the tunnel, as the agent asks another node (echo.go)
 )
 
 // Registers lists them for dumps and documentation.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -67,8 +71,8 @@ func (s story) resolves(n *testbed.Node, server string) {
 	})
 }
 
-// checks expects that netctl soon finds something of a node well or not, and says so.
-func (s story) checks(n *testbed.Node, what string, well bool, says string) {
+// checks expects that netctl soon finds something of a node well or not, and says so, with what to do about it.
+func (s story) checks(n *testbed.Node, what string, well bool, says ...string) {
 	s.Helper()
 	s.soon(shortly, func() error {
 		out, failed := s.bed.Netctl(s.ctx, "check", "-o", "json")
@@ -80,10 +84,89 @@ func (s story) checks(n *testbed.Node, what string, well bool, says string) {
 			return fmt.Errorf("netctl check: %w %w", err, failed)
 		}
 		for _, r := range all {
-			if r.Name == what+" "+n.Name && r.OK == well && strings.Contains(r.Detail, says) && (well || r.Hint != "" && failed != nil) {
+			told := func(text string) bool { return strings.Contains(r.Detail+"; "+r.Hint, text) }
+			if r.Name == what+" "+n.Name && r.OK == well && !slices.ContainsFunc(says, func(text string) bool { return !told(text) }) && (well || r.Hint != "" && failed != nil) {
 				return nil
 			}
 		}
 		return fmt.Errorf("want %s of %s well: %v, and %q, got %s %w", what, n.Name, well, says, out, failed)
 	})
+}
+
+// whatIsWrongHereIsNamed makes faults of a node one after the other, and mends each when netctl has named it.
+func whatIsWrongHereIsNamed(s story) {
+	s.tenant("blue")
+	s.network("blue", "front", "10.1.1.0/24")
+	pod := s.pod(0, "pod", "blue", "front", "")
+	peer := s.pod(1, "peer", "blue", "front", "")
+	other, etcd := peer.Node, s.administer(s.bed.Nodes[0])
+	own := s.endpointOf(etcd, pod)
+	twin := own
+	twin.ID, twin.EndpointID, twin.ContainerID, twin.HomingHost = "front.blue-twin", "twin", "twin", other.Name
+	host := func(script string) func() {
+		return func() {
+			s.Helper()
+			_, err := pod.Node.Run(s.ctx, "sh", "-ec", script)
+			s.must(err)
+		}
+	}
+	for _, fault := range []struct {
+		row        string
+		says       []string
+		make, mend func()
+	}{
+		{"host", []string{"interface contivh1 is there and is not ours: remove or rename it", "see docs/networking.md, Outside"},
+			func() {
+				host("ip link add contivh1 type bridge")()
+				s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1", "network rm -t blue contivh1")
+			}, host("ip link delete contivh1")},
+		{"objects", []string{"endpoint " + own.ID, "endpoint " + twin.ID, "give it another address, or remove it"},
+			func() {
+				value, err := json.Marshal(twin)
+				s.must(err)
+				_, err = etcd.Put(s.ctx, mastercfg.EndpointPrefix+twin.ID, string(value))
+				s.must(err)
+			}, func() {
+				_, err := etcd.Delete(s.ctx, mastercfg.EndpointPrefix+twin.ID)
+				s.must(err)
+			}},
+		{"tunnels", []string{"no answer by the tunnel from " + other.Name + " (" + other.VTEPIP + ")", "are the links that have --vtep-ip up on both nodes"},
+			host("ip link set uplink down"), host("ip link set uplink up")},
+		{"tunnels", []string{"no answer by the tunnel from " + other.Name, "does UDP 4789 (--vxlan-port) pass between them"},
+			host(`nft -f - <<END
+table netdev firewall {
+  chain out { type filter hook egress device "uplink" priority 0; udp dport 4789 drop; }
+}
+END`), host("nft delete table netdev firewall")},
+	} {
+		s.soon(shortly, s.allIsWell)
+		fault.make()
+		s.checks(pod.Node, fault.row, false, fault.says...)
+		fault.mend()
+	}
+	s.soon(shortly, s.allIsWell)
+	s.soon(shortly, func() error { return reaches(s.ctx, pod, peer) })
+}
+
+// endpointOf is the record of a pod's endpoint.
+func (s story) endpointOf(etcd *clientv3.Client, pod *testbed.Pod) (record mastercfg.CfgEndpointState) {
+	s.Helper()
+	got, err := etcd.Get(s.ctx, mastercfg.EndpointPrefix, clientv3.WithPrefix())
+	s.must(err)
+	for _, kv := range got.Kvs {
+		if s.must(json.Unmarshal(kv.Value, &record)); record.IPAddress == pod.IP.String() {
+			return record
+		}
+	}
+	s.Fatalf("no endpoint has %s of %s", pod.IP, pod.Name)
+	return record
+}
+
+// allIsWell tells what netctl finds wrong.
+func (s story) allIsWell() error {
+	out, err := s.bed.Netctl(s.ctx, "check")
+	if err != nil {
+		err = fmt.Errorf("netctl check: %w %s", err, out)
+	}
+	return err
 }

@@ -91,7 +91,7 @@ func (s story) besideSlow(pods string) (longest time.Duration) {
 	n := s.leader()
 	urls := map[string][]string{ // by address
 		n.MgmtIP + ":9999": {"/version", "/info", "/metrics", "/readyz", "/openapi.json", "/debug/ofnet", "/api/v1/inspect/tenants/blue/", "/api/v1/inspect/networks/blue:front/"},
-		"127.0.0.1:9090":   {"/version", "/metrics", "/readyz", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/drops", "/inspect/bgp", "/inspect/nameserver", "/inspect/trace"},
+		"127.0.0.1:9090":   {"/version", "/metrics", "/readyz", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/drops", "/inspect/bgp", "/inspect/nameserver", "/inspect/trace", "/inspect/tunnels"},
 	}
 	for _, kind := range contivmodel.Kinds() {
 		urls[n.MgmtIP+":9999"] = append(urls[n.MgmtIP+":9999"], "/api/v1/"+kind.Segment+"/")

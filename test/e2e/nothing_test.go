@@ -123,7 +123,7 @@ var unknownMay = []string{"/healthz", "/readyz", "/version", "/api/v1/ca", "/api
 
 // ofAgents are the paths of netplugin; netmaster's are in its own description.
 var ofAgents = []string{"/healthz", "/readyz", "/version", "/metrics", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/bgp", "/inspect/drops",
-	"/inspect/nameserver", "/inspect/endpoint/x", "/debug/reclaimEndpoint/x"}
+	"/inspect/nameserver", "/inspect/tunnels", "/inspect/endpoint/x", "/debug/reclaimEndpoint/x"}
 
 // answersNobody asks for every path of a node's servers in every way, as nobody.
 func (s story) answersNobody(n *testbed.Node) {

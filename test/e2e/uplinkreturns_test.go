@@ -24,6 +24,7 @@ func anUplinkReturns(s story) {
 		return text
 	}
 	out("ip link set " + port + " down")
+	s.checks(s.bed.Nodes[0], "uplinks", false, testbed.UplinkName(1), "see docs/operations.md, The uplink")
 	for _, p := range pods {
 		for _, address := range []string{p.IP.String(), s.ipv6Of(p).String()} {
 			out(fmt.Sprintf("ip neighbour replace %s lladdr %s dev %s nud stale", address, wrong, bridge))
@@ -36,6 +37,7 @@ func anUplinkReturns(s story) {
 		}
 		return nil
 	})
+	s.checks(s.bed.Nodes[0], "uplinks", true)
 	for _, p := range pods {
 		s.pings(s.bed.Outside, p.IP.String())
 	}
