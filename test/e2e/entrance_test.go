@@ -20,6 +20,7 @@ const (
 	tcpNodePort, udpNodePort    = "30080", "30007"
 	serviceVIPv6                = "fd00:2::c8"
 	worldGateway, worldGateway6 = "203.0.113.1", "2001:db8:113::1"
+	worldAddress6               = "2001:db8:113::2"
 )
 
 func hostsReachAService(s story) {
@@ -37,12 +38,7 @@ func hostsReachAService(s story) {
 		}
 	}
 	s.serverOutside(near, "1", "1")
-	_, err := near.Run(s.ctx, "sh", "-ec", `
-ip address add `+worldGateway6+`/64 dev world nodad
-ip -n world address add 2001:db8:113::2/64 dev eth0 nodad
-ip -n world route add default via `+worldGateway+`
-ip -n world route add default via `+worldGateway6)
-	s.must(err)
+	s.worldHasIPv6(near)
 	fromWorld := func(args ...string) (string, error) {
 		return near.Run(s.ctx, append([]string{"ip", "netns", "exec", "world", near.Tool("probe")}, args...)...)
 	}
@@ -103,6 +99,17 @@ ip -n world route add default via `+worldGateway6)
 		return nil
 	})
 	s.pings(near, outsideVIP)
+}
+
+// worldHasIPv6 gives the machine outside, behind the host, an address of IPv6 as well, and the host as its way to others.
+func (s story) worldHasIPv6(host *testbed.Node) {
+	s.Helper()
+	_, err := host.Run(s.ctx, "sh", "-ec", `
+ip address add `+worldGateway6+`/64 dev world nodad
+ip -n world address add `+worldAddress6+`/64 dev eth0 nodad
+ip -n world route add default via `+worldGateway+`
+ip -n world route add default via `+worldGateway6)
+	s.must(err)
 }
 
 // answeredBy tells what keeps a client from being answered by all of the providers, at

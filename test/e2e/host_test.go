@@ -4,17 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
 var hostChapters = []chapter{
 	{"each host is in an infra network, and reaches the pods of its tenant from there", hostsJoinANetwork},
+	{"hosts may be in two infra networks of a tenant: by the one not called contivh1 they reach each other and its pods, and no others", hostsJoinTwoNetworks},
 	{"pods reach what is outside by their host, whoever else has their address, and are not reached from there", podsReachTheOutside},
+	{"a pod leaves by IPv6 because netplugin has the host forward, which leaves what it forwards for others alone", theHostForwardsIPv6},
+	{"netctl names what is wrong with a host, an address or the network between nodes, and what to do, until it is mended", whatIsWrongHereIsNamed},
 	{"pods are told which packets are too big for the way to others, to services and outside", podsAreToldWhatIsTooBig},
 }
 
@@ -32,13 +37,15 @@ func hostsJoinANetwork(s story) {
 			s.soon(shortly, func() error { return hostReachesAt(s.ctx, host, pod, address) })
 		}
 	}
+	s.hostsServe()
 	for _, version := range []string{"-4", "-6"} {
-		other := s.hostAddress(s.bed.Nodes[1], version)
-		s.pings(host, other.String())
-		s.pings(near, s.hostAddress(host, version).String())
-		s.pings(near, other.String())
-		if pinged(s.ctx, stranger.Run, other) == nil {
-			s.Errorf("a pod of another tenant reaches the host at %s", other)
+		s.reachesHosts(host, mastercfg.AccessNetwork, version)
+		s.reachesHosts(near, mastercfg.AccessNetwork, version)
+		other := s.hostAddress(s.bed.Nodes[1], mastercfg.AccessNetwork, version)
+		for way, who := range s.asked(stranger, other) {
+			if who != "" {
+				s.Errorf("a pod of another tenant reaches the host at %s by %s", other, way)
+			}
 		}
 	}
 
@@ -49,7 +56,7 @@ func hostsJoinANetwork(s story) {
 
 	// What somebody takes away comes back; what nobody has to take away stays.
 	s.must(host.Netplugin().Kill())
-	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host, "-4").String()+"/24 dev contivh1")
+	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host, mastercfg.AccessNetwork, "-4").String()+"/24 dev contivh1")
 	s.must(err)
 	s.soon(shortly, func() error { return hostReaches(s.ctx, s.bed.Nodes[1], near) })
 	s.must(host.StartNetplugin())
@@ -60,18 +67,84 @@ func hostsJoinANetwork(s story) {
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, far) })
 }
 
-// hostAddress is a host's address in the network contivh1, of a version of IP as ip(8) has it.
-func (s story) hostAddress(n *testbed.Node, version string) netip.Addr {
+// hostsJoinTwoNetworks has hosts in contivh1 and in an infra network of another name, which the first one's gateway
+// could lead to as well.
+func hostsJoinTwoNetworks(s story) {
+	const network = "contivVxGW"
+	s.tenant("blue")
+	s.network("blue", "front", "10.1.1.0/24")
+	s.netctlForNow("network create -t blue --nw-type infra -e vxlan -s 10.9.1.0/24 -g 10.9.1.254 -s6 fd00:91::/64 -g6 fd00:91::fe "+network, "network rm -t blue "+network)
+	host := s.bed.Nodes[0]
+	member, other := s.pod(1, "member", "blue", network, ""), s.pod(1, "other", "blue", "front", "")
+	s.hostsServe()
+	meet := func() {
+		s.Helper()
+		for _, version := range []string{"-4", "-6"} {
+			s.reachesHosts(host, network, version)
+			s.reachesHosts(member, network, version)
+		}
+		for _, address := range []netip.Addr{member.IP, s.ipv6Of(member)} {
+			s.soon(shortly, func() error { return hostReachesAt(s.ctx, host, member, address) })
+		}
+	}
+	meet()
+	if hostReaches(s.ctx, host, other) == nil {
+		s.Errorf("%s reaches a pod of another network", host.Name)
+	}
+
+	s.netctlForNow("network create -t blue --nw-type infra -s 10.9.0.0/24 -g 10.9.0.254 contivh1", "network rm -t blue contivh1")
+	s.soon(shortly, func() error { return hostReaches(s.ctx, host, other) })
+	s.reachesHosts(host, mastercfg.AccessNetwork, "-4")
+	meet()
+	out, err := host.Run(s.ctx, "ip", "route", "show", "10.9.1.0/24")
+	s.must(err)
+	if !strings.Contains(out, "dev "+network) || strings.Contains(out, "contivh1") {
+		s.Errorf("%s is led elsewhere than into its own network:\n%s", host.Name, out)
+	}
+	s.soon(shortly, s.allIsWell)
+}
+
+// hostsServe has the hosts answer as pods do, at all of their addresses, until the story is over.
+func (s story) hostsServe() {
+	s.Helper()
+	for _, n := range s.bed.Nodes {
+		server, err := n.Start("host", n.Tool("probe"), "serve", "-name", n.Name, "-tcp", tcpPort, "-udp", echoPort)
+		s.must(err)
+		s.afterwards(func(context.Context) error { return server.Kill() })
+	}
+}
+
+// reachesHosts expects that a pod or a host is soon answered by all hosts at their addresses in an infra network.
+func (s story) reachesHosts(from interface {
+	Run(context.Context, ...string) (string, error)
+}, network, version string) {
+	s.Helper()
+	for _, to := range s.bed.Nodes {
+		address := s.hostAddress(to, network, version)
+		s.soon(shortly, func() error {
+			got, err := answersOf(address, time.Second, func(args ...string) (string, error) {
+				return from.Run(s.ctx, append([]string{to.Tool("probe")}, args...)...)
+			})
+			if err == nil && (got["ping"] != "pong" || got["tcp"] != to.Name || got["udp"] != to.Name) {
+				err = fmt.Errorf("who asks for %s at %s gets %v", to.Name, address, got)
+			}
+			return err
+		})
+	}
+}
+
+// hostAddress is a host's address in an infra network, of a version of IP as ip(8) has it.
+func (s story) hostAddress(n *testbed.Node, network, version string) netip.Addr {
 	s.Helper()
 	var address netip.Addr
 	s.soon(shortly, func() error {
-		out, err := n.Run(s.ctx, "ip", version, "-br", "address", "show", "dev", "contivh1", "scope", "global")
+		out, err := n.Run(s.ctx, "ip", version, "-br", "address", "show", "dev", network, "scope", "global")
 		if err != nil {
 			return err
 		}
 		fields := strings.Fields(out)
 		if len(fields) < 3 {
-			return fmt.Errorf("%s has no address on contivh1: %q", n.Name, out)
+			return fmt.Errorf("%s has no address in %s: %q", n.Name, network, out)
 		}
 		prefix, err := netip.ParsePrefix(fields[2])
 		address = prefix.Addr()
@@ -147,4 +220,76 @@ func podsReachTheOutside(s story) {
 	s.must(host.StartNetplugin())
 	s.must(host.WaitReady(s.ctx))
 	s.soon(shortly, everybodyOut)
+}
+
+// theHostForwardsIPv6 has a pod, and lab, a machine of somebody else, speak with a third one behind the same host.
+func theHostForwardsIPv6(s story) {
+	host := s.bed.Nodes[0]
+	world := s.serverOutside(host, tcpPort, echoPort)
+	s.worldHasIPv6(host)
+	sources := s.labBehind(host)
+	ways := func(from *testbed.Pod, address string) map[string]string {
+		return s.asked(from, netip.MustParseAddr(address))
+	}
+	answered := map[string]string{"ping": "pong", "tcp": "ok", "udp": "ok"}
+	reachesWorld := func(from *testbed.Pod, address string) {
+		s.Helper()
+		s.soon(shortly, func() error {
+			if got := ways(from, address); !maps.Equal(got, answered) {
+				return fmt.Errorf("%s asks %s and gets %v, want %v", from.Name, address, got, answered)
+			}
+			return nil
+		})
+	}
+	forwardNothing := func() {
+		s.Helper()
+		_, err := host.Run(s.ctx, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=0")
+		s.must(err)
+	}
+
+	forwardNothing() // as no network has IPv6 yet
+	s.tenant("blue")
+	s.netctlForNow("network create -t blue -s6 fd00:6::/64 -g6 fd00:6::fe six", "network rm -t blue six")
+	pod := s.pod(0, "six", "blue", "six", "")
+	reachesWorld(pod, worldAddress6)
+	s.must(host.Netplugin().Kill())
+	forwardNothing()
+	if got := ways(pod, worldAddress6); maps.Equal(got, answered) || got["ping"] != "" {
+		s.Errorf("while the host does not forward, %s gets %v", pod.Name, got)
+	}
+	s.must(host.StartNetplugin())
+	s.must(host.WaitReady(s.ctx))
+	reachesWorld(pod, worldAddress6)
+
+	lab, listener := &testbed.Pod{Name: "lab", Node: host}, ear{"world", &testbed.Pod{Name: "world", Node: host}, "eth0"}
+	for to, source := range map[string]string{world: sources[0], worldAddress6: sources[1]} {
+		s.listens(listener, source)
+		reachesWorld(lab, to)
+		if s.heard(listener) == 0 {
+			s.Errorf("what lab sends to %s does not come as %s", to, source)
+		}
+	}
+}
+
+// labBehind makes a network namespace behind a host until the story is over, and says how what it sends is matched, of
+// each version of IP.
+func (s story) labBehind(host *testbed.Node) [2]string {
+	s.Helper()
+	_, err := host.Run(s.ctx, "sh", "-ec", `
+ip netns add lab
+ip link add lab type veth peer name eth0 netns lab
+ip address add 203.0.114.1/24 dev lab
+ip address add 2001:db8:114::1/64 dev lab nodad
+ip link set lab up
+ip -n lab address add 203.0.114.2/24 dev eth0
+ip -n lab address add 2001:db8:114::2/64 dev eth0 nodad
+ip -n lab link set eth0 up
+ip -n lab route add default via 203.0.114.1
+ip -n lab route add default via 2001:db8:114::1`)
+	s.must(err)
+	s.afterwards(func(ctx context.Context) error {
+		_, err := host.Run(ctx, "ip", "netns", "delete", "lab")
+		return err
+	})
+	return [2]string{"ip saddr 203.0.114.2", "ip6 saddr 2001:db8:114::2"}
 }

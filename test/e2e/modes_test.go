@@ -191,7 +191,7 @@ func hostsAndPods(s story, l landscape) {
 			s.soon(shortly, func() error { return hostReachesAt(s.ctx, host, pod, address) })
 		}
 		for _, version := range []string{"-4", "-6"} {
-			s.pings(pod, s.hostAddress(host, version).String())
+			s.pings(pod, s.hostAddress(host, mastercfg.AccessNetwork, version).String())
 		}
 	}
 }
