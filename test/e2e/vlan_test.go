@@ -151,18 +151,51 @@ func podsMoveAndHostsStay(s story) {
 func (s story) moves(pod *testbed.Pod, to int) {
 	s.Helper()
 	s.pings(s.bed.Outside, pod.IP.String())
+	six := s.ipv6Of(pod)
 	s.must(pod.Delete(s.ctx))
-	moved, err := s.bed.Nodes[to].AddPod(s.ctx, "moved", pod.Tenant, pod.Network, pod.Group)
-	s.must(err)
+	var moved *testbed.Pod
+	s.isToldOutside(s.bed.Nodes[to], gratuitousARP(pod.IP), func() {
+		var err error
+		moved, err = s.bed.Nodes[to].AddPod(s.ctx, "moved", pod.Tenant, pod.Network, pod.Group)
+		s.must(err)
+	})
 	if moved.IP != pod.IP {
 		s.Fatalf("the next pod got %s, not %s", moved.IP, pod.IP)
 	}
 	s.Logf("the router reaches the pod on its new node after %s", s.pings(s.bed.Outside, pod.IP.String()))
 	s.must(moved.Delete(s.ctx))
 	s.must(pod.MakeSandbox(s.ctx)) // so that it ends as it began
-	s.must(pod.Attach(s.ctx))
+	pod.Wanted = []netip.Addr{pod.IP, six}
+	s.isToldOutside(pod.Node, unsolicitedAdvertisement(six, macOf(pod.IP)), func() { s.must(pod.Attach(s.ctx)) })
 	s.serve(pod)
 	s.pings(s.bed.Outside, pod.IP.String())
+}
+
+// gratuitousARP matches a question to all of who has an address for that very address (RFC 5227, 3), as a pod's kernel
+// sends it: an agent that announces pods fills it up to 60 bytes.
+func gratuitousARP(own netip.Addr) string {
+	return fmt.Sprintf("ether daddr ff:ff:ff:ff:ff:ff ether saddr %[2]s arp operation request arp saddr ether %[2]s arp saddr ip %[1]s arp daddr ip %[1]s meta length 28", own, macOf(own))
+}
+
+// unsolicitedAdvertisement matches what tells all nodes whose an address is (RFC 4861, 7.2.6): it overrides what they
+// know, answers nobody and is of no router, and has the MAC behind the address.
+func unsolicitedAdvertisement(own netip.Addr, mac string) string {
+	return fmt.Sprintf("ether daddr 33:33:00:00:00:01 ether saddr %s ip6 saddr %s ip6 daddr ff02::1 ip6 hoplimit 255 icmpv6 type nd-neighbor-advert "+
+		"@th,32,32 0x20000000 @th,64,128 0x%x @th,192,64 0x0201%s", mac, own, own.As16(), strings.ReplaceAll(mac, ":", ""))
+}
+
+// isToldOutside expects a frame on the VLAN outside, by the uplink of a node, from a step on.
+func (s story) isToldOutside(n *testbed.Node, frame string, step func()) {
+	s.Helper()
+	outside := ear{"the switch outside", s.beyond(""), fmt.Sprint(s.bed.Outside.Port(n, 1), ".", lanVLAN)}
+	s.listens(outside, frame)
+	step()
+	s.soon(shortly, func() error {
+		if s.heard(outside) == 0 {
+			return fmt.Errorf("%s does not hear by %s: %s", outside.name, n.Name, frame)
+		}
+		return nil
+	})
 }
 
 // hostsHaveAddresses gives the nodes addresses on their uplinks, 203.0.113.1 and so on.
