@@ -16,9 +16,13 @@ var kinds = []kind{
 	{protocol: "ping"},
 	{protocol: "tcp", port: tcpPort},
 	{protocol: "udp", port: echoPort},
+	{protocol: "sctp", port: sctpPort},
 	{protocol: "tcp", port: "81", shut: true},
 	{protocol: "udp", port: "8", shut: true},
 }
+
+// sctpPort is no other protocol's, as the probe tells targets from each other by address and port.
+const sctpPort = "9"
 
 // question is what a pod asks at an address.
 type question struct {
@@ -67,6 +71,8 @@ func (w *world) answer(from, to *worldPod, a netip.Addr, protocol string) string
 		there.protocol, back.protocol, name = "icmp", "icmp", "pong"
 	case "udp":
 		there.protocol, there.dport, back.protocol, back.sport = "udp", 7, "udp", 7
+	case "sctp":
+		there.protocol, there.dport, back.protocol, back.sport = "132", 9, "132", 9
 	case "tcp":
 		there.protocol, there.dport, back.protocol, back.sport = "tcp", 80, "tcp", 80
 		opening := there

@@ -83,7 +83,7 @@ func newWorld(l landscape, seed uint64, nodes, pods int) *world {
 	for i := range pods {
 		w.pods = append(w.pods, w.newPod(i, i%nodes))
 	}
-	w.packet = leastCut + w.rand.IntN(mostCut-leastCut)
+	w.packet = choose(w, jumbo, leastCut+w.rand.IntN(mostCut-leastCut))
 	return w
 }
 
@@ -139,8 +139,11 @@ func (w *world) newRule(i int) worldRule {
 		direction: choose(w, "in", "out"), action: choose(w, "allow", "deny"),
 		protocol: choose(w, "", "icmp", "tcp", "tcp", "udp", "udp", "132"), priority: 1 + w.rand.IntN(10),
 	}
-	if r.protocol == "tcp" || r.protocol == "udp" || r.protocol == "132" {
+	switch r.protocol {
+	case "tcp", "udp":
 		r.port = choose(w, 0, 7, 80)
+	case "132":
+		r.port = choose(w, 0, 9, 80)
 	}
 	switch w.rand.IntN(4) {
 	case 0:

@@ -76,7 +76,7 @@ func (w *world) questions(p *worldPod, size packetSize, targets []netip.Addr) (a
 	for _, a := range targets {
 		isService := slices.ContainsFunc(w.services, func(s worldService) bool { return slices.Contains(s.addresses, a) })
 		for _, k := range kinds {
-			if !slices.Contains(p.addresses, a) && (isService || !k.shut) && (size == least || k.protocol != "tcp") {
+			if !slices.Contains(p.addresses, a) && (isService || !k.shut) && (size == least || k.protocol == "ping" || k.protocol == "udp") {
 				all = append(all, question{k, size, a})
 			}
 		}

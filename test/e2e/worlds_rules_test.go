@@ -84,7 +84,7 @@ func (w *world) packets() (all []passing) {
 				for _, p := range []passing{
 					{protocol: "icmp"}, {protocol: "udp", dport: 7}, {protocol: "udp", sport: 7}, {protocol: "udp", dport: 53},
 					{protocol: "tcp", dport: 80, opens: true}, {protocol: "tcp", dport: 80}, {protocol: "tcp", sport: 80}, {protocol: "tcp", dport: 22, opens: true},
-					{protocol: "132", dport: 7}, {protocol: "132", sport: 7}, {protocol: "132", dport: 80},
+					{protocol: "132", dport: 9}, {protocol: "132", sport: 9}, {protocol: "132", dport: 80},
 				} {
 					if p.from, p.to, p.src, p.dst = from, to, from.like(dst), dst; p.src.IsValid() {
 						all = append(all, p)

@@ -62,10 +62,12 @@ const refusal = "refused"
 
 // served is who may answer a question about a service. Agents refuse who is not served, so without them there is silence.
 func (w *world) served(s worldService, from *worldPod, q question) (all []string) {
-	if q.protocol == "ping" && q.size == cut { // the switch answers, and puts no fragments together
+	switch {
+	case q.protocol == "sctp": // no service has a port of it
 		return []string{""}
-	}
-	if q.protocol == "ping" {
+	case q.protocol == "ping" && q.size == cut: // the switch answers, and puts no fragments together
+		return []string{""}
+	case q.protocol == "ping":
 		return []string{"pong"}
 	}
 	if !q.shut {

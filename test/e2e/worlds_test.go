@@ -23,12 +23,12 @@ import (
 var theWorld = flag.Uint64("world", 0, "seed of the only random world")
 
 const (
-	worldsPerLandscape = 2
-	podsOfAWorld       = 9
+	worldsPerLandscape = 3
+	podsOfAWorld       = 12
 )
 
 // TestLongRandomWorldsOfPodsFareAsTheOracleSays has pods of random models ask each other and services by ping,
-// TCP and UDP, in packets of all sizes, and again after each change of the model, of pods, of providers and of agents.
+// TCP, UDP and SCTP, in packets of all sizes, and again after each change of the model, of pods, of providers and of agents.
 func TestLongRandomWorldsOfPodsFareAsTheOracleSays(t *testing.T) {
 	testkit.TakesLong(t)
 	var chapters []chapter
@@ -37,7 +37,7 @@ func TestLongRandomWorldsOfPodsFareAsTheOracleSays(t *testing.T) {
 			chapters = append(chapters, chapter{fmt.Sprintf("%s %s %d", l.mode, l.encap, n), func(s story) { s.inhabit(l) }})
 		}
 	}
-	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1}, chapters)
+	tellOn(t, testbed.Config{Nodes: 3, Uplinks: 1, First: true}, chapters)
 }
 
 // inhabited is a world with its pods.
@@ -156,7 +156,7 @@ func (w inhabited) begin(p *worldPod, pod *testbed.Pod) (err error) {
 	if p.mtu, err = strconv.Atoi(strings.TrimSpace(mtu)); err != nil {
 		return fmt.Errorf("MTU of %s: %w", p.name, err)
 	}
-	return pod.Serve(w.ctx, "-name", p.name, "-tcp", tcpPort, "-udp", echoPort)
+	return pod.Serve(w.ctx, "-name", p.name, "-tcp", tcpPort, "-udp", echoPort, "-sctp", sctpPort)
 }
 
 // addressesOf are those that others know a pod by.

@@ -17,13 +17,14 @@ import (
 
 // reach asks many targets at once and prints a JSON object: target -> answer,
 // empty when there was none. A ping is one echo request of ping(8), its answer
-// "pong"; a TCP or UDP target answers with the name it says. With -refusals a port
+// "pong"; a TCP, UDP or SCTP target answers with the name it says. With -refusals a port
 // where somebody says that nobody serves it has "refused" as its answer.
 func reach(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reach", flag.ContinueOnError)
 	pings := flags.String("ping", "", "addresses, comma separated")
 	tcp := flags.String("tcp", "", "address:port, comma separated")
 	udp := flags.String("udp", "", "address:port, comma separated")
+	sctp := flags.String("sctp", "", "address:port, comma separated")
 	wait := flags.Duration("wait", time.Second, "how long to wait for each answer")
 	refusals := flags.Bool("refusals", false, "tell who refuses from who is silent")
 	apart := flags.Duration("apart", 0, "time between the beginnings of two questions; large ones at once are more than a busy switch takes")
@@ -63,6 +64,7 @@ func reach(ctx context.Context, args []string) error {
 	ask(*pings, size.ping)
 	ask(*tcp, connect)
 	ask(*udp, size.datagram)
+	ask(*sctp, new(associations).ask)
 	wg.Wait()
 	return json.NewEncoder(os.Stdout).Encode(answers)
 }

@@ -27,6 +27,7 @@ func serve(ctx context.Context, args []string) error {
 	name := flags.String("name", "ok", "what to say")
 	tcp := flags.String("tcp", "", "ports, comma separated")
 	udp := flags.String("udp", "", "ports, comma separated")
+	sctp := flags.String("sctp", "", "ports, comma separated; only who asks is answered")
 	echo := flags.String("echo", "", "TCP ports whose connections are echoed, comma separated")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -59,6 +60,16 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 		serving = append(serving, func(context.Context) error { return serveUDP(conn, *name) })
+	}
+	for _, port := range ports(*sctp) {
+		conns, err := listenSCTP()
+		if err != nil {
+			return err
+		}
+		for _, conn := range conns {
+			sockets = append(sockets, conn)
+			serving = append(serving, func(context.Context) error { return serveSCTP(conn, port, *name) })
+		}
 	}
 	fmt.Println("serving") // testbed.Pod.Serve waits for it
 	g, ctx := errgroup.WithContext(ctx)
