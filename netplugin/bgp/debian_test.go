@@ -20,7 +20,7 @@ import (
 // A speaker of others, which knows its own configuration only.
 type speaker struct {
 	name   string
-	config string // %[1]s is its address, %[2]s ours, %[3]d the hold time in seconds
+	config string // %[1]s is its address, %[2]s ours, %[3]d the hold time in seconds, %[4]s its IPv4 address
 	start  func(config, dir string) [][]string
 	show   func(dir string) []string // prints the routes it has
 }
@@ -30,7 +30,7 @@ var bird = speaker{
 	config: `
 log stderr all;
 debug protocols { states, events };
-router id %[1]s;
+router id %[4]s;
 protocol device {}
 protocol direct { ipv4; ipv6; interface "up0"; }
 protocol static { ipv4; route 198.51.100.0/24 blackhole; }
@@ -42,7 +42,7 @@ protocol bgp node {
   hold time %[3]d;
   error wait time 1, 2;
   graceful restart on;
-  ipv4 { import all; export where source = RTS_STATIC; };
+  ipv4 { import all; export where source = RTS_STATIC; next hop address %[4]s; };
   ipv6 { import all; export where source = RTS_STATIC; next hop address fe80::c0de; };
 }
 `,
@@ -60,7 +60,7 @@ var frr = speaker{
 frr defaults traditional
 hostname outside
 router bgp 65100
- bgp router-id %[1]s
+ bgp router-id %[4]s
  no bgp ebgp-requires-policy
  no bgp network import-check
  bgp graceful-restart
@@ -86,12 +86,23 @@ router bgp 65100
 	},
 }
 
-// With TCP MD5, both versions of IP over one session, and restarts of either side.
+// With TCP MD5, both versions of IP over one session, whichever version that is of, and restarts of either side.
 func TestLongTheSpeakersOfDebianUnderstandUs(t *testing.T) {
 	testkit.TakesLong(t)
 	testkit.NeedsMachine(t)
 	for _, theirs := range []speaker{bird, frr} {
-		t.Run(theirs.name, func(t *testing.T) { understands(t, theirs) })
+		for _, version := range []int{4, 6} {
+			t.Run(fmt.Sprintf("%s, a session of IPv%d", theirs.name, version), func(t *testing.T) {
+				run(t, "ip", "link", "set", "lo", "up")
+				r := newLink(t, 0)
+				if version == 4 {
+					understands(t, theirs, r, r.own, r.near)
+					return
+				}
+				own, near := r.haveIPv6()
+				understands(t, theirs, r, own, near)
+			})
+		}
 	}
 }
 
@@ -105,8 +116,8 @@ type program struct {
 	cmd   *exec.Cmd
 }
 
-// begin starts a speaker of others at the other end of a link.
-func (theirs speaker) begin(t *testing.T, r *router, hold time.Duration) *program {
+// begin starts a speaker of others at the other end of a link, with a session between addresses of the two ends.
+func (theirs speaker) begin(t *testing.T, r *router, own, near netip.Addr, hold time.Duration) *program {
 	t.Helper()
 	fakenode.InNamespace(t, r.netns, "ip", "link", "set", "lo", "up")
 	fakenode.InNamespace(t, r.netns, "ip", "address", "add", "fe80::c0de/64", "dev", "up0", "nodad")
@@ -119,7 +130,7 @@ func (theirs speaker) begin(t *testing.T, r *router, hold time.Duration) *progra
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	config := filepath.Join(dir, "config")
-	if err := os.WriteFile(config, fmt.Appendf(nil, theirs.config, r.own, r.near, int(hold.Seconds())), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, theirs.config, own, near, int(hold.Seconds()), r.own), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -173,14 +184,16 @@ func (p *program) hears(what string, holds func(routes string) bool) {
 // What speakers of others tell in these tests.
 var world4, world6 = prefix("198.51.100.0/24"), prefix("2001:db8:51::/48")
 
-func understands(t *testing.T, theirs speaker) {
-	run(t, "ip", "link", "set", "lo", "up")
-	r := newLink(t, 0)
-	they := theirs.begin(t, r, 9*time.Second)
+// understands has a speaker of others, at its own address on a link, and ours have a session.
+func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) {
+	they := theirs.begin(t, r, own, near, 9*time.Second)
 
 	four, six := prefix("10.1.1.5/32"), prefix("2001:db8:1::5/128")
 	settings := &bgp.Settings{AS: ourAS, Router: r.near, NextHop6: addr("fe80::1234"),
-		Neighbours: []bgp.Neighbour{{Address: r.own, AS: theirAS, Password: "secret", HoldTime: 3 * time.Second}}}
+		Neighbours: []bgp.Neighbour{{Address: own, AS: theirAS, Password: "secret", HoldTime: 3 * time.Second}}}
+	if near.Is6() {
+		settings.Router6 = near
+	}
 	s, _, stop := start(t, bgp.Config{})
 	s.Announce([]netip.Prefix{four, six}, nil)
 	s.Configure(settings)
@@ -189,7 +202,7 @@ func understands(t *testing.T, theirs speaker) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%+v, routes %v", s.Status(r.own), s.Routes())
+			t.Logf("%+v, routes %v", s.Status(own), s.Routes())
 		}
 	})
 	eventually(t, "both versions are learned", learned)
@@ -207,7 +220,7 @@ func understands(t *testing.T, theirs speaker) {
 	s.AllChanges()
 	s.Announce([]netip.Prefix{four}, nil)
 	s.Configure(settings)
-	eventually(t, "the session is there again", func() bool { return s.Status(r.own).SessionState == bgp.Established })
+	eventually(t, "the session is there again", func() bool { return s.Status(own).SessionState == bgp.Established })
 	they.hears("drops what we do not say again", func(routes string) bool {
 		return strings.Contains(routes, "10.1.1.5/32") && !strings.Contains(routes, "2001:db8:1::5/128")
 	})
@@ -219,12 +232,12 @@ func understands(t *testing.T, theirs speaker) {
 	// They are killed and come back: we keep what they said.
 	they.signal(syscall.SIGKILL)
 	_ = they.cmd.Wait()
-	eventually(t, "they are gone", func() bool { return s.Status(r.own).SessionState != bgp.Established })
+	eventually(t, "they are gone", func() bool { return s.Status(own).SessionState != bgp.Established })
 	if !learned() {
 		t.Error("their routes went with them")
 	}
 	they.again()
-	eventually(t, "they are back", func() bool { return s.Status(r.own).SessionState == bgp.Established })
+	eventually(t, "they are back", func() bool { return s.Status(own).SessionState == bgp.Established })
 	they.hears("has our route again", func(routes string) bool { return strings.Contains(routes, "10.1.1.5/32") })
 	for _, c := range s.AllChanges() {
 		t.Errorf("changed by their restart: %v", c)
@@ -236,10 +249,10 @@ func understands(t *testing.T, theirs speaker) {
 	wrong.Neighbours = slices.Clone(settings.Neighbours)
 	s.Configure(&wrong)
 	eventually(t, "the wrong password does not work", func() bool {
-		status := s.Status(r.own)
+		status := s.Status(own)
 		return status.SessionState != bgp.Established && status.LastError != ""
 	})
-	t.Log(s.Status(r.own))
+	t.Log(s.Status(own))
 }
 
 // A neighbour may fall silent with its link up: by itself, or because packets get lost. No end of a connection tells then, and that
@@ -270,7 +283,7 @@ func TestLongTheSilenceOfASpeakerOfDebianIsFoundInTheHoldTime(t *testing.T) {
 			t.Run(theirs.name+", "+c.name, func(t *testing.T) {
 				run(t, "ip", "link", "set", "lo", "up")
 				r := newLink(t, 0)
-				they := theirs.begin(t, r, c.theirs)
+				they := theirs.begin(t, r, r.own, r.near, c.theirs)
 				s, log, _ := start(t, bgp.Config{})
 				s.Announce([]netip.Prefix{prefix("10.1.1.5/32")}, nil)
 				s.Configure(&bgp.Settings{AS: ourAS, Router: r.near, NextHop6: addr("fe80::1234"),

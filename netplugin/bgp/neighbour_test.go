@@ -81,6 +81,7 @@ func beNeighbour() int {
 type router struct {
 	t       testing.TB
 	netns   string
+	link    string     // our end
 	own     netip.Addr // its address on the link
 	near    netip.Addr // ours
 	process *exec.Cmd
@@ -96,11 +97,11 @@ type router struct {
 // them while its watcher reads them (osrg/gobgp#2705).
 func newLink(t testing.TB, number int) *router {
 	t.Helper()
+	link := fmt.Sprint("to", number)
 	r := &router{
-		t: t, netns: fakenode.NewNamespace(t), has: map[netip.Prefix][]netip.Addr{},
+		t: t, netns: fakenode.NewNamespace(t), link: link, has: map[netip.Prefix][]netip.Addr{},
 		near: netip.AddrFrom4([4]byte{192, 0, 2, byte(4*number + 1)}), own: netip.AddrFrom4([4]byte{192, 0, 2, byte(4*number + 2)}),
 	}
-	link := fmt.Sprint("to", number)
 	run(t, "ip", "link", "add", link, "type", "veth", "peer", "name", "up0", "netns", r.netns)
 	t.Cleanup(func() { run(t, "ip", "link", "del", link) })
 	run(t, "ip", "address", "add", r.near.String()+"/30", "dev", link)
@@ -113,6 +114,15 @@ func newLink(t testing.TB, number int) *router {
 		}
 	})
 	return r
+}
+
+// haveIPv6 gives both ends of the link addresses of IPv6.
+func (r *router) haveIPv6() (own, near netip.Addr) {
+	r.t.Helper()
+	own, near = addr("2001:db8::2"), addr("2001:db8::1")
+	run(r.t, "ip", "address", "add", near.String()+"/64", "dev", r.link, "nodad")
+	fakenode.InNamespace(r.t, r.netns, "ip", "address", "add", own.String()+"/64", "dev", "up0", "nodad")
+	return own, near
 }
 
 // speak begins to be a BGP speaker, which has routes when it meets its neighbours.
