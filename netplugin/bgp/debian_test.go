@@ -255,6 +255,43 @@ func understands(t *testing.T, theirs speaker, r *router, own, near netip.Addr) 
 	t.Log(s.Status(own))
 }
 
+// Each side may be given another AS than the one it has. What is told says whose, and goes when the number is set right.
+func TestLongTheSpeakersOfDebianAreOfAnotherAS(t *testing.T) {
+	testkit.TakesLong(t)
+	testkit.NeedsMachine(t)
+	for _, theirs := range []speaker{bird, frr} {
+		for _, c := range []struct {
+			name         string
+			ours, theirs uint32
+			told         string
+		}{
+			{"the neighbour's AS is another one", ourAS, theirAS + 1, "bad peer as): it is of another AS"},
+			{"ours is another one to the neighbour", ourAS + 1, theirAS, "it refuses this node, as one does that knows it by another AS"},
+		} {
+			t.Run(theirs.name+", "+c.name, func(t *testing.T) {
+				run(t, "ip", "link", "set", "lo", "up")
+				r := newLink(t, 0)
+				theirs.begin(t, r, r.own, r.near, 9*time.Second)
+				s, log, _ := start(t, bgp.Config{})
+				speak := func(ours, theirs uint32) {
+					s.Configure(&bgp.Settings{AS: ours, Router: r.near, Neighbours: []bgp.Neighbour{{Address: r.own, AS: theirs, Password: "secret"}}})
+				}
+				speak(c.ours, c.theirs)
+				eventually(t, "the cause is inspected and logged", func() bool {
+					return strings.Contains(s.Inspect().Peers[0].State.LastError, c.told) && logged(log, c.told)
+				})
+				speak(ourAS, theirAS)
+				eventually(t, "the right one is heard", func() bool { return s.NextHops(world4) != nil && s.Inspect().Peers[0].State.LastError == "" })
+				for _, words := range []string{"invalid-msg", "bad-peer-as"} {
+					if logged(log, words) {
+						t.Errorf("the log says %q", words)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A neighbour may fall silent with its link up: by itself, or because packets get lost. No end of a connection tells then, and that
 // both sides speak graceful restart does not mean that it restarts.
 func TestLongTheSilenceOfASpeakerOfDebianIsFoundInTheHoldTime(t *testing.T) {

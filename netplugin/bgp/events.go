@@ -108,13 +108,23 @@ var adminStates = map[api.PeerState_AdminState]string{
 const established = "established"
 
 // reasons are the ends of sessions that an operator should know of. Others are steps
-// of the way to a session.
+// of the way to a session, or a NOTIFICATION that we have sent instead of beginning one, of which the log tells.
 var reasons = map[api.PeerState_DisconnectReason]bool{
 	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED: true, api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: true,
 	api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT: true, api.PeerState_DISCONNECT_REASON_NOTIFICATION_RECEIVED: true,
 	api.PeerState_DISCONNECT_REASON_READ_FAILED: true, api.PeerState_DISCONNECT_REASON_WRITE_FAILED: true,
 	api.PeerState_DISCONNECT_REASON_GRACEFUL_RESTART: true, api.PeerState_DISCONNECT_REASON_HARD_RESET: true,
-	api.PeerState_DISCONNECT_REASON_INVALID_MSG: true, api.PeerState_DISCONNECT_REASON_BAD_PEER_AS: true,
+}
+
+// causeOf is why a session has ended, or has not begun, by what has become of a neighbour that was in another state before; empty: nothing worth telling.
+func causeOf(before string, now *apiutil.PeerState) string {
+	switch {
+	case reasons[now.DisconnectReason]:
+		return now.DisconnectMessage
+	case now.DisconnectReason == api.PeerState_DISCONNECT_REASON_INVALID_MSG && before == sessionStates[bgp.BGP_FSM_OPENCONFIRM]:
+		return notTaken
+	}
+	return ""
 }
 
 // closure is why nobody speaks with a neighbour for a while.
@@ -179,8 +189,8 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	state, address := e.Peer.State, e.Peer.State.NeighborAddress
 	before := s.status[address]
 	now := PeerStatus{AdminState: adminStates[state.AdminState], SessionState: sessionStates[state.SessionState], LastError: before.LastError}
-	if reasons[state.DisconnectReason] {
-		now.LastError = state.DisconnectMessage
+	if cause := causeOf(before.SessionState, &state); before.SessionState == established && cause != "" || says(cause, before.LastError) {
+		now.LastError = cause
 	}
 	if now.SessionState == established {
 		now.LastError = ""

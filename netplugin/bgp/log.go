@@ -2,7 +2,6 @@ package bgp
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -90,7 +89,23 @@ const (
 	silence  = ": it is out of reach, or has another password"
 )
 
-// failureOf is why a connection failed, in the library's words; empty: nothing failed.
+// What operators have to know of a session that does not begin, and the library does not say: whose number is not the one that it is to be.
+const (
+	refused  = "refused: "
+	otherAS  = ": it is of another AS"
+	notTaken = "it refuses this node, as one does that knows it by another AS; its log says why"
+)
+
+// vague are causes that say no more than that a connection has ended.
+var vague = map[string]bool{"read-failed": true, "write-failed": true}
+
+// says tells whether a cause that comes after another one is to be told. A neighbour that has refused us, or was refused, may end the
+// connections that follow without a word, for a while.
+func says(cause, before string) bool {
+	return cause != before && cause != "" && (!vague[cause] || before != notTaken && !strings.HasPrefix(before, refused))
+}
+
+// failureOf is why a connection failed, in the library's words if these say so; empty: nothing failed.
 func failureOf(message string, fields map[string]slog.Value) string {
 	switch message {
 	case "failed to connect":
@@ -104,10 +119,23 @@ func failureOf(message string, fields map[string]slog.Value) string {
 	case "sent notification":
 		code, subcode := fields["Code"], fields["Subcode"]
 		if code.Kind() == slog.KindInt64 && subcode.Kind() == slog.KindInt64 {
-			return fmt.Sprint("refused: ", bgp.NewNotificationErrorCode(uint8(code.Int64()), uint8(subcode.Int64())))
+			return refusal(uint8(code.Int64()), uint8(subcode.Int64()))
 		}
 	}
 	return ""
+}
+
+// refusal is what a NOTIFICATION means with which we have refused a neighbour. What it says instead of what it is to say in its state is, of one that
+// speaks BGP, a NOTIFICATION, which the library does not read.
+func refusal(code, subcode uint8) string {
+	switch text := refused + bgp.NewNotificationErrorCode(code, subcode).String(); {
+	case code == bgp.BGP_ERROR_FSM_ERROR:
+		return notTaken
+	case code == bgp.BGP_ERROR_OPEN_MESSAGE_ERROR && subcode == bgp.BGP_ERROR_SUB_BAD_PEER_AS:
+		return text + otherAS
+	default:
+		return text
+	}
 }
 
 // noteFailure keeps why there is no session with a neighbour, and logs what is new.
@@ -115,7 +143,7 @@ func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status, known := s.status[neighbour]
-	if text == "" || !known || status.SessionState == established || status.LastError == text {
+	if !known || status.SessionState == established || !says(text, status.LastError) {
 		return
 	}
 	status.LastError = text
