@@ -35,6 +35,7 @@ type BgpNeighborOper struct {
 	AdminStatus string `json:"adminStatus,omitempty"` // up, down, or pfx_ct: closed for a while, as it announces too much
 	Status      string `json:"status,omitempty"`      // idle, connect, active, opensent, openconfirm or established
 	LastError   string `json:"lastError,omitempty"`   // why there is no session
+	Flapping    string `json:"flapping,omitempty"`    // how often the session has ended lately, and why; empty: not often
 	NumRoutes   int    `json:"numRoutes"`
 }
 

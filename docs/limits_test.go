@@ -195,6 +195,9 @@ var limitSections = []struct {
 		{"netmaster/mastercfg.maxBgpNeighbours", number, "BGP neighbours"},
 		{"netplugin/bgp.DefaultMaxRoutes", number, "routes of a BGP neighbour, for IPv4 and for IPv6 each; one with more is closed, as `lastError` of `netctl bgp inspect` and `netctl check` say"},
 		{"netplugin/bgp.DefaultClosedTime", span, "for which it is closed"},
+		{"netplugin/bgp.manyEnds", number, "ends of the sessions with a BGP neighbour, in the next time, that are flapping, as `flapping` of `netctl bgp inspect` and `netctl check` say"},
+		{"netplugin/bgp.flapWindow", span, "for which the end of a session counts"},
+		{"netplugin/bgp.flapTold", span, "between two lines of the log that say so of a neighbour; each change of its session is of level debug meanwhile"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
 	}},
 }

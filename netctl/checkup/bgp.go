@@ -27,21 +27,24 @@ func checkBGP(ctx context.Context, host string, asked agent, report Report) {
 	report.check("bgp "+host, "see netctl bgp inspect "+host+", and the router's log", detail, err)
 }
 
-// sessions says how it stands with the neighbours; an error names those without a session.
+// sessions says how it stands with the neighbours; an error names those without a session, and those whose session comes and goes.
 func sessions(view mastercfg.NodeBgp) (string, error) {
 	if view.Problem != "" {
 		return "", errors.New(view.Problem)
 	}
 	var lost []string
 	for _, p := range view.Peers {
-		if p.State.SessionState == "established" {
-			continue
+		neighbour := fmt.Sprintf("%s of AS %d", p.Config.NeighborAddress, p.Config.PeerAs)
+		if p.State.SessionState != "established" {
+			text := "no session with " + neighbour
+			if p.State.LastError != "" {
+				text += ": " + p.State.LastError
+			}
+			lost = append(lost, text)
 		}
-		text := fmt.Sprintf("no session with %s of AS %d", p.Config.NeighborAddress, p.Config.PeerAs)
-		if p.State.LastError != "" {
-			text += ": " + p.State.LastError
+		if p.State.Flapping != "" {
+			lost = append(lost, neighbour+" flaps: "+p.State.Flapping)
 		}
-		lost = append(lost, text)
 	}
 	return fmt.Sprintf("%d neighbours, %d routes", len(view.Peers), len(view.Dsts)), unless(len(lost) == 0, "%s", strings.Join(lost, "; "))
 }

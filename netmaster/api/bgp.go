@@ -39,7 +39,7 @@ func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, er
 	for _, p := range told.Peers {
 		oper.Neighbors = append(oper.Neighbors, contivmodel.BgpNeighborOper{
 			Address: p.Config.NeighborAddress, As: strconv.FormatUint(uint64(p.Config.PeerAs), 10),
-			AdminStatus: p.State.AdminState, Status: p.State.SessionState, LastError: p.State.LastError, NumRoutes: p.State.Routes,
+			AdminStatus: p.State.AdminState, Status: p.State.SessionState, LastError: p.State.LastError, Flapping: p.State.Flapping, NumRoutes: p.State.Routes,
 		})
 	}
 	oper.NumRoutes, oper.Routes, oper.Problem = len(told.Dsts), told.Dsts, told.Problem

@@ -132,12 +132,12 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	h1.set(func(n *nodeREST) {
 		n.bgp = `{"Peers":[
 			{"config":{"neighbor-address":"50.1.1.2","peer-as":500},"state":{"admin-state":"up","session-state":"established","routes":2}},
-			{"config":{"neighbor-address":"50.1.1.3","peer-as":501},"state":{"admin-state":"up","session-state":"active","last-error":"refused","routes":0}}],
+			{"config":{"neighbor-address":"50.1.1.3","peer-as":501},"state":{"admin-state":"up","session-state":"active","last-error":"refused","flapping":"7 sessions have ended","routes":0}}],
 			"Dsts":["10.1.0.0/24","10.2.0.0/24"]}`
 	})
 	if diff := cmp.Diff(`{"adminStatus":"up","neighborStatus":"established","neighbors":[`+
 		`{"address":"50.1.1.2","as":"500","adminStatus":"up","status":"established","numRoutes":2},`+
-		`{"address":"50.1.1.3","as":"501","adminStatus":"up","status":"active","lastError":"refused","numRoutes":0}],"numRoutes":2,"routes":["10.1.0.0/24","10.2.0.0/24"]}`, oper("h1")); diff != "" {
+		`{"address":"50.1.1.3","as":"501","adminStatus":"up","status":"active","lastError":"refused","flapping":"7 sessions have ended","numRoutes":0}],"numRoutes":2,"routes":["10.1.0.0/24","10.2.0.0/24"]}`, oper("h1")); diff != "" {
 		t.Error(diff)
 	}
 	h1.set(func(n *nodeREST) { n.bgp = "null\n" })

@@ -37,6 +37,7 @@ type NodeBgpPeer struct {
 		AdminState   string `json:"admin-state"`   // up, down, pfx_ct: closed, as it announces too much
 		SessionState string `json:"session-state"` // idle, connect, active, opensent, openconfirm, established
 		LastError    string `json:"last-error,omitempty"`
-		Routes       int    `json:"routes"` // learned from it and in use
+		Flapping     string `json:"flapping,omitempty"` // how often the session has ended lately, and why; empty: not often
+		Routes       int    `json:"routes"`             // learned from it and in use
 	} `json:"state"`
 }

@@ -109,6 +109,12 @@ func TestLongTheTroubleOfANeighbourIsItsOwn(t *testing.T) {
 		eventually(t, "it goes", func() bool { return s.Status(bad.own).SessionState != bgp.Established })
 	}
 	undisturbed("a neighbour that comes and goes")
+	if state := s.Inspect().Peers[0].State; !strings.Contains(state.Flapping, "5 sessions have ended in 5m0s, the last one: ") || !logged(log, "BGP neighbour flaps") {
+		t.Errorf("a neighbour that comes and goes is inspected as %+v", state)
+	}
+	if other := s.Inspect().Peers[1].State; other.Flapping != "" {
+		t.Errorf("the good neighbour flaps: %s", other.Flapping)
+	}
 
 	const flood = 10 * bgp.DefaultMaxRoutes
 	before := heap()

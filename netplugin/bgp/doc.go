@@ -22,5 +22,6 @@
 //     each time it looks. Neighbours are read as fast as their changes are taken in.
 //
 // speaker.go is the life of the speaker, session.go the library's server under one
-// configuration, table.go the routes, pace.go what holds up neighbours.
+// configuration, table.go the routes, pace.go what holds up neighbours, flaps.go tells
+// of sessions that come and go.
 package bgp

@@ -176,7 +176,9 @@ func (s *Speaker) saysNothing(neighbour netip.Addr) {
 	}
 	const why = "it has said nothing for the hold time"
 	if s.close(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], why}) {
-		s.log.WithField("neighbour", neighbour).Warn("BGP neighbour is silent for the hold time: its routes go")
+		log := s.log.WithField("neighbour", neighbour)
+		s.sessionEnds(neighbour, why)
+		log.Log(s.levelOf(neighbour, log, logrus.WarnLevel), "BGP neighbour is silent for the hold time: its routes go")
 	}
 }
 
@@ -202,10 +204,13 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	s.status[address] = now
 	switch {
 	case now.SessionState == established && before.SessionState != established:
-		log.Info("BGP neighbour is there")
+		log.Log(s.levelOf(address, log, logrus.InfoLevel), "BGP neighbour is there")
 	case now.SessionState != established && before.SessionState == established:
-		log.WithField("cause", now.LastError).Warn("BGP neighbour is gone")
+		if _, closed := s.closed[address]; !closed { // else we have ended it
+			s.sessionEnds(address, now.LastError)
+		}
+		log.WithField("cause", now.LastError).Log(s.levelOf(address, log, logrus.WarnLevel), "BGP neighbour is gone")
 	case now.LastError != before.LastError:
-		log.WithField("cause", now.LastError).Warn("BGP neighbour is not reached")
+		log.WithField("cause", now.LastError).Log(s.levelOf(address, log, logrus.WarnLevel), "BGP neighbour is not reached")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -56,6 +57,7 @@ func (s *Speaker) look() (view *mastercfg.NodeBgp, learned, announced []netip.Pr
 			peer.State.LastError = s.problem.Error()
 		}
 		peer.State.Routes = routes[n.Address]
+		peer.State.Flapping = s.flaps[n.Address].text(time.Now())
 		view.Peers = append(view.Peers, peer)
 	}
 	return view, learned, slices.Collect(maps.Keys(s.announced))

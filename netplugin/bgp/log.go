@@ -148,7 +148,8 @@ func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
 	}
 	status.LastError = text
 	s.status[neighbour] = status
-	s.log.WithField("neighbour", neighbour).WithField("cause", text).Warn("BGP neighbour is not reached")
+	log := s.log.WithField("neighbour", neighbour)
+	log.WithField("cause", text).Log(s.levelOf(neighbour, log, logrus.WarnLevel), "BGP neighbour is not reached")
 }
 
 func (s *Speaker) noteSilence(neighbour netip.Addr) {

@@ -133,6 +133,7 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.mu.Lock()
 	s.current = nil
 	clear(s.status)
+	clear(s.flaps)
 	s.mu.Unlock()
 	now.unwatch()
 	if silently {

@@ -70,6 +70,7 @@ type Speaker struct {
 	table     table
 	status    map[netip.Addr]PeerStatus
 	closed    map[netip.Addr]closure // neighbours that nobody speaks with for a while
+	flaps     map[netip.Addr]*flaps  // of neighbours whose sessions have ended
 	problem   error                  // why there is no session; nil: there is one, or none is wanted
 }
 
@@ -93,7 +94,7 @@ func New(cfg Config) *Speaker {
 	return &Speaker{
 		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), late: time.NewTimer(cfg.RestartTime), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
-		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{},
 	}
 }
 
@@ -312,6 +313,9 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 		s.mu.Lock()
 		for _, address := range gone {
 			delete(s.status, address)
+			if _, closed := s.closed[address]; !closed { // else it is left for a while, and not by an operator
+				delete(s.flaps, address)
+			}
 		}
 		s.mu.Unlock()
 		if err != nil {
