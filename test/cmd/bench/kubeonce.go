@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,9 +142,14 @@ func (f *followed) changedAfter(ctx context.Context, began time.Time) (at time.T
 	return at, err
 }
 
+// settleTime is far more than anything here takes.
+const settleTime = time.Minute
+
 // settle waits until the leader has written all that it knows, the agent has read that, and the switch has it.
 func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err error) {
-	err = testkit.Poll(ctx, func() error {
+	soon, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	err = testkit.Poll(soon, func() error {
 		waiting, err := b.metric(ctx, b.url, "netmaster_kubernetes_waiting")
 		if err != nil || waiting > 0 {
 			return cmp.Or(err, fmt.Errorf("%.0f objects are not written yet", waiting))
@@ -177,7 +183,7 @@ const agentURL = "http://127.0.0.1:9090"
 
 // metric is the sum of those whose name and labels begin with a text.
 func (b *kubeBed) metric(ctx context.Context, url, name string) (sum float64, err error) {
-	body, err := get(ctx, b.http, url+"/metrics")
+	body, err := get(ctx, http.DefaultClient, url+"/metrics") // b.http asks netmaster, whatever the URL
 	if err != nil {
 		return 0, err
 	}
