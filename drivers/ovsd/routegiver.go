@@ -15,12 +15,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// routeGiver gives a switch the routes of its tunnels. It remembers nothing that it cannot find out again.
+// routeGiver gives a switch the routes of its tunnels.
 type routeGiver struct {
 	*Driver
 	known   bool           // the switch has been asked
 	gives   bool           // it reads no routes itself
-	given   []netip.Prefix // where the last ones lead
+	given   []netip.Prefix // where the last ones lead, for when the bridge's row, which says so, is made anew
 	refused []string       // where those lead that the switch does not take
 }
 

@@ -68,24 +68,25 @@ func (c *Checker) Ask(ctx context.Context) (map[string]bool, error) {
 // ask asks nodes until all have answered, or often enough, and leaves those that have not.
 func (c *Checker) ask(ctx context.Context, silent map[netip.Addr]bool) error {
 	c.number++
+	answers := c.bus.Packets(pipeline.PacketEcho) // before anybody answers: the driver keeps what somebody waits for
 	for range tries {
 		for vtep := range silent {
 			if err := c.bus.Send(ctx, pipeline.AskNode(vtep, c.number)); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
-		c.hear(ctx, silent)
+		c.hear(ctx, answers, silent)
 	}
 	return nil
 }
 
 // hear waits for answers, for as long as patience lasts.
-func (c *Checker) hear(ctx context.Context, silent map[netip.Addr]bool) {
+func (c *Checker) hear(ctx context.Context, answers <-chan pipeline.Packet, silent map[netip.Addr]bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for len(silent) > 0 {
 		select {
-		case p := <-c.bus.Packets(pipeline.PacketEcho):
+		case p := <-answers:
 			if vtep, number, ok := p.AnsweredBy(); ok && number == c.number {
 				delete(silent, vtep)
 			}
