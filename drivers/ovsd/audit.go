@@ -92,7 +92,7 @@ func (s *slice) fetch(ctx context.Context) {
 	}
 	s.err = s.sw.EachFlow(ctx, s.filter, func(f openflow.FlowEntry) error {
 		switch verdict(f) {
-		case keep:
+		case keep, wasLearned:
 			s.flows = append(s.flows, openflow.PackedFlow{Key: string(f.AppendKey(nil)), Effect: string(f.AppendEffect(nil))})
 		case leaveUnknown:
 			s.others++
@@ -116,6 +116,7 @@ func fetchOthers(ctx context.Context, sw flowSwitch) (groups []openflow.Group, m
 const (
 	keep         = iota // enter it into the book: it is ours, or has to go
 	leave               // it goes by itself, as an operator's experiment should
+	wasLearned          // from a flow of ours: leave it, as long as that is wanted
 	leaveUnknown        // of somebody else, and we do not know what it does
 )
 
@@ -125,6 +126,8 @@ func verdict(f openflow.FlowEntry) int {
 	switch {
 	case cookie.Ours(f.Cookie):
 		return keep
+	case cookie.IsLearned(f.Cookie):
+		return wasLearned
 	case f.IdleTimeout != 0 || f.HardTimeout != 0:
 		return leave
 	case f.Flow().Raw != nil:
@@ -201,7 +204,7 @@ func (l *books) compare(s *slice) (d drift) {
 	for _, f := range s.flows {
 		p := l.flows.places[f.Key]
 		switch {
-		case p == nil && l.deleted[f.Key]:
+		case isLearned(f) && l.learned.isWanted(f), p == nil && l.deleted[f.Key]:
 			continue
 		case p == nil:
 			p = l.flows.place(f.Key)
@@ -212,7 +215,9 @@ func (l *books) compare(s *slice) (d drift) {
 		if p.there && l.flows.same(p.have, f.Effect) {
 			continue
 		}
-		d.flows = append(d.flows, f)
+		if !isLearned(f) {
+			d.flows = append(d.flows, f)
+		}
 		l.flows.found(p, f.Effect)
 	}
 	if s.last {

@@ -13,6 +13,10 @@ import (
 // lostCount is how many places are looked at in one go for what is lost.
 const lostCount = 4096
 
+// learnsLate is how long ovs-vswitchd may go on learning from packets of before, if it is busy: several
+// times the half second within which it looks at all flows of the datapath.
+const learnsLate = 5 * time.Second
+
 // auditor decides when which slice is fetched. It belongs to the programmer;
 // only the fetching is done by other goroutines, one at a time.
 type auditor struct {
@@ -21,7 +25,8 @@ type auditor struct {
 
 	results chan *slice
 	workers sync.WaitGroup
-	timer   *time.Timer           // when the next slice is due
+	timer   *time.Timer           // fires when the next slice is due
+	due     time.Time             // that is then
 	busy    bool                  // a slice is being fetched
 	past    bool                  // what that tells is of before the last restart
 	todo    []openflow.FlowFilter // slices to come; none: the audit has not begun, or has ended
@@ -33,14 +38,30 @@ type auditor struct {
 }
 
 func newAuditor(interval time.Duration, log *logrus.Entry) *auditor {
-	return &auditor{log: log, interval: interval, results: make(chan *slice, 1), timer: time.NewTimer(interval)}
+	return &auditor{log: log, interval: interval, results: make(chan *slice, 1), timer: time.NewTimer(interval), due: time.Now().Add(interval)}
 }
 
 // restart begins again, after a whole interval: everything is read from the switch
 // anew. A slice that is being fetched may be older than that.
 func (a *auditor) restart() {
 	a.todo, a.rest, a.past = nil, 0, a.busy
-	a.timer.Reset(a.interval)
+	a.next(a.interval)
+}
+
+// soon has the next audit begin when what is learned late is there, and tells whether it will: one
+// that is under way, or about to begin, may be too early for that.
+func (a *auditor) soon() bool {
+	if a.busy || len(a.todo) > 0 || time.Until(a.due) < learnsLate {
+		return false
+	}
+	a.next(learnsLate)
+	return true
+}
+
+// next has the next slice fetched after a time.
+func (a *auditor) next(after time.Duration) {
+	a.due = time.Now().Add(after)
+	a.timer.Reset(after)
 }
 
 // begin fetches the next slice, or the first of an audit.
@@ -84,11 +105,11 @@ func (a *auditor) end(s *slice, sw flowSwitch, l *books) (complete bool) {
 	}
 	a.others += s.others
 	if !s.last {
-		a.timer.Reset(max(a.pause, (auditShare-1)*s.took))
+		a.next(max(a.pause, (auditShare-1)*s.took))
 		return false
 	}
 	a.rest, a.unseen = len(l.flows.list), a.since
-	a.timer.Reset(a.interval)
+	a.next(a.interval)
 	return true
 }
 

@@ -50,6 +50,7 @@ type books struct {
 	plan      []*place[string] // flows to be written, in this order
 	held      []func()         // bring back what was put aside
 	flushes                    // of connections
+	learned   learned
 	epoch     epoch
 	overflows overflows
 	conflicts conflicts
@@ -59,7 +60,7 @@ type books struct {
 }
 
 func newBooks(chunk int) *books {
-	return &books{whole: chunk, chunk: chunk, conflicts: conflicts{}, deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
+	return &books{whole: chunk, chunk: chunk, conflicts: conflicts{}, learned: newLearned(), deleted: map[string]bool{}, flows: newBook(flowKind()), groups: newBook(groupKind()), meters: newBook(meterKind()), flushes: newFlushes(), overflows: newOverflows()}
 }
 
 // set replaces what an object wants.
@@ -75,6 +76,7 @@ func (l *books) set(owner pipeline.Key, p packed) []conflict {
 	l.groups.set(owner, p.groups)
 	l.flushes.want(owner, p.groups)
 	l.meters.set(owner, p.meters)
+	l.learned.want(owner, p.learns)
 	return found
 }
 

@@ -144,6 +144,7 @@ type packed struct {
 	flows  []entry[string]
 	groups []entry[openflow.Group]
 	meters []entry[openflow.Meter]
+	learns []uint64 // cookies of the flows that the switch learns for it
 }
 
 // pack packs what an object wants. A flow that cannot be expressed is an error.
@@ -155,6 +156,7 @@ func pack(w pipeline.Wants) (packed, error) {
 			return packed{}, err
 		}
 		p.flows = append(p.flows, entry[string]{flow.Key, flow.Effect})
+		p.learns = append(p.learns, pipeline.Learns(f)...)
 	}
 	for _, g := range w.Groups {
 		p.groups = append(p.groups, entry[openflow.Group]{numbered(g.ID), g})

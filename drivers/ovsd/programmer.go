@@ -170,7 +170,7 @@ func (p *programmer) sleep(ctx context.Context, more bool) error {
 	case <-p.auditor.timer.C:
 		p.peers.solicitAll()
 		p.lookAtMTU(ctx)
-		if p.sw != nil && p.loaded {
+		if p.sw != nil && p.loaded && p.replaced {
 			p.auditor.begin(ctx, p.sw, p.books)
 		} else {
 			p.auditor.restart()
@@ -204,6 +204,9 @@ func (p *programmer) take() {
 		p.problem(owner, err)
 	}
 	p.settleRefused()
+	if p.books.learned.ended && p.auditor.soon() {
+		p.books.learned.ended = false
+	}
 }
 
 // settleRefused forgets what was refused and does not matter any more: by another try, by other objects in its place,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
 // Affinity gives all connections of a client, by its address, to the provider that it had
@@ -22,7 +23,8 @@ import (
 // no flow in DEST, so that its clients are given others. New connections alone are looked
 // up, so these are what keeps a learned flow. Learned flows are not of our cookies: nobody
 // but the switch adds them, and they end with their time, or with the last flow that learns
-// for their service. They are gone when ovs-vswitchd is restarted.
+// for their service, but for what ovs-vswitchd learns after that from packets it counts late: that is
+// the driver's to remove (Learns). They are gone when ovs-vswitchd is restarted.
 //
 // Two first connections of a client, in the moment that ovs-vswitchd needs to tell the
 // datapath of a learned flow, may get two providers; the last one then counts.
@@ -89,7 +91,17 @@ func (o arranged) learn(p ServicePort, provider netip.Addr) openflow.Learn {
 	return a
 }
 
+// Learns returns the cookies of the flows that the switch learns by a flow; none but an Affinity's does.
+func Learns(f openflow.Flow) (cookies []uint64) {
+	for _, a := range f.Actions {
+		if learn, is := a.(openflow.Learn); is {
+			cookies = append(cookies, learn.Cookie)
+		}
+	}
+	return cookies
+}
+
 // learnedCookie is that of the flows that the switch learns for a service; it is none of
 // ours. Those of another timeout have another cookie: with the last flow that learns for
 // the old one, they go.
-func (o Service) learnedCookie() uint64 { return Cookie(o.Key()) ^ 1<<56 ^ uint64(o.Affinity) }
+func (o Service) learnedCookie() uint64 { return cookie.Learned(Cookie(o.Key())) ^ uint64(o.Affinity) }
