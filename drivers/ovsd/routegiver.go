@@ -51,7 +51,7 @@ func (g *routeGiver) look(ctx context.Context) error {
 	if err := g.give(ctx, table, want); err != nil || !g.gives {
 		return g.unlessItReads(err)
 	}
-	return g.reaches(ctx)
+	return g.reach(ctx)
 }
 
 // unlessItReads is the error of a look, which concerns nobody where the switch finds its routes itself.
@@ -134,28 +134,35 @@ func (g *routeGiver) endAgain(ctx context.Context, want map[netip.Prefix]switchR
 	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.config.VTEP, err)
 }
 
-// reaches finds a node that tunnels do not reach, or reach from another address than this node's: the other one drops what
+// reach tells of a node that tunnels do not reach, or reach from another address than this node's: the other one drops what
 // comes from there. As the link may have had other addresses when the route was added, it is added once more.
-func (g *routeGiver) reaches(ctx context.Context) error {
+func (g *routeGiver) reach(ctx context.Context) error {
 	table, err := g.config.switchRoutes(ctx)
 	if err != nil {
 		return err
 	}
-	ways := table.ways()
-	for _, peer := range slices.SortedFunc(slices.Values(g.peers.all()), netip.Addr.Compare) {
-		switch r, ok := ways.to(peer); {
-		case !ok:
-			return fault.New(fault.Unavailable, "Open vSwitch takes no route to node %s: start ovs-vswitchd without --disable-system-route", peer)
-		case r.from != g.config.VTEP:
-			err := fault.New(fault.Unavailable, "the tunnel to node %s starts at %s of link %s, not at the tunnel address %s: "+
-				"start ovs-vswitchd without --disable-system-route, or have %s alone on the link", peer, r.from, r.link, g.config.VTEP, g.config.VTEP)
-			if failed := g.config.addSwitchRoute(ctx, r); failed != nil {
-				return failed
-			}
-			return err
+	wrong, err := g.unreached(table.ways())
+	if wrong != (switchRoute{}) {
+		if failed := g.config.addSwitchRoute(ctx, wrong); failed != nil {
+			return failed
 		}
 	}
-	return nil
+	return err
+}
+
+// unreached is the error of the first node that tunnels do not reach by these ways, with the way to it if that begins at another address
+// than this node's.
+func (g *routeGiver) unreached(by ways) (wrong switchRoute, err error) {
+	for _, peer := range slices.SortedFunc(slices.Values(g.peers.all()), netip.Addr.Compare) {
+		switch r, ok := by.to(peer); {
+		case !ok:
+			return switchRoute{}, fault.New(fault.Unavailable, "Open vSwitch takes no route to node %s: start ovs-vswitchd without --disable-system-route", peer)
+		case r.from != g.config.VTEP:
+			return r, fault.New(fault.Unavailable, "the tunnel to node %s starts at %s of link %s, not at the tunnel address %s: "+
+				"start ovs-vswitchd without --disable-system-route, or have %s alone on the link", peer, r.from, r.link, g.config.VTEP, g.config.VTEP)
+		}
+	}
+	return switchRoute{}, nil
 }
 
 // routesBy are the routes of the system's main table by a link, for packets from an address. Those of several hops, and with a header
