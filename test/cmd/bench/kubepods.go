@@ -90,11 +90,15 @@ func each(all []time.Duration) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// turn measures one side: some pods one after the other, and many at once.
+// turn measures one side: some pods one after the other, and many at once. The other side's pods, and what the
+// runtime reads anew, are out of the way before.
 func (b *podBench) turn(ctx context.Context, s side, many bool) error {
 	ctx, cancel := context.WithTimeout(ctx, podLimit)
 	defer cancel()
 	if err := b.choose(ctx, s); err != nil {
+		return err
+	}
+	if err := settle(ctx); err != nil {
 		return err
 	}
 	var names []string
@@ -110,6 +114,9 @@ func (b *podBench) turn(ctx context.Context, s side, many bool) error {
 		return err
 	}
 	if many {
+		if err := settle(ctx); err != nil {
+			return err
+		}
 		names = nil
 		for range podsAtOnce {
 			names = append(names, b.name())
