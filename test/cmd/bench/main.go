@@ -90,6 +90,8 @@ func main() {
 	defer cancel()
 	var err error
 	switch args := append(os.Args[1:], ""); args[0] {
+	case "--help", "-h", "help":
+		fmt.Println("Usage: bench [NAME...]\n\nMeasures, and compares with a reference in the same run: docs/performance.md says what each does.\n" + known())
 	case "inside":
 		err = runInside(ctx, os.Args[2:], os.Stdout)
 	case "crowd":
@@ -107,10 +109,23 @@ func main() {
 	}
 }
 
+// known names the benchmarks.
+func known() string {
+	var all, named []string
+	for _, b := range benchmarks {
+		if b.named {
+			named = append(named, b.name)
+		} else {
+			all = append(all, b.name)
+		}
+	}
+	return fmt.Sprintf("without a name these run: %s; only where they are named: %s", strings.Join(all, " "), strings.Join(named, " "))
+}
+
 func runAll(ctx context.Context, only []string) (err error) {
 	for _, name := range only {
 		if !slices.ContainsFunc(benchmarks, func(b benchmark) bool { return b.name == name }) {
-			return fmt.Errorf("no benchmark %q", name)
+			return fmt.Errorf("no benchmark %q; %s", name, known())
 		}
 	}
 	var bed *testbed.Bed // nil: none is up
