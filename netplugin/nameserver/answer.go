@@ -84,7 +84,12 @@ func relative(full, tenant string) (name string, ours bool) {
 	case name == "":
 		return ".", false // the root
 	}
-	return name, dns.IsSubDomain(Domain, full) || !strings.Contains(name, ".")
+	return name, reserved(full)
+}
+
+// reserved tells whether a name is for tenants alone, so that what others say of it means nothing.
+func reserved(full string) bool {
+	return dns.IsSubDomain(Domain, full) || full != "." && strings.IndexByte(full, '.') == len(full)-1
 }
 
 // addressRecords are the addresses that a question is about, in any order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,7 +139,7 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 		reply, err := f.exchange(share, q, server)
 		done()
 		if err == nil {
-			a.answer = answer{rcode: reply.Rcode, answer: about(q, reply.Answer), authority: authority(reply.Ns)}
+			a.answer = believed(q, reply)
 			errs = nil
 			break
 		}
@@ -194,11 +195,19 @@ func concerns(reply *dns.Msg, q dns.Question) bool {
 	return reply.Response && len(reply.Question) == 1 && fold(reply.Question[0].Name) == q.Name && reply.Question[0].Qtype == q.Qtype
 }
 
+// believed is what a reply says about a question.
+func believed(q dns.Question, reply *dns.Msg) answer {
+	records, names := about(q, reply.Answer)
+	return answer{rcode: reply.Rcode, answer: records, authority: authority(names, reply.Ns)}
+}
+
 // about are the records that answer a question: those of the name, and of the
-// names it is an alias of. Others were not asked for and are not believed.
-func about(q dns.Question, records []dns.RR) (list []dns.RR) {
+// names it is an alias of. Others were not asked for and are not believed, nor is
+// what others say of names that nobody else can know. Names are all that it goes through.
+func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	name := q.Name
 	for range maxAliases {
+		names = append(names, name)
 		alias := ""
 		for _, r := range records {
 			if fold(r.Header().Name) != name || r.Header().Class != dns.ClassINET {
@@ -211,21 +220,23 @@ func about(q dns.Question, records []dns.RR) (list []dns.RR) {
 				list = append(list, r)
 			}
 		}
-		if alias == "" || q.Qtype == dns.TypeCNAME {
+		if alias == "" || q.Qtype == dns.TypeCNAME || reserved(alias) || slices.Contains(names, alias) {
 			break
 		}
 		name = alias
 	}
-	return list
+	return list, names
 }
 
 // maxAliases is how long a chain of aliases may be.
 const maxAliases = 8
 
-// authority are the records that say how long something does not exist.
-func authority(records []dns.RR) (list []dns.RR) {
+// authority are the records that say how long something does not exist, of the zones
+// that some of the names are in.
+func authority(names []string, records []dns.RR) (list []dns.RR) {
 	for _, r := range records {
-		if r.Header().Rrtype == dns.TypeSOA {
+		holds := func(name string) bool { return dns.IsSubDomain(r.Header().Name, name) }
+		if r.Header().Rrtype == dns.TypeSOA && slices.ContainsFunc(names, holds) {
 			list = append(list, r)
 		}
 	}
