@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -253,7 +254,10 @@ func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 	t.Parallel()
 	var back atomic.Pointer[string]
 	var asked atomic.Int32
+	var loops sync.WaitGroup // each has an answer while the server still answers
 	loop := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		loops.Add(1)
+		defer loops.Done()
 		asked.Add(1)
 		client := dns.Client{Timeout: time.Minute}
 		if reply, _, err := client.Exchange(question(m.Question[0].Name, dns.TypeA), *back.Load()); err == nil {
@@ -269,6 +273,7 @@ func TestALoopEndsAndDoesNotMultiply(t *testing.T) {
 	if took := time.Since(began); reply.Rcode != dns.RcodeServerFailure || asked.Load() != 1 || took > 2*f.patience {
 		t.Errorf("%s after %s and %d questions", reply, took, asked.Load())
 	}
+	loops.Wait()
 }
 
 // Two name servers ask each other. The second has three ways to the first, of which one is
