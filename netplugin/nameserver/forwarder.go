@@ -157,7 +157,7 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
 	m := f.ednsless.question(q, server)
 	for _, network := range []string{"udp", "tcp"} {
-		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes}
+		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes, Timeout: f.patience} // or its own would count, if that is shorter
 		reply, _, err := client.ExchangeContext(ctx, m, server.String())
 		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
