@@ -201,9 +201,10 @@ func TestANodesNameServerIsChecked(t *testing.T) {
 	for answer, want := range map[string]string{
 		namesOff:                  "",
 		`{"server":{"on":false}}`: "",
-		`{"server":{"on":true,"listening":true,"upstream":[]}}`:                                                                "ok    names n1: answered, others' by nobody\n",
-		`{"server":{"on":true,"listening":true,"upstream":["192.0.2.53:53"],"problem":"name server 192.0.2.53:53: SERVFAIL"}}`: "ok    names n1: answered, others' by 192.0.2.53:53; the last question had no answer: name server 192.0.2.53:53: SERVFAIL\n",
-		`{"server":{"on":true,"listening":false}}`:                                                                             "FAIL  names n1: nobody listens where endpoints ask; was n1 upgraded under its pods?",
+		`{"server":{"on":true,"listening":true,"upstream":[]}}`:                                                                                      "ok    names n1: answered, others' by nobody\n",
+		`{"server":{"on":true,"listening":true,"upstream":["192.0.2.53:53"],"problem":"name server 192.0.2.53:53: SERVFAIL"}}`:                       "ok    names n1: answered, others' by 192.0.2.53:53; the last question had no answer: name server 192.0.2.53:53: SERVFAIL\n",
+		`{"server":{"on":true,"listening":true,"upstream":["192.0.2.53:53","192.0.2.54:53"],"passedOver":"name server 192.0.2.53:53: i/o timeout"}}`: "ok    names n1: answered, others' by 192.0.2.53:53, 192.0.2.54:53; passed over at the last question: name server 192.0.2.53:53: i/o timeout\n",
+		`{"server":{"on":true,"listening":false}}`:                                                                                                   "FAIL  names n1: nobody listens where endpoints ask; was n1 upgraded under its pods?",
 	} {
 		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": answer})
 		got := run(t, url, "check --agent-port "+port)

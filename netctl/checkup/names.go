@@ -11,10 +11,11 @@ import (
 // nothing of it.
 type namesView struct {
 	Server *struct {
-		On        bool     `json:"on"`
-		Listening bool     `json:"listening"`
-		Upstream  []string `json:"upstream"`
-		Problem   string   `json:"problem"`
+		On         bool     `json:"on"`
+		Listening  bool     `json:"listening"`
+		Upstream   []string `json:"upstream"`
+		Problem    string   `json:"problem"`
+		PassedOver string   `json:"passedOver"`
 	} `json:"server"`
 }
 
@@ -36,8 +37,12 @@ func checkNames(ctx context.Context, host string, asked agent, report Report) {
 	case len(view.Server.Upstream) > 0:
 		detail = "answered, others' by " + strings.Join(view.Server.Upstream, ", ")
 	}
-	if err == nil && view.Server.Problem != "" {
+	switch {
+	case err != nil:
+	case view.Server.Problem != "":
 		detail += "; the last question had no answer: " + view.Server.Problem
+	case view.Server.PassedOver != "":
+		detail += "; passed over at the last question: " + view.Server.PassedOver
 	}
 	report.check("names "+host, "was "+host+" upgraded under its pods? then with the next pod made there; else see the log of netplugin", detail, err)
 }

@@ -33,10 +33,11 @@ type Forwarder struct {
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
-	begun    map[string]int     // by tenant: its questions that are under way
-	waiting  map[netip.Addr]int // by asker: questions whose answers he waits for
-	problem  string             // see State
-	told     time.Time          // when the log said last that there is no answer
+	begun    map[string]int       // by tenant: its questions that are under way
+	waiting  map[netip.Addr]int   // by asker: questions whose answers he waits for
+	problem  string               // see State
+	passed   string               // see State.PassedOver
+	told     map[string]time.Time // when the log said last what
 }
 
 // asked is a question that is under way.
@@ -57,7 +58,7 @@ type answer struct {
 // NewForwarder makes one that asks these in turn, until one answers.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
-		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}}
+		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
 }
 
 // ask finds the answer to a question. Where the same is under way, for whoever,
@@ -130,7 +131,8 @@ func (f *Forwarder) leave(asker netip.Addr) {
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
-	errs := []error{fault.New(fault.Unavailable, "no name server upstream answers")}
+	a.answer.failure = fault.New(fault.Unavailable, "no name server upstream answers")
+	var passed []error
 	servers := f.upstream()
 	for i, server := range servers {
 		// Each has its share of the time that is left.
@@ -140,13 +142,14 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 		done()
 		if err == nil {
 			a.answer = believed(q, reply)
-			errs = nil
 			break
 		}
-		errs = append(errs, err)
+		passed = append(passed, err)
 	}
-	a.answer.failure = errors.Join(errs...)
-	f.note(a.answer.failure)
+	if a.answer.failure != nil {
+		a.answer.failure = errors.Join(append([]error{a.answer.failure}, passed...)...)
+	}
+	f.note(a.answer.failure, errors.Join(passed...))
 	f.cache.put(q, a.answer)
 	f.end(q, a)
 }

@@ -195,13 +195,16 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 	if err != nil {
 		s.counts.failed.Add(1)
 		log := s.Log.WithError(err).WithField("name", reply.Question[0].Name)
-		if fault.Is(err, fault.Unavailable) && s.Forwarder.tellNow() {
-			log.Warn("name servers of others give no answer: told once a minute")
+		if fault.Is(err, fault.Unavailable) && s.Forwarder.tellNow(noAnswer) {
+			log.Warn(noAnswer)
 		} else {
 			log.Debug("not answered")
 		}
 		reply.Rcode = dns.RcodeServerFailure
 		return reply
+	}
+	if _, passed := s.Forwarder.lastProblem(); passed != "" && s.Forwarder.tellNow(passedOver) {
+		s.Log.WithField("error", passed).Warn(passedOver)
 	}
 	s.counts.forwarded.Add(1)
 	name := reply.Question[0].Name

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	"github.com/sirupsen/logrus"
@@ -24,5 +25,38 @@ func TestNameServersWithoutAnAnswerAreTold(t *testing.T) {
 	told := hook.AllEntries()
 	if len(told) != 1 || told[0].Level != logrus.WarnLevel || told[0].Data["name"] != "one.example.org." || !strings.Contains(told[0].Data["error"].(error).Error(), dead.String()) {
 		t.Errorf("told: %+v", told)
+	}
+}
+
+// One that does not answer costs each question its share of the time though the next one answers, so that is told as well.
+func TestNameServersThatArePassedOverAreTold(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	dead := netip.MustParseAddrPort("127.0.0.1:1")
+	good := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
+	})
+	servers := []netip.AddrPort{dead, good}
+	s := &Server{Zones: NewZones(), Tenant: inBlue, Log: logrus.NewEntry(log), Forwarder: NewForwarder(func() []netip.AddrPort { return servers })}
+	s.Forwarder.patience = time.Minute
+	state := func(name string) State {
+		t.Helper()
+		reply := s.forward(t.Context(), "blue", someone, new(dns.Msg).SetQuestion(name, dns.TypeA))
+		if reply.Rcode != dns.RcodeSuccess {
+			t.Errorf("%s: %s", name, dns.RcodeToString[reply.Rcode])
+		}
+		return (&Node{servers: []*Server{s}}).State()
+	}
+	for _, name := range []string{"one.example.org.", "two.example.org."} {
+		if got := state(name); got.Problem != "" || !strings.Contains(got.PassedOver, dead.String()) || !strings.Contains(got.PassedOver, "refused") {
+			t.Errorf("%+v", got)
+		}
+	}
+	told := hook.AllEntries()
+	if len(told) != 1 || told[0].Level != logrus.WarnLevel || !strings.Contains(told[0].Data["error"].(string), dead.String()) {
+		t.Errorf("told: %+v", told)
+	}
+	servers = []netip.AddrPort{good}
+	if got := state("three.example.org."); got.PassedOver != "" {
+		t.Errorf("after the first has answered: %+v", got)
 	}
 }

@@ -8,6 +8,8 @@ type State struct {
 	Listening bool     `json:"listening"` // at all places
 	Upstream  []string `json:"upstream"`  // who is asked for all other names
 	Problem   string   `json:"problem"`   // why the last question to them had no answer; empty: it had
+	// PassedOver is why those before who answered it did not; empty: the first one did, or nobody.
+	PassedOver string `json:"passedOver"`
 }
 
 // State returns what is so now.
@@ -20,37 +22,48 @@ func (n *Node) State() State {
 			for _, address := range f.upstream() {
 				s.Upstream = append(s.Upstream, address.String())
 			}
-			s.Problem = f.lastProblem()
+			s.Problem, s.PassedOver = f.lastProblem()
 		}
 	}
 	return s
 }
 
-// note keeps why a question had no answer, or forgets it.
-func (f *Forwarder) note(err error) {
+// note keeps why a question had no answer, or else who was passed over for it, and forgets those of the one before.
+func (f *Forwarder) note(failure, passed error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.problem = ""; err != nil {
-		f.problem = err.Error()
+	f.problem, f.passed = "", ""
+	switch {
+	case failure != nil:
+		f.problem = failure.Error()
+	case passed != nil:
+		f.passed = passed.Error()
 	}
 }
 
-// tellPause is the time between two messages about questions without an answer: how many there are is up to who asks.
+// tellPause is the time between two of a kind of message about questions: how many there are is up to who asks.
 const tellPause = time.Minute
 
+// What the log says of name servers of others, no more than once in that time.
+const (
+	noAnswer   = "name servers of others give no answer: told once a minute"
+	passedOver = "name servers of others are passed over, which takes its time: told once a minute"
+)
+
 // tellNow tells whether such a message is due.
-func (f *Forwarder) tellNow() bool {
+func (f *Forwarder) tellNow(message string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	due := time.Since(f.told) >= tellPause
+	told, ever := f.told[message]
+	due := !ever || time.Since(told) >= tellPause
 	if due {
-		f.told = time.Now()
+		f.told[message] = time.Now()
 	}
 	return due
 }
 
-func (f *Forwarder) lastProblem() string {
+func (f *Forwarder) lastProblem() (problem, passed string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.problem
+	return f.problem, f.passed
 }

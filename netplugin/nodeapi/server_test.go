@@ -162,7 +162,7 @@ func TestRoutesAnswerInTheirShape(t *testing.T) {
 	}{
 		{"GET", "/svcstats", 200, jsonType, "{}\n"},
 		{"GET", "/inspect/bgp", 200, jsonType, "null\n"},
-		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"server":{"on":true,"listening":true,"upstream":["192.0.2.1:53"],"problem":""},"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
+		{"GET", "/inspect/nameserver", 200, jsonType, `{"dnsRecords":{"blue":{"endpoints":{"c1":["ipv4:10.1.1.1"]}}},"endpointQueue":[],"server":{"on":true,"listening":true,"upstream":["192.0.2.1:53"],"problem":"","passedOver":""},"serviceQueue":[],"stats":{"blue":{"invalidQuery":1,"noNameRecord":2,"foundNameRecord":3}}}` + "\n"},
 		{"GET", "/inspect/drops", 200, jsonType, `{"contivVxlanBridge":{"forged":{"packets":5,"bytes":300}}}` + "\n"},
 		{"GET", "/inspect/tunnels", 200, jsonType, `{"node2":true,"node3":false}` + "\n"},
 		{"GET", "/inspect/counters?kind=rule", 200, jsonType, `{"rules":{"blue:r":{"packets":3,"bytes":300}},"endpoints":{}}` + "\n"},
