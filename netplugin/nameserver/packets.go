@@ -112,15 +112,15 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 		}
 	}
 	m, refusal := unpackQuestion(data)
-	if refusal != nil {
-		return s.pack(refusal, m)
-	}
-	if m == nil {
+	switch {
+	case m == nil && refusal == nil:
 		return nil
-	}
-	if !known {
+	case !known:
 		s.counts.strangers.Add(1)
 		return nil
+	case refusal != nil:
+		s.counts.refuse(tenant)
+		return s.pack(refusal, m)
 	}
 	reply, by := s.reply(tenant, m)
 	if by != forwarded {
@@ -145,9 +145,10 @@ func (s *Server) packTruncated(reply, m *dns.Msg) []byte {
 	return data
 }
 
+const headerBytes = 12 // of a message
+
 // unpackQuestion reads a message; nil: it gets a refusal, or no answer at all.
 func unpackQuestion(data []byte) (m, refusal *dns.Msg) {
-	const headerBytes = 12
 	if len(data) < headerBytes {
 		return nil, nil
 	}
@@ -156,7 +157,7 @@ func unpackQuestion(data []byte) (m, refusal *dns.Msg) {
 	m = new(dns.Msg)
 	action := acceptQuery(header)
 	if action == dns.MsgAccept {
-		if m.Unpack(data) == nil && len(m.Question) == 1 {
+		if m.Unpack(data) == nil && isQuestion(m) {
 			return m, nil
 		}
 		action = dns.MsgReject

@@ -67,7 +67,7 @@ func (p *prepared) keep(version uint64, tenant string, question, message []byte,
 // sentOf prepares an answer. Of those with several records only addresses of one family can be
 // reordered: no name in the message points into them, and all are of the same size.
 func sentOf(message []byte, reply *dns.Msg) (s sent, ok bool) {
-	const headerBytes, typeAndClassBytes = 12, 4
+	const typeAndClassBytes = 4
 	switch kind := reply.Question[0].Qtype; {
 	case reply.Truncated || len(reply.Answer) == 0:
 		return sent{}, false

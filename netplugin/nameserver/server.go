@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.List
 	group.Go(func() error { return s.servePackets(ctx, packets) })
 	started := make(chan struct{})
 	server := &dns.Server{
-		Listener: fairlisten.By(streams, newConnections(s.tenantOf).admit), MsgAcceptFunc: acceptQuery, MaxTCPQueries: maxOnConnection,
+		Listener: fairlisten.By(streams, newConnections(s.tenantOf).admit), MsgAcceptFunc: s.acceptCounted, MsgInvalidFunc: s.countInvalid, MaxTCPQueries: maxOnConnection,
 		ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime },
 		Handler:           dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) }),
 		NotifyStartedFunc: func() { close(started) },
@@ -99,15 +100,45 @@ func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
+// isQuestion tells whether a message that the library has read is a question: it takes one that ends
+// before its question does, or its class, and several records about EDNS (RFC 6891: one at most, of the root).
+func isQuestion(m *dns.Msg) bool {
+	options := 0
+	for _, r := range m.Extra {
+		if r.Header().Rrtype == dns.TypeOPT {
+			options++
+			if r.Header().Name != "." {
+				return false
+			}
+		}
+	}
+	return len(m.Question) == 1 && m.Question[0].Qclass != 0 && options <= 1
+}
+
+// acceptCounted and countInvalid count what the library refuses by itself on connections.
+func (s *Server) acceptCounted(h dns.Header) dns.MsgAcceptAction {
+	action := acceptQuery(h)
+	if action == dns.MsgReject || action == dns.MsgRejectNotImplemented {
+		s.counts.refused.Add(1)
+	}
+	return action
+}
+
+func (s *Server) countInvalid(data []byte, _ error) {
+	if len(data) >= headerBytes { // others get no answer
+		s.counts.refused.Add(1)
+	}
+}
+
 // serve answers one question that has come on a connection.
 func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	asker := askerOf(w.RemoteAddr())
-	if len(m.Question) != 1 { // only the header, which announces one, is no error for the library
-		s.write(w, asker, new(dns.Msg).SetRcodeFormatError(m), m)
-		return
-	}
 	tenant, known := s.tenantOf(asker)
 	if !known {
+		return
+	}
+	if !isQuestion(m) {
+		s.write(w, asker, s.refuse(tenant, new(dns.Msg).SetReply(m), dns.RcodeFormatError), m)
 		return
 	}
 	reply, by := s.reply(tenant, m)
@@ -168,7 +199,7 @@ func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	switch {
 	case opt != nil && opt.Version() != 0:
 		return s.refuse(tenant, reply, dns.RcodeBadVers), answered
-	case m.IsTsig() != nil, q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
+	case isSigned(m), q.Qclass != dns.ClassINET, q.Qtype == dns.TypeAXFR, q.Qtype == dns.TypeIXFR:
 		return s.refuse(tenant, reply, dns.RcodeRefused), answered
 	}
 	switch by = s.Zones.answer(tenant, reply); {
@@ -181,6 +212,11 @@ func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 		return s.refuse(tenant, reply, dns.RcodeRefused), answered
 	}
 	return reply, by
+}
+
+// isSigned tells whether a message has a signature, wherever.
+func isSigned(m *dns.Msg) bool {
+	return slices.ContainsFunc(m.Extra, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeTSIG })
 }
 
 func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
