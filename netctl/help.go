@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"context"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -40,6 +41,30 @@ func teach(cmd *cli.Command, path, description string) {
 	cmd.CustomHelpTemplate = helpTemplate
 	cmd.Description = wrap(description)
 	cmd.Metadata = map[string]any{"examples": examples[path]}
+}
+
+// helpful gives a command, and all below it, that group others a command "help", which says of itself what it does: the library's
+// own knows no flag, not even --help.
+func helpful(cmd *cli.Command) *cli.Command {
+	if len(cmd.Commands) == 0 {
+		return cmd
+	}
+	for _, sub := range cmd.Commands {
+		helpful(sub)
+	}
+	help := &cli.Command{
+		Name: "help", Aliases: []string{"h"}, Usage: cli.UsageCommandHelp, ArgsUsage: cli.ArgsUsageCommandHelp,
+		HideHelpCommand: true, OnUsageError: onUsageError,
+		Action: func(ctx context.Context, asked *cli.Command) error {
+			if topic := asked.Args().First(); topic != "" {
+				return cli.ShowCommandHelp(ctx, cmd, topic)
+			}
+			return cli.ShowSubcommandHelp(cmd)
+		},
+	}
+	teach(help, cmd.Name+" help", "")
+	cmd.Commands = append(cmd.Commands, help)
+	return cmd
 }
 
 // wrap breaks a text into lines that fit a terminal with the indentation of help.

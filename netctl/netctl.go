@@ -30,7 +30,7 @@ import (
 // the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := bufio.NewWriter(stdout)
-	err := rootCommand(interruptible(ctx, stdin), out, stderr).Run(ctx, args)
+	err := helpful(rootCommand(interruptible(ctx, stdin), out, stderr)).Run(ctx, args)
 	if flushErr := out.Flush(); flushErr != nil && err == nil {
 		err = outputError{flushErr}
 	}
