@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -43,10 +44,13 @@ func teach(cmd *cli.Command, path, description string) {
 	cmd.Metadata = map[string]any{"examples": examples[path]}
 }
 
-// helpful gives a command, and all below it, that group others a command "help", which says of itself what it does: the library's
-// own knows no flag, not even --help.
+// helpful gives a command, and all below it, what the library's help lacks. Its command "help" knows no flag, not even --help: ours
+// does. And it takes the first argument beside --help for a topic, which of a command that groups no others there is none.
 func helpful(cmd *cli.Command) *cli.Command {
 	if len(cmd.Commands) == 0 {
+		cmd.CommandNotFound = func(_ context.Context, asked *cli.Command, _ string) {
+			cli.HelpPrinter(asked.Root().Writer, cmp.Or(asked.CustomHelpTemplate, cli.CommandHelpTemplate), asked)
+		}
 		return cmd
 	}
 	for _, sub := range cmd.Commands {
@@ -63,7 +67,7 @@ func helpful(cmd *cli.Command) *cli.Command {
 		},
 	}
 	teach(help, cmd.Name+" help", "")
-	cmd.Commands = append(cmd.Commands, help)
+	cmd.Commands = append(cmd.Commands, helpful(help))
 	return cmd
 }
 

@@ -231,7 +231,8 @@ func TestVersionsOfBothSidesAreShown(t *testing.T) {
 
 func TestHelpOnRequestIsNoError(t *testing.T) {
 	for _, line := range []string{"", "help", "--help", "-h", "network", "network --help", "net h", "network create --help", "help network", "network help create",
-		"help --help", "help -h", "h --help", "network help --help", "security help -h"} {
+		"help --help", "help -h", "h --help", "network help --help", "security help -h",
+		"tenant create blue --help", "tenant create --help blue", "network create -t blue -s 10.1.1.0/24 web -h", "check now --help", "help network --help"} {
 		got := run(t, "http://127.0.0.1:1", line)
 		if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "USAGE:") {
 			t.Errorf("netctl %s: %v", line, got)
