@@ -192,10 +192,15 @@ func notUnderstood(reply *dns.Msg) bool {
 
 // concerns tells whether a reply is one to a question, which it repeats unless it was not understood.
 func concerns(reply *dns.Msg, q dns.Question) bool {
-	if len(reply.Question) == 0 {
-		return reply.Response && notUnderstood(reply)
+	switch {
+	case !reply.Response || reply.Opcode != dns.OpcodeQuery:
+		return false
+	case len(reply.Question) == 0:
+		return notUnderstood(reply)
 	}
-	return reply.Response && len(reply.Question) == 1 && fold(reply.Question[0].Name) == q.Name && reply.Question[0].Qtype == q.Qtype
+	repeated := reply.Question[0]
+	repeated.Name = fold(repeated.Name)
+	return len(reply.Question) == 1 && repeated == q
 }
 
 // believed is what a reply says about a question.

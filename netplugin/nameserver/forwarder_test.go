@@ -118,6 +118,20 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 			m.Question[0].Name = "other.example.org."
 			tell(w, m, dns.RcodeSuccess, "other.example.org. 60 IN A 192.0.2.66")
 		}),
+		"another class": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			m.Question[0].Qclass = dns.ClassCHAOS
+			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.66")
+		}),
+		"two questions": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			reply := new(dns.Msg).SetReply(m)
+			reply.Question = append(reply.Question, of("other.example.org."))
+			_ = w.WriteMsg(reply)
+		}),
+		"a question": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) { _ = w.WriteMsg(m) }),
+		"an answer to an update": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+			m.Opcode = dns.OpcodeUpdate
+			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.66")
+		}),
 		"another id": upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 			m.Id++
 			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.66")
