@@ -115,7 +115,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	}
 	if who.Session != "" {
 		session, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
-		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !now.Before(session.Expires)) {
+		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !mastercfg.Current(session.Created, session.Expires, now)) {
 			return nil, nobody("the session of user %s has ended: log in again", who.Name)
 		}
 		if err != nil {
@@ -166,7 +166,7 @@ func IsLocal(r ledger.Reader, who identity.Identity) bool {
 
 // rightsOfGroups are those of the groups that a user of another directory was in at the login.
 func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights.Set, error) {
-	if !now.Before(s.Expires) {
+	if !mastercfg.Current(s.Created, s.Expires, now) {
 		return nil, nobody("the session of user %s has ended: log in again", s.User)
 	}
 	set := rights.Set{}
@@ -181,8 +181,8 @@ func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights
 
 func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	token, err := ledger.ReadShared[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
-	if fault.Is(err, fault.NotFound) || err == nil && !now.Before(token.Expires) {
-		return nil, nobody("token %s is not known, or has expired", who.Name)
+	if fault.Is(err, fault.NotFound) || err == nil && !mastercfg.Current(token.Created, token.Expires, now) {
+		return nil, nobody("token %s is not known, or has expired, or is of a time that is still to come", who.Name)
 	}
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// mostCertificates is how many of a user count: the oldest makes room.
+// mostCertificates is how many a user has, with those that have ended lately: the oldest makes room.
 const mostCertificates = 16
 
 // KeepCertificate notes a certificate of a local user, at the time of its making. It counts until it expires, or the user is removed or
@@ -20,30 +20,25 @@ func KeepCertificate(tx *ledger.Tx, c mastercfg.UserCertificate) error {
 		return err
 	}
 	c.Life = user.Life
-	left, oldest := 0, mastercfg.UserCertificate{}
+	var all []given
 	err = ledger.ReadEach(tx, mastercfg.UserCertificateKey(c.User, ""), func(key string, other mastercfg.UserCertificate) error {
-		switch {
-		case !counts(other, user, c.Created) || other.Key == c.Key:
+		if other.Life != user.Life || other.Key == c.Key || (expiring{other.Expires}).isOld(c.Created) {
 			tx.Delete(key)
 			return nil
-		case left == 0 || other.Created.Before(oldest.Created):
-			oldest = other
 		}
-		left++
+		all = append(all, given{key, counts(other, user, c.Created), other.Created})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if left >= mostCertificates {
-		tx.Delete(mastercfg.UserCertificateKey(oldest.User, oldest.Key))
-	}
+	makeRoom(tx, all, mostCertificates)
 	return ledger.Write(tx, mastercfg.UserCertificateKey(c.User, c.Key), c)
 }
 
 // counts tells whether a certificate is one of a user as he is.
 func counts(c mastercfg.UserCertificate, user mastercfg.LocalUser, now time.Time) bool {
-	return c.Life == user.Life && now.Before(c.Expires)
+	return c.Life == user.Life && mastercfg.Current(c.Created, c.Expires, now)
 }
 
 // Certificates are those of a user that count.

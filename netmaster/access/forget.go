@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 const (
-	// remembered is how long what has expired is kept: whoever shows it, or lists it, is told that it has.
-	remembered = 24 * time.Hour
+	// remembered is how long what has expired is kept: whoever shows it, or lists it, is told that it has. A leader whose clock is ahead
+	// takes nothing away for good that is still good by those of the others, unless it is ahead by more than this, and then no certificate is
+	// good any more by its clock.
+	remembered = pki.LeafLife
 	// forgottenAtOnce is how many records go in one transaction.
 	forgottenAtOnce = 32
 )

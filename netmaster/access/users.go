@@ -90,7 +90,7 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 	})
 }
 
-// mostSessions is how many a user has: the oldest makes room.
+// mostSessions is how many a user has, with those that have ended lately: the oldest makes room.
 const mostSessions = 100
 
 // Login begins a session of a user whose password was right for a hash, and stores the
@@ -110,7 +110,7 @@ func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.T
 			return accounts.Token{}, err
 		}
 	}
-	if err := makeRoom(tx, name, now); err != nil {
+	if err := roomForSession(tx, name, now); err != nil {
 		return accounts.Token{}, err
 	}
 	token := accounts.NewToken(name)
@@ -125,7 +125,7 @@ func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (a
 	if HasUser(tx, name) {
 		return accounts.Token{}, nobody("user %s is a local user", name)
 	}
-	if err := makeRoom(tx, name, now); err != nil {
+	if err := roomForSession(tx, name, now); err != nil {
 		return accounts.Token{}, err
 	}
 	token := accounts.NewToken(name)
@@ -133,21 +133,13 @@ func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (a
 		ID: token.ID, User: name, Groups: groups, Foreign: true, Digest: token.Digest, Created: now, Expires: now.Add(accounts.SessionLife)})
 }
 
-// makeRoom drops the sessions of a user that have ended, and the oldest if there are too many.
-func makeRoom(tx *ledger.Tx, name string, now time.Time) error {
-	left, oldest, since := 0, "", now
+// roomForSession has a user have one session less than the most.
+func roomForSession(tx *ledger.Tx, name string, now time.Time) error {
+	var all []given
 	err := eachSession(tx, name, func(key string, s mastercfg.Session) {
-		if !now.Before(s.Expires) {
-			tx.Delete(key)
-			return
-		}
-		if left++; oldest == "" || s.Created.Before(since) {
-			oldest, since = key, s.Created
-		}
+		all = append(all, given{key, mastercfg.Current(s.Created, s.Expires, now), s.Created})
 	})
-	if left >= mostSessions {
-		tx.Delete(oldest)
-	}
+	makeRoom(tx, all, mostSessions)
 	return err
 }
 

@@ -15,8 +15,14 @@ import (
 // certified has a user hold the certificate that proven shows.
 func (b *bench) certified(name string, expires time.Time) {
 	b.Helper()
+	b.certifiedAt(name, time.Now(), expires)
+}
+
+// certifiedAt does so at another time.
+func (b *bench) certifiedAt(name string, when, expires time.Time) {
+	b.Helper()
 	b.plan(func(tx *ledger.Tx) error {
-		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: b.proven("user/" + name).KeyHash, Created: time.Now(), Expires: expires})
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: b.proven("user/" + name).KeyHash, Created: when, Expires: expires})
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// The leader removes sessions and join tokens a day after their end, however many there are: who has asked with one, or lists the
+// The leader removes sessions and join tokens a week after their end, however many there are: who has asked with one, or lists the
 // tokens, is told until then that it has expired. API tokens have names that somebody has given, and stay until he removes them.
 func TestTheLeaderForgetsWhatHasExpired(t *testing.T) {
 	db := storetest.Open(t)
@@ -35,7 +35,7 @@ func TestTheLeaderForgetsWhatHasExpired(t *testing.T) {
 	token := func(id string, ended time.Duration) string {
 		return put(mastercfg.JoinTokenPrefix+id, mastercfg.JoinToken{ID: id, Role: "node", Uses: 1, Used: 1, Expires: time.Now().Add(-ended)})
 	}
-	const long, lately = 25 * time.Hour, 23 * time.Hour
+	const long, lately = 7*24*time.Hour + time.Hour, 7*24*time.Hour - time.Hour
 	stay := []string{session("good", -time.Hour), session("lately", lately), token("good", -time.Hour), token("lately", lately),
 		put(mastercfg.JoinTokenPrefix+"endless", mastercfg.JoinToken{ID: "endless", Role: "node"}),
 		put(mastercfg.APITokenKey(fmt.Sprintf("%032s", "named")), mastercfg.APIToken{Name: "named", Expires: time.Now().Add(-long)}), mastercfg.JoinTokenPrefix + "damaged"}

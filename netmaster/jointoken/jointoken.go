@@ -102,6 +102,9 @@ func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now tim
 	switch matched, err := path.Match(record.Host, host); {
 	case !now.Before(record.Expires):
 		return refused("it expired at %s", record.Expires.UTC().Format(time.RFC3339))
+	case !mastercfg.Current(record.Created, record.Expires, now):
+		return refused("it was made at %s, and here it is %s: set the clocks of the netmasters, or make another token",
+			record.Created.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case err != nil || !matched:
 		return refused("it is for hosts named %q, not for %q", record.Host, host)
 	case record.Uses > 0 && record.Used >= record.Uses && !again:

@@ -61,7 +61,7 @@ func TestWhatIsNoToken(t *testing.T) {
 
 func TestWhomATokenAdmits(t *testing.T) {
 	made := token(t)
-	record := mastercfg.JoinToken{ID: made.ID, Role: "node", Digest: made.Digest(), Host: "worker-*", Uses: 2, Expires: now.Add(time.Hour)}
+	record := mastercfg.JoinToken{ID: made.ID, Role: "node", Digest: made.Digest(), Host: "worker-*", Uses: 2, Created: now, Expires: now.Add(time.Hour)}
 	for name, c := range map[string]struct {
 		change func(*mastercfg.JoinToken, *Token)
 		host   string
@@ -69,15 +69,17 @@ func TestWhomATokenAdmits(t *testing.T) {
 		at     time.Time
 		says   string // empty: admitted
 	}{
-		"the first":           {host: "worker-1", at: now},
-		"the last moment":     {host: "worker-1", at: now.Add(time.Hour - 1)},
-		"expired":             {host: "worker-1", at: now.Add(time.Hour), says: "expired at"},
-		"another name":        {host: "master-1", at: now, says: `hosts named "worker-*"`},
-		"used up":             {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Used = 2 }, says: "used 2 times"},
-		"used up by the same": {host: "worker-1", at: now, again: true, change: func(r *mastercfg.JoinToken, _ *Token) { r.Used = 2 }},
-		"for any number":      {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Uses, r.Used = 0, 1000 }},
-		"another secret":      {host: "worker-1", at: now, change: func(_ *mastercfg.JoinToken, t *Token) { t.secret = strings.Repeat("a", secretDigits) }, says: "there is none"},
-		"no digest in record": {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Digest = "" }, says: "there is none"},
+		"the first":                 {host: "worker-1", at: now},
+		"the last moment":           {host: "worker-1", at: now.Add(time.Hour - 1)},
+		"expired":                   {host: "worker-1", at: now.Add(time.Hour), says: "expired at"},
+		"a clock behind":            {host: "worker-1", at: now.Add(-mastercfg.ClocksApart)},
+		"made by a clock far ahead": {host: "worker-1", at: now.Add(-mastercfg.ClocksApart - 1), says: "set the clocks"},
+		"another name":              {host: "master-1", at: now, says: `hosts named "worker-*"`},
+		"used up":                   {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Used = 2 }, says: "used 2 times"},
+		"used up by the same":       {host: "worker-1", at: now, again: true, change: func(r *mastercfg.JoinToken, _ *Token) { r.Used = 2 }},
+		"for any number":            {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Uses, r.Used = 0, 1000 }},
+		"another secret":            {host: "worker-1", at: now, change: func(_ *mastercfg.JoinToken, t *Token) { t.secret = strings.Repeat("a", secretDigits) }, says: "there is none"},
+		"no digest in record":       {host: "worker-1", at: now, change: func(r *mastercfg.JoinToken, _ *Token) { r.Digest = "" }, says: "there is none"},
 		"another secret, again": {host: "worker-1", at: now, again: true,
 			change: func(_ *mastercfg.JoinToken, t *Token) { t.secret = strings.Repeat("a", secretDigits) }, says: "there is none"},
 	} {

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+const day = 24 * time.Hour
+
+// A leader whose clock is ahead takes for ended what is not, and takes nothing away for good: those after it serve what was given out before.
+func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
+	b, ahead := proxied(t)
+	const users = AuthPath + "/local_users/"
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
+	b.certified("ann", time.Now().Add(time.Hour))
+	before := b.login("ann", goodPassword)
+
+	ahead.Store(int64(day))
+	b.want(before, "GET", "tenants", "", 401, "")
+	b.want("proven:user/ann", "GET", "tenants", "", 401, "")
+	meanwhile := b.login("ann", goodPassword)
+	b.plan(func(tx *ledger.Tx) error {
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: "ann", Key: "another", Created: time.Now().Add(day), Expires: time.Now().Add(2 * day)})
+	})
+	if err := access.Forget(t.Context(), b.ledger, time.Now().Add(6*day)); err != nil {
+		t.Fatal(err)
+	}
+
+	ahead.Store(0)
+	b.want(before, "GET", "tenants", "", 200, "")
+	b.want("proven:user/ann", "GET", "tenants", "", 200, "")
+	b.want(meanwhile, "GET", "tenants", "", 200, "")
+}
+
+// What a leader whose clock is far ahead gives out ends years later by the others' clocks. It does not count for them.
+func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
+	b, ahead := proxied(t)
+	const users = AuthPath + "/local_users/"
+	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
+	ahead.Store(int64(1000 * day))
+	session := b.login("ann", goodPassword)
+	var token, foreign string
+	b.plan(func(tx *ledger.Tx) (err error) {
+		now := time.Now().Add(1000 * day)
+		if _, token, err = access.CreateToken(tx, "ci", rights.Viewer, []string{"*"}, accounts.DefaultTokenLife, identity.Identity{}, now); err != nil {
+			return err
+		}
+		made, err := access.LoginForeign(tx, "eve", []string{"group"}, now)
+		foreign = made.Text
+		return err
+	})
+	b.certifiedAt("ann", time.Now().Add(1000*day), time.Now().Add(1001*day))
+	all := map[string]string{"session": session, "session of a directory": foreign, "token": token, "certificate": "proven:user/ann"}
+	for from, code := range map[time.Duration]int{1000 * day: 200, 999*day - time.Minute: 401, 0: 401} {
+		ahead.Store(int64(from))
+		for what, shown := range all {
+			if got, answer, _ := b.as(shown, "GET", "tenants", ""); got != code {
+				t.Errorf("%s, %s ahead: %d, want %d: %s", what, from, got, code, answer)
+			}
+		}
+	}
+}
+
+// A user has a hundred sessions at most, with those that have ended: what does not count makes room first.
+func TestWhatDoesNotCountMakesRoomFirst(t *testing.T) {
+	b, _ := proxied(t)
+	now := time.Now()
+	at := func(when time.Time) (id string) {
+		b.plan(func(tx *ledger.Tx) error {
+			made, err := access.LoginForeign(tx, "eve", nil, when)
+			id = made.ID
+			return err
+		})
+		return id
+	}
+	oldest, ended, ahead := at(now.Add(-9*time.Hour)), at(now.Add(-11*time.Hour)), at(now.Add(1000*day))
+	for range 97 {
+		at(now)
+	}
+	there := func(ids ...string) (which string) {
+		if err := b.ledger.View(func(r ledger.Reader) error {
+			for _, id := range ids {
+				_, is := r.Get(mastercfg.SessionKey(id))
+				which += fmt.Sprintf("%t ", is)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return which
+	}
+	for _, want := range []string{"true true true ", "true false true ", "true false false ", "false false false "} {
+		if got := there(oldest, ended, ahead); got != want {
+			t.Errorf("the oldest, one that has ended and one of a clock ahead are there: %s, want %s", got, want)
+		}
+		at(now)
+	}
+}
