@@ -48,6 +48,16 @@ func CheckSecrets(o Object) error {
 	return nil
 }
 
+// SecretsIn are the names of the fields of an object in which there is a secret.
+func SecretsIn(o Object) (names []string) {
+	for _, f := range KindOf(o).secrets {
+		if v := f.of(o); v.Len() > 0 && v.String() != secret.Shown {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
 // MapSecrets is an object with what a function makes of its secrets; the object stays as it is.
 func MapSecrets(o Object, make func(f Field, text string) (string, error)) (Object, error) {
 	kind := KindOf(o)

@@ -64,6 +64,7 @@ func settings(cmd *cli.Command) client.Config {
 // connect makes the client that the flags describe, with the tokens of login.
 func connect(cmd *cli.Command, errOut io.Writer) (*client.Client, error) {
 	cfg := settings(cmd)
+	cfg.Warn = func(text string) { fmt.Fprintf(errOut, "warning: %s\n", printable(text)) }
 	stored, damaged := credentials.Load(credentials.File())
 	cfg.Authorities = stored.Authorities(cfg.URLs...)
 	switch given := cmd.String("token"); {

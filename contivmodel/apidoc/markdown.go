@@ -32,6 +32,9 @@ controller expect; with ` + "`Accept: application/problem+json`" + ` they are a 
 **Ids of requests.** An answer has the header ` + "`" + contivmodel.RequestIDHeader + "`" + ` of its request, or a new one where that has none:
 letters, digits, dots, dashes and underlines, 64 at most. The lines about the request in netmaster's log and in the audit log have it, too.
 
+**Warnings.** A secret, such as the password of a BGP speaker, that was sent over plain HTTP is taken where that is served; the answer has a header ` + "`" + contivmodel.WarningHeader + "`" + `
+(` + "`299 - \"...\"`" + `) with a text for people.
+
 **Browsers.** Changes that a page of another site sends are refused with 403: where
 ` + "`Sec-Fetch-Site`" + ` says so or, without it, where ` + "`Origin`" + ` is not the host of the request. A proxy
 in front of netmaster has to leave one of the two as the browser sent it. Clients that send

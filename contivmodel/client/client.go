@@ -50,6 +50,7 @@ type Config struct {
 	Token    string            // sent as X-Auth-Token, over https only
 	Tokens   map[string]string // by URL; before Token
 	Insecure bool              // accept any server certificate
+	Warn     func(text string) // is given what a server warns of beside its answer; nil: nobody is
 
 	// The files are read again for each connection: neither a new authority nor a new
 	// certificate needs another Client. Behind a proxy the authorities stay those of New.
@@ -66,6 +67,7 @@ type Config struct {
 type Client struct {
 	bases   []*server
 	timeout time.Duration
+	warn    func(text string)
 	current atomic.Int32 // number of the base that answered last; 0: none yet, the first is 1
 }
 
@@ -79,7 +81,7 @@ type server struct {
 // New makes a client. Nothing is sent yet; a URL or certificate that cannot be
 // used is a fault.Invalid.
 func New(cfg Config) (*Client, error) {
-	c := &Client{timeout: cfg.Timeout}
+	c := &Client{timeout: cfg.Timeout, warn: cfg.Warn}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}

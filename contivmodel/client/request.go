@@ -148,6 +148,11 @@ func (c *Client) exchange(ctx context.Context, base *server, req request) ([]byt
 	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
 		return nil, nil, refusal(resp, answer)
 	}
+	for _, value := range resp.Header.Values(contivmodel.WarningHeader) {
+		if text := contivmodel.ParseWarning(value); text != "" && c.warn != nil {
+			c.warn(text)
+		}
+	}
 	return answer, resp.Header, nil
 }
 

@@ -50,11 +50,12 @@ func (a *API) applyAll(r *http.Request) (reply, error) {
 		return reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.understand(request.Operations)
+	warning := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, revision: rev}, nil
+	return reply{body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, revision: rev, warning: warning}, nil
 }
 
 // understand decodes and checks what can be checked of each operation alone.

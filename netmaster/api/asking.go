@@ -53,6 +53,7 @@ type asking struct {
 	planned atomic.Bool            // a change of it was fit to be committed: it may have happened, whatever the answer says
 	request string                 // method and route, as reports name it
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
+	exposed atomic.Pointer[string] // the secret that it had in plain text, in words
 }
 
 // modeOf is the mode that the request was admitted in.
@@ -158,6 +159,8 @@ func (q *asking) foreseen(r *http.Request) string {
 	switch why := q.refused.Load(); {
 	case q.mode != mastercfg.SecurityPermissive:
 		return ""
+	case q.exposed.Load() != nil:
+		return *q.exposed.Load()
 	case why != nil:
 		return *why
 	case IsPlain(r):

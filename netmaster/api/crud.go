@@ -40,7 +40,10 @@ func (a *API) upsert(r *http.Request) (reply, error) {
 	if err := contivmodel.Validate(object); err != nil {
 		return reply{}, err
 	}
-	return a.commit(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
+	warning := a.exposed(r, object)
+	said, err := a.commit(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
+	said.warning = warning
+	return said, err
 }
 
 // remove deletes an object and answers with its key.

@@ -49,6 +49,16 @@ var dependencies = []string{
 	"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp",
 }
 
+// objects are those that were sent and understood.
+func (p *program) objects() (all []contivmodel.Object) {
+	for _, t := range p.tasks {
+		if t.object != nil {
+			all = append(all, t.object)
+		}
+	}
+	return all
+}
+
 func rank(t *task) int { return slices.Index(dependencies, t.Type) }
 
 // commit carries out the program, or only tries it.

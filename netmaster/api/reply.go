@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -28,6 +29,7 @@ type reply struct {
 	body     any // plainText, or what jsonstream writes
 	revision int64
 	tag      int64
+	warning  string // for people, into the header
 
 	// from makes the rest of the reply from a snapshot. What is read late is
 	// read from the same one. It may be called twice.
@@ -83,6 +85,9 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said reply) error {
 	}
 	if final.tag > 0 {
 		header.Set("ETag", `"`+strconv.FormatInt(final.tag, 10)+`"`)
+	}
+	if final.warning != "" {
+		header.Set(contivmodel.WarningHeader, contivmodel.FormatWarning(final.warning))
 	}
 	if final.code == http.StatusNoContent {
 		w.WriteHeader(final.code)

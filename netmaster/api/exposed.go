@@ -1,0 +1,38 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/contiv/netplugin/contivmodel"
+)
+
+// exposed is the warning to who has sent secrets of objects, such as passwords of BGP sessions, where others can read them; empty: nobody has.
+// They are taken, as clients of an open cluster know plain HTTP only, and a permissive one refuses nobody for that. The log has the
+// warning, too, and the report of a permissive cluster.
+func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning string) {
+	if Private(r) {
+		return ""
+	}
+	var found []string
+	for _, o := range sent {
+		if names := contivmodel.SecretsIn(o); len(names) > 0 {
+			found = append(found, fmt.Sprintf("%s of %s %s", strings.Join(names, ", "), o.ModelType(), o.ModelKey()))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	what := found[0]
+	if more := len(found) - 1; more > 0 {
+		what = fmt.Sprintf("%s, and %d more", what, more)
+	}
+	warning = what + " came over plain HTTP, where others can read it: send another one over https, or on the machine of a netmaster"
+	a.config.Log.WithField("source", sourceOf(r)).Warn(warning)
+	if q := askingOf(r.Context()); q != nil {
+		why := what + " came over plain HTTP"
+		q.exposed.Store(&why)
+	}
+	return warning
+}
