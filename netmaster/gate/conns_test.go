@@ -50,6 +50,33 @@ func TestACertificateMayEndAtOnce(t *testing.T) {
 	}
 }
 
+// What a node has left is its own until it is removed: whoever ends its connections and comes again has no more of it, whatever happens to
+// other nodes meanwhile.
+func TestWhoComesAgainHasNoMoreLeft(t *testing.T) {
+	cs := newCallers(Limits{}.withDefaults())
+	come := func(host string) *caller {
+		c := &caller{keyholder: keyholder{host, "k"}, cut: func() {}}
+		cs.enter(c)
+		return c
+	}
+	node, other := come("h1"), come("h2")
+	for range nodeBurst {
+		if !node.budget.rate.Allow() {
+			t.Fatal("less than the burst is there")
+		}
+	}
+	other.budget.watch()
+	cs.leave(node)
+	cs.leave(other)
+	cs.expel(func(host, _ string) bool { return host == "h1" })
+	if again := come("h1"); again.budget != node.budget || again.budget.rate.Tokens() > nodeBurst/2 {
+		t.Errorf("the node has %v requests left", again.budget.rate.Tokens())
+	}
+	if again := come("h2"); again.budget == other.budget {
+		t.Error("what a removed node had is there still")
+	}
+}
+
 // A connection that is handed over when the gate closes is closed, too.
 func TestAClosedQueueKeepsNothing(t *testing.T) {
 	q := newQueue()

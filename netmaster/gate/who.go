@@ -82,7 +82,7 @@ type callers struct {
 
 	mu      sync.Mutex
 	of      map[keyholder][]*caller // oldest first
-	budgets map[keyholder]*budget   // of those with connections
+	budgets map[keyholder]*budget   // of nodes, and of those with connections
 }
 
 func newCallers(l Limits) *callers {
@@ -128,8 +128,8 @@ func (cs *callers) expel(holds func(host, key string) bool) {
 			gone = append(gone, all...)
 		}
 	}
-	for who := range cs.budgets { // of those that have left for good
-		if len(cs.of[who]) == 0 {
+	for who := range cs.budgets { // of those that have left for good: the others would come again to a whole one
+		if len(cs.of[who]) == 0 && !holds(who.host, who.key) {
 			delete(cs.budgets, who)
 		}
 	}
