@@ -24,6 +24,9 @@ func (o *options) member() (*embedded.Config, []error) {
 		return nil, nil
 	}
 	var found []error
+	if o.embeddedName == "" || strings.ContainsAny(o.embeddedName, "=,") {
+		found = append(found, fmt.Errorf("--embedded-etcd-name %q: want a name without '=' and ','", o.embeddedName))
+	}
 	peers := map[string]string{}
 	schemes := []string{scheme(o.embeddedClientURL)}
 	for _, item := range daemonflags.List(o.embeddedPeers) {

@@ -110,14 +110,11 @@ func (o *options) protection() (daemon.Security, []error) {
 	if len(s.Join) > 0 && s.TokenFile == "" {
 		found = append(found, fmt.Errorf("--join: needs --join-token-file"))
 	}
-	host, err := os.Hostname()
-	if node := os.Getenv("NODE_NAME"); o.security.podToken != "" && node != "" {
-		host, err = node, nil // by which Kubernetes vouches for it
+	var err error
+	if s.Name, err = o.name(); err != nil {
+		found = append(found, err)
 	}
-	if err != nil || !identity.ValidName(host) {
-		host = "netmaster" // others with such a name are removed with it
-	}
-	if s.Name = host; (s.Founding == mastercfg.SecurityEnforced || s.TokenFile != "") && s.Dir == "" {
+	if (s.Founding == mastercfg.SecurityEnforced || s.TokenFile != "") && s.Dir == "" {
 		found = append(found, fmt.Errorf("--pki-dir: a cluster that is not open, and --join-token-file, need a directory"))
 	}
 	if s.AuthProxy != "" {
@@ -133,6 +130,21 @@ func (o *options) protection() (daemon.Security, []error) {
 		reached(&s, own)
 	}
 	return s, found
+}
+
+// name is what the others know this netmaster by: where Kubernetes vouches for it, by its node, and else by its host.
+func (o *options) name() (string, error) {
+	if node := os.Getenv("NODE_NAME"); o.security.podToken != "" && node != "" {
+		if !identity.ValidName(node) {
+			return "", fmt.Errorf("NODE_NAME %.300q: want the name of the node, by which Kubernetes vouches for --join-pod-token-file", node)
+		}
+		return node, nil
+	}
+	host, err := os.Hostname()
+	if err != nil || !identity.ValidName(host) {
+		return "netmaster", nil // others with such a name are removed with it
+	}
+	return host, nil
 }
 
 // founding is the mode of a new cluster. Who reaches a plain etcd owns the cluster, whatever
