@@ -88,6 +88,34 @@ ok    names n2: answered, others' by 192.0.2.53:53
 `, "PORT", port)})
 }
 
+// Faults of Open vSwitch are named where it has them, or may have them: distributions mend them without another release.
+func TestFaultsOfTheSwitchAreNamed(t *testing.T) {
+	const both = "CVE-2023-1668, CVE-2023-5366"
+	may := func(release, which, of string) string {
+		return "ok    openvswitch n1: WARNING, " + release + " had " + which + " when it was released; " + of + "\n"
+	}
+	for _, c := range []struct{ release, installed, says string }{
+		{"", "", ""}, // an agent of before
+		{"3.1.0", "3.1.0-2+deb12u1", ""},
+		{"3.1.0", "3.1.0-2+deb12u2", ""},
+		{"3.1.0", "3.1.0-2", "FAIL  openvswitch n1: 3.1.0-2 has CVE-2023-5366; upgrade it"},
+		{"3.1.0", "3.1.0-1", "FAIL  openvswitch n1: 3.1.0-1 has " + both + "; upgrade it"},
+		{"3.1.0", "", may("3.1.0", both, "its package is not known")},
+		{"2.17.5", "2.17.5-0ubuntu0.22.04.1", may("2.17.5", both, "it is not known whether 2.17.5-0ubuntu0.22.04.1 has their mends")},
+		{"2.17.6", "", may("2.17.6", "CVE-2023-5366", "its package is not known")},
+		{"2.17.9", "", ""}, {"2.17.12", "", ""}, {"3.0.4", "", may("3.0.4", "CVE-2023-5366", "its package is not known")}, {"3.0.6", "", ""},
+		{"3.1.4", "", ""}, {"3.2.1", "", may("3.2.1", "CVE-2023-5366", "its package is not known")}, {"3.2.2", "", ""}, {"3.3.0", "", ""}, {"3.10.1", "", ""}, {"4.0.0", "", ""},
+		{"2.5.0", "", may("2.5.0", both, "its package is not known")},
+	} {
+		driver := strings.Replace(driverInSync, `"Type":"netdev"`, `"Type":"netdev","Version":"`+c.release+`","Package":"`+c.installed+`"`, 1)
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driver, "/inspect/nameserver": namesServed})
+		got := run(t, url, "check --agent-port "+port)
+		if named := strings.Contains(got.stdout, "openvswitch n1"); !strings.Contains(got.stdout, c.says) || named != (c.says != "") || (got.code != 0) != strings.HasPrefix(c.says, "FAIL") {
+			t.Errorf("%s, package %q: want %q: %v", c.release, c.installed, c.says, got)
+		}
+	}
+}
+
 func TestFailedChecksHaveAHint(t *testing.T) {
 	status := healthy()
 	status.Leader, status.Store.Healthy, status.Nodes[0].Registered = "", false, false

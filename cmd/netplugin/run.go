@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/netplugin/tunnelcheck"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/dpkg"
 	"github.com/contiv/netplugin/utils/notify"
 )
 
@@ -90,6 +91,7 @@ func run(ctx context.Context, o *options) error {
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		Release: own[0].Release, Package: func() (string, error) { return dpkg.Installed(dpkg.Database, "openvswitch-switch") },
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})
 	if err != nil {

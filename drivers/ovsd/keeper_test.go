@@ -171,9 +171,17 @@ func TestTheDatapathIsChosenWhenTheSwitchRuns(t *testing.T) {
 	if got := n.Vsctl("--no-wait", "list-br"); strings.TrimSpace(got) != "" || r.Status().Datapath != "" {
 		t.Errorf("bridges %q, status %+v", got, r.Status())
 	}
+	if got, err := r.Release(t.Context()); err == nil {
+		t.Errorf("nothing runs, and is of version %q", got)
+	}
 	n.StartVswitchd()
 	r.give(drivers.Change{Replace: true})
 	if got := r.Status().Datapath; got != ovsd.DatapathNetdev {
 		t.Errorf("datapath %q", got)
+	}
+	// ovs-vswitchd (Open vSwitch) 3.1.0
+	first, _, _ := strings.Cut(n.Exec("ovs-vswitchd", "--version"), "\n")
+	if got, err := r.Release(t.Context()); err != nil || got == "" || !strings.HasSuffix(first, " "+got) {
+		t.Errorf("%q is said to be of version %q, %v", first, got, err)
 	}
 }

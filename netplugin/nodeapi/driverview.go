@@ -73,6 +73,8 @@ type networkView struct {
 
 type datapathView struct {
 	Type        string // system or netdev
+	Version     string `json:",omitempty"` // of Open vSwitch, as it was released
+	Package     string `json:",omitempty"` // of the same, as this machine's dpkg knows it
 	InSync      bool
 	PolicyAgent map[string]ruleView // by rule id
 	Pending     map[string]string   // what is wanted but lacks a part, and which

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/utils/dpkg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -28,6 +30,9 @@ var statuses = map[fault.Kind]int{
 	fault.Unavailable:     http.StatusServiceUnavailable,
 }
 
+// versionTimeout is how long the switch may take to say what it is.
+const versionTimeout = time.Second
+
 // alive answers unless the agent is stuck: its state is asked for, whatever it is.
 func (h handlers) alive(w http.ResponseWriter, _ *http.Request) {
 	_ = h.Agent.Ready()
@@ -42,8 +47,11 @@ func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
 	h.text(w, http.StatusOK, "ok")
 }
 
-func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
+func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	view := driverView(h.CtrlIP, h.Agent.Inspect())
+	if err := h.version(r.Context(), &view.VXLAN.Datapath); err != nil {
+		view.VXLAN.ErrStats["Version"] = err.Error()
+	}
 	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
 		if problem == nil {
 			continue
@@ -53,6 +61,26 @@ func (h handlers) inspectDriver(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	h.json(w, view)
+}
+
+// version says which Open vSwitch runs. A package is told of only where it is of the same release: the switch may run elsewhere, as in
+// another container, than what is installed here.
+func (h handlers) version(ctx context.Context, of *datapathView) error {
+	if h.Release == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	release, err := h.Release(ctx)
+	if err != nil {
+		return err
+	}
+	of.Version = release
+	installed, err := h.Package()
+	if err == nil && dpkg.Upstream(installed) == release {
+		of.Package = installed
+	}
+	return err
 }
 
 // inspectTunnels tells whether other nodes answer, by host.

@@ -78,8 +78,11 @@ type Config struct {
 	BGP         func() *mastercfg.NodeBgp // nil, as what it answers: the node is to be no router
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
-	Metrics     prometheus.Gatherer
-	Membership  Membership // nil: the node is not to join a cluster, and serves in plain HTTP
+	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none; nil: nobody looks.
+	Release    func(context.Context) (string, error)
+	Package    func() (string, error)
+	Metrics    prometheus.Gatherer
+	Membership Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
 	// Tunnels tells of the other nodes, by host, whether they answer by the tunnel; nil: nobody asks them.

@@ -1,0 +1,23 @@
+package ovsd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Release is the version of the ovs-vswitchd that runs, as its authors have numbered it, such as 3.1.0. What a distribution has mended in it
+// does not show there.
+func (d *Driver) Release(ctx context.Context) (string, error) {
+	said, err := d.config.appctl(ctx, "version")
+	if err != nil {
+		return "", err
+	}
+	first, _, _ := strings.Cut(said, "\n")
+	words := strings.Fields(first) // ovs-vswitchd (Open vSwitch) 3.1.0
+	if len(words) < 2 {
+		return "", fault.New(fault.Internal, "version of ovs-vswitchd: it says %.100q", said)
+	}
+	return words[len(words)-1], nil
+}
