@@ -44,22 +44,35 @@ func selects(selectors, labels map[string]string) bool {
 	return true
 }
 
+// servedProtocols are those that services are of, as they may be written. The connection tracker of a switch knows no ports of SCTP.
+var servedProtocols = []string{"TCP", "tcp", "Tcp", "UDP", "udp", "Udp"}
+
 // CheckPorts refuses what is not "servicePort:providerPort:protocol".
 func CheckPorts(ports []string) error {
-	if len(ports) == 0 || slices.ContainsFunc(ports, badPort) {
-		return fault.New(fault.Invalid, "Invalid Port maping . Port format is - Port:TargetPort:Protocol").WithField("ports").
-			WithExplanation("ports %q: want at least one servicePort:providerPort:protocol, such as 80:8080:tcp", ports)
+	refused := fault.New(fault.Invalid, "Invalid Port maping . Port format is - Port:TargetPort:Protocol").WithField("ports")
+	if len(ports) == 0 {
+		return refused.WithExplanation("ports: want at least one servicePort:providerPort:protocol, such as 80:8080:tcp")
+	}
+	for _, text := range ports {
+		numbers, protocol := portOf(text)
+		switch {
+		case !numbers || protocol == "":
+			return refused.WithExplanation("ports %q: want servicePort:providerPort:protocol, such as 80:8080:tcp", text)
+		case !slices.Contains(servedProtocols, protocol):
+			return refused.WithExplanation("ports %q: services are of tcp and udp, and %q is not balanced: clients have to ask the providers themselves", text, protocol)
+		}
 	}
 	return nil
 }
 
-func badPort(text string) bool {
+// portOf takes a port apart: whether both of its numbers are ports, and its protocol, whatever that is.
+func portOf(text string) (numbers bool, protocol string) {
 	parts := strings.Split(text, ":")
-	if len(parts) != 3 || !slices.Contains([]string{"TCP", "tcp", "Tcp", "UDP", "udp", "Udp"}, parts[2]) {
-		return true
+	if len(parts) != 3 {
+		return false, ""
 	}
-	return slices.ContainsFunc(parts[:2], func(number string) bool {
+	return !slices.ContainsFunc(parts[:2], func(number string) bool {
 		n, err := strconv.ParseUint(number, 10, 16)
 		return err != nil || n == 0
-	})
+	}), parts[2]
 }

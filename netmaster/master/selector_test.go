@@ -1,0 +1,26 @@
+package master_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Who asks for a service of a protocol that is not balanced is told so, and which are; clients of the original are told its words.
+func TestAServiceOfAnotherProtocolIsRefusedInClearWords(t *testing.T) {
+	for port, says := range map[string]string{
+		"5060:5060:sctp": `services are of tcp and udp, and "sctp" is not balanced`,
+		"80:80:icmp":     `services are of tcp and udp, and "icmp" is not balanced`,
+		"80:8080":        "such as 80:8080:tcp", "80:8080:": "such as 80:8080:tcp", "0:80:sctp": "such as 80:8080:tcp",
+	} {
+		err := master.CheckPorts([]string{"53:53:udp", port})
+		if err == nil || err.Error() != "Invalid Port maping . Port format is - Port:TargetPort:Protocol" || !strings.Contains(fault.Explain(err), says) {
+			t.Errorf("%s: %v: %s", port, err, fault.Explain(err))
+		}
+	}
+	if err := master.CheckPorts([]string{"53:53:udp", "80:8080:TCP"}); err != nil {
+		t.Error(err)
+	}
+}
