@@ -68,11 +68,16 @@ func DeleteToken(tx *ledger.Tx, name string) error {
 // HourOf is the hour of a use of a token, as it is stored.
 func HourOf(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
 
-// NoteUses stores the hours in which API tokens were used, by their ids. A token that was deleted meanwhile leaves nothing, and a
-// clock that went back changes nothing.
+// IsNews tells whether an hour of a use replaces the one that is known. A clock that went back changes nothing, but for what one that was far
+// ahead has noted, which would hide each use until then.
+func IsNews(hour, known time.Time) bool {
+	return hour.After(known) || known.Sub(hour) > mastercfg.ClocksApart
+}
+
+// NoteUses stores the hours in which API tokens were used, by their ids. A token that was deleted meanwhile leaves nothing.
 func NoteUses(tx *ledger.Tx, hours map[string]time.Time) error {
 	for id, hour := range hours {
-		if _, there := tx.Get(mastercfg.APITokenKey(id)); !there || !hour.After(LastUse(tx, id)) {
+		if _, there := tx.Get(mastercfg.APITokenKey(id)); !there || !IsNews(hour, LastUse(tx, id)) {
 			continue
 		}
 		if err := ledger.Write(tx, mastercfg.TokenUseKey(id), mastercfg.TokenUse{ID: id, Hour: hour}); err != nil {

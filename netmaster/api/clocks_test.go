@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 const day = 24 * time.Hour
@@ -66,6 +67,27 @@ func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 				t.Errorf("%s, %s ahead: %d, want %d: %s", what, from, got, code, answer)
 			}
 		}
+	}
+}
+
+// The last use of a token that a clock far ahead has noted gives way to the next one: the list of tokens would tell of no use until that time.
+func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
+	b, ahead := proxied(t)
+	var token string
+	var id string
+	b.plan(func(tx *ledger.Tx) error {
+		made, text, err := access.CreateToken(tx, "ci", rights.Viewer, []string{"*"}, accounts.LongestTokenLife, identity.Identity{}, time.Now())
+		token, id = text, made.ID
+		return err
+	})
+	for _, from := range []time.Duration{300 * day, 0, -20 * time.Hour} {
+		ahead.Store(int64(from))
+		want := access.HourOf(time.Now().Add(max(from, 0))) // a clock that is a little behind changes nothing
+		b.want(token, "GET", "tenants", "", 200, "")
+		testkit.Eventually(t, 10*time.Second, "the last use is stored", func() bool {
+			var last time.Time
+			return b.ledger.View(func(r ledger.Reader) error { last = access.LastUse(r, id); return nil }) == nil && last.Sub(want).Abs() <= time.Hour
+		})
 	}
 }
 

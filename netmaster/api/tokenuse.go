@@ -32,7 +32,7 @@ func (u *tokenUses) note(id string, now time.Time) {
 	hour := access.HourOf(now)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !hour.After(u.noted[id]) {
+	if !access.IsNews(hour, u.noted[id]) {
 		return
 	}
 	u.noted[id], u.waiting[id] = hour, hour
