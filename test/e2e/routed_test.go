@@ -21,10 +21,11 @@ import (
 // The routers of Debian speak with nodes that know nothing of them but address and AS, and in a closed cluster a password.
 func TestLongRoutersOutsideReachPods(t *testing.T) {
 	testkit.TakesLong(t)
-	for _, r := range []outsideRouter{bird, frr} {
-		t.Run(r.name, func(t *testing.T) {
-			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true, Secure: r.password != ""}, []chapter{
-				{"pods and the world reach each other, and go on doing so while agents, the router and switches restart", func(s story) { podsAndTheWorld(s, r) }},
+	for _, c := range []struct{ first, second outsideRouter }{{bird, secondFrr(bird.password)}, {frr, secondBird(frr.password)}} {
+		t.Run(c.first.name, func(t *testing.T) {
+			tellOn(t, testbed.Config{Nodes: 2, Uplinks: 1, First: true, Secure: c.first.password != ""}, []chapter{
+				{"pods and the world reach each other, and go on doing so while agents, the router and switches restart", func(s story) { podsAndTheWorld(s, c.first) }},
+				{"two routers share connections, and one has all of them while the other one is away", func(s story) { twoRoutersShare(s, c.first, c.second) }},
 			})
 		})
 	}
@@ -125,8 +126,14 @@ type runningRouter struct {
 	again   func() // kills the speaker and starts it
 }
 
-// run starts the router's programs.
+// run starts the router's programs on the machine outside.
 func (s story) run(r outsideRouter) *runningRouter {
+	s.Helper()
+	return s.runAt(s.beyond(""), r)
+}
+
+// runAt starts the router's programs.
+func (s story) runAt(o outsider, r outsideRouter) *runningRouter {
 	s.Helper()
 	dir, err := os.MkdirTemp("", r.name)
 	s.must(err)
@@ -135,12 +142,12 @@ func (s story) run(r outsideRouter) *runningRouter {
 	file := filepath.Join(dir, "config")
 	s.must(os.WriteFile(file, []byte(r.config), 0o644))
 	if r.install != "" {
-		_, err := s.bed.Outside.Run(s.ctx, "sh", "-ec", r.install)
+		_, err := o.Run(s.ctx, "sh", "-ec", r.install)
 		s.must(err)
 	}
 	begin := func(args []string) *testbed.Process {
 		line := strings.ReplaceAll(strings.Join(args, " "), "{config}", file)
-		p, err := s.bed.Outside.Start(filepath.Base(args[0]), strings.Fields(line)...)
+		p, err := o.Start(filepath.Base(args[0])+o.name, strings.Fields(line)...)
 		s.must(err)
 		s.afterwards(func(context.Context) error {
 			if p.Exited() {
