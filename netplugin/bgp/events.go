@@ -107,26 +107,6 @@ var adminStates = map[api.PeerState_AdminState]string{
 
 const established = "established"
 
-// reasons are the ends of sessions that an operator should know of. Others are steps
-// of the way to a session, or a NOTIFICATION that we have sent instead of beginning one, of which the log tells.
-var reasons = map[api.PeerState_DisconnectReason]bool{
-	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED: true, api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: true,
-	api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT: true, api.PeerState_DISCONNECT_REASON_NOTIFICATION_RECEIVED: true,
-	api.PeerState_DISCONNECT_REASON_READ_FAILED: true, api.PeerState_DISCONNECT_REASON_WRITE_FAILED: true,
-	api.PeerState_DISCONNECT_REASON_GRACEFUL_RESTART: true, api.PeerState_DISCONNECT_REASON_HARD_RESET: true,
-}
-
-// causeOf is why a session has ended, or has not begun, by what has become of a neighbour that was in another state before; empty: nothing worth telling.
-func causeOf(before string, now *apiutil.PeerState) string {
-	switch {
-	case reasons[now.DisconnectReason]:
-		return now.DisconnectMessage
-	case now.DisconnectReason == api.PeerState_DISCONNECT_REASON_INVALID_MSG && before == sessionStates[bgp.BGP_FSM_OPENCONFIRM]:
-		return notTaken
-	}
-	return ""
-}
-
 // closure is why nobody speaks with a neighbour for a while.
 type closure struct {
 	until  time.Time
@@ -174,10 +154,9 @@ func (s *Speaker) saysNothing(neighbour netip.Addr) {
 	if s.status[neighbour].SessionState != established {
 		return
 	}
-	const why = "it has said nothing for the hold time"
-	if s.close(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], why}) {
+	if s.close(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], saidNothing}) {
 		log := s.log.WithField("neighbour", neighbour)
-		s.sessionEnds(neighbour, why)
+		s.sessionEnds(neighbour, saidNothing)
 		log.Log(s.levelOf(neighbour, log, logrus.WarnLevel), "BGP neighbour is silent for the hold time: its routes go")
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"strings"
 
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/sirupsen/logrus"
 )
 
@@ -81,62 +79,6 @@ const holdTimeOver = "hold timer expired"
 
 // updateReceived is what the library says when a neighbour has changed routes. It reads nothing more from that one meanwhile.
 const updateReceived = "received update"
-
-// noAnswer ends what the library says of a connection to which nobody has answered. Each end's kernel drops
-// what is not signed by the password that it has (RFC 2385), without a word.
-const (
-	noAnswer = "i/o timeout"
-	silence  = ": it is out of reach, or has another password"
-)
-
-// What operators have to know of a session that does not begin, and the library does not say: whose number is not the one that it is to be.
-const (
-	refused  = "refused: "
-	otherAS  = ": it is of another AS"
-	notTaken = "it refuses this node, as one does that knows it by another AS; its log says why"
-)
-
-// vague are causes that say no more than that a connection has ended.
-var vague = map[string]bool{"read-failed": true, "write-failed": true}
-
-// says tells whether a cause that comes after another one is to be told. A neighbour that has refused us, or was refused, may end the
-// connections that follow without a word, for a while.
-func says(cause, before string) bool {
-	return cause != before && cause != "" && (!vague[cause] || before != notTaken && !strings.HasPrefix(before, refused))
-}
-
-// failureOf is why a connection failed, in the library's words if these say so; empty: nothing failed.
-func failureOf(message string, fields map[string]slog.Value) string {
-	switch message {
-	case "failed to connect":
-		text := fields["Error"].String()
-		if strings.HasSuffix(text, noAnswer) {
-			text += silence
-		}
-		return text
-	case "outgoing connection IO error":
-		return fields["reason"].String()
-	case "sent notification":
-		code, subcode := fields["Code"], fields["Subcode"]
-		if code.Kind() == slog.KindInt64 && subcode.Kind() == slog.KindInt64 {
-			return refusal(uint8(code.Int64()), uint8(subcode.Int64()))
-		}
-	}
-	return ""
-}
-
-// refusal is what a NOTIFICATION means with which we have refused a neighbour. What it says instead of what it is to say in its state is, of one that
-// speaks BGP, a NOTIFICATION, which the library does not read.
-func refusal(code, subcode uint8) string {
-	switch text := refused + bgp.NewNotificationErrorCode(code, subcode).String(); {
-	case code == bgp.BGP_ERROR_FSM_ERROR:
-		return notTaken
-	case code == bgp.BGP_ERROR_OPEN_MESSAGE_ERROR && subcode == bgp.BGP_ERROR_SUB_BAD_PEER_AS:
-		return text + otherAS
-	default:
-		return text
-	}
-}
 
 // noteFailure keeps why there is no session with a neighbour, and logs what is new.
 func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
