@@ -16,8 +16,8 @@ const (
 	flapWindow = 5 * time.Minute
 	// manyEnds is how many ends in that time are flapping. A link or a router that restarts a few times has fewer.
 	manyEnds = 5
-	// flapTold is the time between two messages that a neighbour flaps. What happens to its session meanwhile is a detail.
-	flapTold = time.Minute
+	// toldAgain is the time between two messages of the same, as that a neighbour flaps. What happens to its session meanwhile is a detail.
+	toldAgain = time.Minute
 )
 
 // flaps are the ends of the sessions with one neighbour.
@@ -60,7 +60,7 @@ func (s *Speaker) levelOf(neighbour netip.Addr, log *logrus.Entry, usual logrus.
 	if text == "" {
 		return usual
 	}
-	if now.Sub(f.told) >= flapTold {
+	if now.Sub(f.told) >= toldAgain {
 		f.told = now
 		log.WithField("cause", text).Warn("BGP neighbour flaps: its session comes and goes")
 	}

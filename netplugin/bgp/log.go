@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/sirupsen/logrus"
 )
@@ -43,12 +45,16 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 		fields[a.Key] = a.Value
 		return true
 	})
-	h.write(r, fields)
 	text, _ := h.log.Data[keyNeighbour].(string)
 	if own, ok := fields[keyNeighbour]; ok {
 		text = own.String()
 	}
+	h.write(r, fields, text)
 	if neighbour, err := netip.ParseAddr(text); err == nil {
+		if r.Message == strangerConnects {
+			h.speaker.noteStranger(neighbour)
+			return nil
+		}
 		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
 		if r.Message == holdTimeOver {
 			h.speaker.noteSilence(neighbour)
@@ -57,10 +63,11 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// write logs a line if its level is logged: a value may be all prefixes of a message, which is long to write out.
-func (h logHandler) write(r slog.Record, fields map[string]slog.Value) {
+// write logs a line about somebody if its level is logged: a value may be all prefixes of a message, which is long to write out. What
+// the library complains about again and again is a detail.
+func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about string) {
 	level := logrus.DebugLevel
-	if r.Level >= slog.LevelWarn {
+	if r.Level >= slog.LevelWarn && h.speaker.complain(complaint{about, r.Message}) {
 		level = logrus.WarnLevel
 	}
 	if !h.log.Logger.IsLevelEnabled(level) {
@@ -76,6 +83,9 @@ func (h logHandler) write(r slog.Record, fields map[string]slog.Value) {
 // holdTimeOver is what the library says of a neighbour with a session when the hold time, the lower one of both sides, is over.
 // Where that one speaks graceful restart its events tell of a restart, and of nothing else.
 const holdTimeOver = "hold timer expired"
+
+// strangerConnects is what the library says of a connection that it has closed, as it was of none of its neighbours.
+const strangerConnects = "Can't find configuration for a new passive connection"
 
 // updateReceived is what the library says when a neighbour has changed routes. It reads nothing more from that one meanwhile.
 const updateReceived = "received update"
@@ -98,6 +108,26 @@ func (s *Speaker) noteSilence(neighbour netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saysNothing(neighbour)
+}
+
+// complain tells whether a complaint is to be a warning.
+func (s *Speaker) complain(what complaint) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.complaints.fresh(what, time.Now())
+}
+
+// noteStranger says in the log that somebody has connected, and was closed, who is no neighbour. One that is closed for a while is none
+// to the library.
+func (s *Speaker) noteStranger(address netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted != nil && slices.ContainsFunc(s.wanted.Neighbours, func(n Neighbour) bool { return n.Address == address }) {
+		return
+	}
+	if s.complaints.fresh(complaint{message: strangerConnects}, time.Now()) {
+		s.log.WithField("address", address).Warn("a connection of somebody who is no BGP neighbour was closed")
+	}
 }
 
 // WithAttrs adds fields to all that is written.

@@ -1,10 +1,17 @@
 package bgp
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
 // BIRD, once refused, ends what comes next without a word, for a while.
@@ -58,5 +65,78 @@ func TestWhyASessionHasEndedIsSaidInWords(t *testing.T) {
 	}
 	if got := refusal(late, 0); got != saidNothing {
 		t.Errorf("a neighbour that answers nothing is told as %q", got)
+	}
+}
+
+// logOf is a speaker's log, with all levels, and what the library writes to it.
+func logOf(t *testing.T) (*Speaker, slog.Handler, *logtest.Hook) {
+	t.Helper()
+	logger, hook := logtest.NewNullLogger()
+	logger.SetLevel(logrus.DebugLevel)
+	s := New(Config{Log: logrus.NewEntry(logger)})
+	return s, logHandler{s, nil, s.log}, hook
+}
+
+// warnings counts the lines that are no details.
+func warnings(hook *logtest.Hook) (count int) {
+	for _, e := range hook.AllEntries() {
+		if e.Level <= logrus.WarnLevel {
+			count++
+		}
+	}
+	return count
+}
+
+// A neighbour that connects without end is complained about each time.
+func TestTheLibrarySaysTheSameOfANeighbourOnceAMinute(t *testing.T) {
+	s, handler, hook := logOf(t)
+	complain := func(about string) {
+		line := slog.NewRecord(time.Now(), slog.LevelWarn, "Closed an accepted connection", 0)
+		if err := handler.WithAttrs([]slog.Attr{slog.String(keyNeighbour, about)}).Handle(context.Background(), line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		complain("192.0.2.1")
+		complain("192.0.2.2")
+	}
+	if got := warnings(hook); got != 2 {
+		t.Errorf("10 complaints about two neighbours each are %d warnings, want 2", got)
+	}
+	if got := len(hook.AllEntries()); got != 20 {
+		t.Errorf("%d lines, want 20", got)
+	}
+	s.complaints.forget(time.Now().Add(toldAgain))
+	complain("192.0.2.1")
+	if got := warnings(hook); got != 3 {
+		t.Errorf("later there are %d warnings, want 3", got)
+	}
+}
+
+// Strangers are named; however many there are, they do not fill the log.
+func TestWhoIsNoNeighbourAndConnectsIsTold(t *testing.T) {
+	s, handler, hook := logOf(t)
+	s.Configure(&Settings{Neighbours: []Neighbour{{Address: netip.MustParseAddr("192.0.2.1")}}})
+	connects := func(who string) {
+		line := slog.NewRecord(time.Now(), slog.LevelInfo, strangerConnects, 0)
+		line.AddAttrs(slog.String("Topic", "Server"), slog.String(keyNeighbour, who))
+		if err := handler.Handle(context.Background(), line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connects("192.0.2.1") // is closed for a while
+	if got := warnings(hook); got != 0 {
+		t.Errorf("a neighbour that is closed is told of as a stranger")
+	}
+	for i := range 100 {
+		connects(fmt.Sprint("198.51.100.", i))
+	}
+	if got := warnings(hook); got != 1 {
+		t.Fatalf("100 strangers are %d warnings, want 1", got)
+	}
+	for _, e := range hook.AllEntries() {
+		if e.Level == logrus.WarnLevel && fmt.Sprint(e.Data["address"]) != "198.51.100.0" {
+			t.Errorf("the first stranger is told as %v", e.Data)
+		}
 	}
 }

@@ -60,18 +60,19 @@ type Speaker struct {
 	news notify.Signal
 	late *time.Timer // an earlier run is too long ago for what it left
 
-	mu        sync.Mutex    // guards all below
-	current   *session      // whose server is heard
-	over      chan struct{} // closed when neighbours have been told that the session is over; nil: there is none, nor one that begins
-	recalled  bool          // there was an earlier run
-	wanted    *Settings
-	announced map[netip.Prefix]struct{}
-	dirty     map[netip.Prefix]struct{} // announced or withdrawn since the session was told
-	table     table
-	status    map[netip.Addr]PeerStatus
-	closed    map[netip.Addr]closure // neighbours that nobody speaks with for a while
-	flaps     map[netip.Addr]*flaps  // of neighbours whose sessions have ended
-	problem   error                  // why there is no session; nil: there is one, or none is wanted
+	mu         sync.Mutex    // guards all below
+	current    *session      // whose server is heard
+	over       chan struct{} // closed when neighbours have been told that the session is over; nil: there is none, nor one that begins
+	recalled   bool          // there was an earlier run
+	wanted     *Settings
+	announced  map[netip.Prefix]struct{}
+	dirty      map[netip.Prefix]struct{} // announced or withdrawn since the session was told
+	table      table
+	status     map[netip.Addr]PeerStatus
+	closed     map[netip.Addr]closure // neighbours that nobody speaks with for a while
+	flaps      map[netip.Addr]*flaps  // of neighbours whose sessions have ended
+	complaints complaints             // of the library
+	problem    error                  // why there is no session; nil: there is one, or none is wanted
 }
 
 // New makes a speaker that is silent until Configure.
@@ -94,7 +95,7 @@ func New(cfg Config) *Speaker {
 	return &Speaker{
 		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), late: time.NewTimer(cfg.RestartTime), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
-		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{}, complaints: complaints{},
 	}
 }
 
