@@ -13,6 +13,7 @@ import (
 // words, as logs of routers have them, too.
 const (
 	saidNothing = "it has said nothing for the hold time"
+	unanswered  = "it has accepted a connection, and says nothing"
 	ended       = "the connection has ended without a word"
 	restarts    = ended + ", as when it restarts"
 	isLate      = "it has not come back in its restart time"
@@ -97,7 +98,7 @@ func refusal(code, subcode uint8) string {
 	case code == bgp.BGP_ERROR_FSM_ERROR:
 		return notTaken
 	case code == bgp.BGP_ERROR_HOLD_TIMER_EXPIRED:
-		return saidNothing
+		return unanswered
 	case code == bgp.BGP_ERROR_MESSAGE_HEADER_ERROR:
 		return text + noBGP
 	case code == bgp.BGP_ERROR_OPEN_MESSAGE_ERROR && subcode == bgp.BGP_ERROR_SUB_BAD_PEER_AS:

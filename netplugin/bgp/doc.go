@@ -23,5 +23,6 @@
 //
 // speaker.go is the life of the speaker, session.go the library's server under one
 // configuration, table.go the routes, pace.go what holds up neighbours, flaps.go tells
-// of sessions that come and go, log.go what the library says, causes.go why there is no session, in words.
+// of sessions that come and go, log.go what the library says, causes.go why there is no session, in words,
+// complaints.go what the library would say too often, unanswered.go what it would not say.
 package bgp

@@ -173,7 +173,11 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	if cause := causeOf(before.SessionState, &state); before.SessionState == established && cause != "" || says(cause, before.LastError) {
 		now.LastError = cause
 	}
-	if now.SessionState == established {
+	switch state.SessionState {
+	case bgp.BGP_FSM_OPENCONFIRM:
+		delete(s.asked, address)
+	case bgp.BGP_FSM_ESTABLISHED:
+		delete(s.asked, address)
 		now.LastError = ""
 	}
 	log := s.log.WithFields(logrus.Fields{"neighbour": address, "as": state.PeerASN})

@@ -56,8 +56,11 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 			return nil
 		}
 		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
-		if r.Message == holdTimeOver {
+		switch r.Message {
+		case holdTimeOver:
 			h.speaker.noteSilence(neighbour)
+		case connected:
+			h.speaker.noteConnected(neighbour)
 		}
 	}
 	return nil
@@ -90,10 +93,17 @@ const strangerConnects = "Can't find configuration for a new passive connection"
 // updateReceived is what the library says when a neighbour has changed routes. It reads nothing more from that one meanwhile.
 const updateReceived = "received update"
 
-// noteFailure keeps why there is no session with a neighbour, and logs what is new.
 func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if text != "" {
+		s.isNotReached(neighbour, text)
+	}
+}
+
+// isNotReached keeps why there is no session with a neighbour, and logs what is new. It is called with the lock.
+func (s *Speaker) isNotReached(neighbour netip.Addr, text string) {
+	delete(s.asked, neighbour)
 	status, known := s.status[neighbour]
 	if !known || status.SessionState == established || !says(text, status.LastError) {
 		return

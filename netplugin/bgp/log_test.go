@@ -10,6 +10,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
@@ -63,7 +64,7 @@ func TestWhyASessionHasEndedIsSaidInWords(t *testing.T) {
 	if got, want := refusal(header, unsynchronized), "refused: code 1(header) subcode 1(connection not synchronized): what it says is no BGP"; got != want {
 		t.Errorf("garbage is told as %q, want %q", got, want)
 	}
-	if got := refusal(late, 0); got != saidNothing {
+	if got := refusal(late, 0); got != unanswered {
 		t.Errorf("a neighbour that answers nothing is told as %q", got)
 	}
 }
@@ -138,5 +139,33 @@ func TestWhoIsNoNeighbourAndConnectsIsTold(t *testing.T) {
 		if e.Level == logrus.WarnLevel && fmt.Sprint(e.Data["address"]) != "198.51.100.0" {
 			t.Errorf("the first stranger is told as %v", e.Data)
 		}
+	}
+}
+
+// The library waits for minutes. A kernel accepts connections for a process that hangs.
+func TestWhoAcceptsAConnectionAndSaysNothingIsToldSoon(t *testing.T) {
+	s, handler, hook := logOf(t)
+	silent, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for _, neighbour := range []netip.Addr{silent, other} {
+		s.status[neighbour] = PeerStatus{}
+		line := slog.NewRecord(time.Now(), slog.LevelDebug, connected, 0)
+		if err := handler.WithAttrs([]slog.Attr{slog.String(keyNeighbour, neighbour.String())}).Handle(context.Background(), line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.peerChanged(&apiutil.WatchEventMessage_PeerEvent{Type: apiutil.PEER_EVENT_STATE,
+		Peer: apiutil.Peer{State: apiutil.PeerState{NeighborAddress: other, SessionState: bgp.BGP_FSM_OPENCONFIRM}}})
+	begun := time.Now()
+	if next := s.noteUnanswered(begun); next <= 0 || next > answerTime || warnings(hook) != 0 {
+		t.Errorf("at first it is looked again after %s, with %d warnings", next, warnings(hook))
+	}
+	if next := s.noteUnanswered(begun.Add(answerTime)); next != 0 {
+		t.Errorf("at last it is looked again after %s", next)
+	}
+	if got, want := s.status[silent].LastError, "it has accepted a connection, and says nothing"; got != want || warnings(hook) != 1 {
+		t.Errorf("told as %q, want %q, by %d warnings", got, want, warnings(hook))
+	}
+	if got := s.status[other].LastError; got != "" {
+		t.Errorf("who has answered is told as %q", got)
 	}
 }

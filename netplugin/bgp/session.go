@@ -134,6 +134,7 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.current = nil
 	clear(s.status)
 	clear(s.flaps)
+	clear(s.asked)
 	s.mu.Unlock()
 	now.unwatch()
 	if silently {

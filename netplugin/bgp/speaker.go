@@ -69,10 +69,11 @@ type Speaker struct {
 	dirty      map[netip.Prefix]struct{} // announced or withdrawn since the session was told
 	table      table
 	status     map[netip.Addr]PeerStatus
-	closed     map[netip.Addr]closure // neighbours that nobody speaks with for a while
-	flaps      map[netip.Addr]*flaps  // of neighbours whose sessions have ended
-	complaints complaints             // of the library
-	problem    error                  // why there is no session; nil: there is one, or none is wanted
+	closed     map[netip.Addr]closure   // neighbours that nobody speaks with for a while
+	flaps      map[netip.Addr]*flaps    // of neighbours whose sessions have ended
+	asked      map[netip.Addr]time.Time // neighbours that have accepted a connection and not introduced themselves, since when
+	complaints complaints               // of the library
+	problem    error                    // why there is no session; nil: there is one, or none is wanted
 }
 
 // New makes a speaker that is silent until Configure.
@@ -95,7 +96,7 @@ func New(cfg Config) *Speaker {
 	return &Speaker{
 		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), late: time.NewTimer(cfg.RestartTime), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
-		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{}, complaints: complaints{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{}, asked: map[netip.Addr]time.Time{}, complaints: complaints{},
 	}
 }
 
@@ -264,6 +265,9 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 		return now, 0, err
 	}
 	open, next := s.open(wanted.Neighbours, now)
+	if soon := s.noteUnanswered(time.Now()); next == 0 || soon > 0 && soon < next {
+		next = soon
+	}
 	return now, next, s.settleNeighbours(ctx, now, open)
 }
 
