@@ -43,6 +43,7 @@ require (
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
+	pault.ag/go/debian v0.21.4
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/knftables v0.0.21
 	sigs.k8s.io/network-policy-api v0.2.0
