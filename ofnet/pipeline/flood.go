@@ -38,13 +38,14 @@ const (
 	groupNodes   uint32 = 2 << 16
 )
 
-// What an endpoint may flood, in packets: a stream of 50 Mbit/s in large ones, or, at once, a host
-// that looks for most of its neighbours in a /24. More at once would cost others theirs: each node with members gets a
-// copy of all, and a switch in user space reads an uplink by a socket that holds 277 small packets
-// (net.core.rmem_default is 212,992 bytes).
+// What an endpoint may flood, in packets: a stream of 10 Mbit/s in large ones, or, at once, a host
+// that looks for a third of its neighbours in a /24: of those that get no answer the kernel asks
+// three times, a second apart. More would cost others theirs: each node with members gets a copy of
+// all, and a switch in user space reads an uplink by a socket that holds 277 small packets
+// (net.core.rmem_default is 212,992 bytes), also while it waits 80 ms for a processor.
 const (
-	floodedPerSecond = 5000
-	floodedAtOnce    = 200
+	floodedPerSecond = 1000
+	floodedAtOnce    = 100
 )
 
 func (flood) base(w *Wants) {
