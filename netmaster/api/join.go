@@ -152,10 +152,10 @@ func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (reply, er
 		at := joinedAt(string(identity.Node), request.Host)
 		joined, err := ledger.Read[mastercfg.Joined](tx, at)
 		switch {
-		case err != nil:
-			return either(err, useless("node %s has not joined, or was removed: it needs a join token", request.Host))
-		case joined.Key != wanted.hash:
-			return useless("node %s was rekeyed, or has joined with another key than that of this request", request.Host)
+		case err != nil && !fault.Is(err, fault.NotFound):
+			return err
+		case joined.Key != wanted.hash: // strangers ask, too, and do not learn what nodes there are
+			return useless("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
 		case wanted.now.After(joined.Expires.Add(renewable)):
 			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
 				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)

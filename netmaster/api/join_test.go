@@ -185,8 +185,12 @@ func TestANameBelongsToAKey(t *testing.T) {
 	if _, refused := j.join(thief, shown.Token); !strings.Contains(refused, "joined with another key") {
 		t.Errorf("another key: %q", refused)
 	}
-	if _, refused := j.renew(thief); !strings.Contains(refused, "another key") {
+	_, refused := j.renew(thief)
+	if !strings.Contains(refused, "not joined with the key of this request") {
 		t.Errorf("renewal with another key: %q", refused)
+	}
+	if _, unknown := j.renew(newMachine(t, "h9")); strings.Replace(unknown, "h9", "h1", 1) != refused {
+		t.Errorf("who renews learns which nodes there are: %q, and %q", unknown, refused)
 	}
 	if answer := j.ok("POST", mastercfg.NodesPath+"/h1/rekey", ""); answer != `"h1"` {
 		t.Errorf("rekey: %s", answer)
