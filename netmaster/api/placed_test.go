@@ -51,6 +51,53 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 	}
 }
 
+// Of a pod that is placed, a node does not choose the group; it has the endpoint of its sandbox, and those of a few before,
+// and none that services of the tenant select by labels.
+func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	for _, group := range []string{"front", "db"} {
+		b.want("proven:root", "POST", "endpointGroups/blue:"+group, fmt.Sprintf(`{"tenantName":"blue","networkName":"web","groupName":%q}`, group), 200, "")
+	}
+	b.joinedAs("h1")
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "blue", Network: "web", Group: "front"})
+	})
+	ask := func(container, group, more string) (code int, answer string) {
+		code, answer, _ = b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","PodUID":"u1"%s,"ConfigEP":{"Container":%q,"Host":"h1","ServiceName":%q}}`,
+			more, container, group), provenHeader, "node/h1", "Accept", problemType)
+		return code, answer
+	}
+	for i, group := range []string{"front", "db", ""} {
+		container := fmt.Sprintf("c%d", i)
+		if code, answer := ask(container, group, ""); code != 200 {
+			t.Fatalf("of group %q: %d %s", group, code, answer)
+		}
+		b.plan(func(tx *ledger.Tx) error {
+			ep, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+"web.blue-"+container)
+			if ep.ServiceName != "front" || ep.EndpointGroupKey != "front:blue" {
+				t.Errorf("asked for group %q it is in %q, %q: %v", group, ep.ServiceName, ep.EndpointGroupKey, err)
+			}
+			return nil
+		})
+	}
+	if code, answer := ask("c9", "front", `,"Labels":{"app":"web"}`); code != 403 {
+		t.Errorf("with labels: %d %s", code, answer)
+	}
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","Event":"start","Labels":{"app":"web"}}`, 403, "")
+	given := 3
+	for i := 3; i < 20; i++ {
+		if code, _ := ask(fmt.Sprintf("c%d", i), "front", ""); code == 200 {
+			given++
+		}
+	}
+	if given != sandboxesOfPod {
+		t.Errorf("one pod has %d endpoints, want %d", given, sandboxesOfPod)
+	}
+	if code, answer := ask("c0", "front", ""); code != 200 {
+		t.Errorf("an endpoint that it has: %d %s", code, answer)
+	}
+}
+
 // Addresses come with endpoints: the key of a node opens no tenant's pool by itself.
 func TestUnderKubernetesANodeAllocatesNoAddresses(t *testing.T) {
 	for mode, code := range map[string]int{"kubernetes": 403, "swarm-mode": 200} {

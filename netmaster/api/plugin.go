@@ -39,7 +39,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.placed(r.Context(), tx, req)); err != nil {
+		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req)); err != nil {
 			return err
 		}
 		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
@@ -103,7 +103,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 				return err
 			}
 			id := mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID)
-			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), a.labels(r.Context(), req.Labels), speaksForEndpoint(r.Context(), tx, id)); err != nil {
 				return err
 			}
 			return master.StartContainer(tx, id, req)

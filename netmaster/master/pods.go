@@ -1,6 +1,8 @@
 package master
 
 import (
+	"bytes"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -41,4 +43,19 @@ func PodEndpoint(r ledger.Reader, host, uid string) (ep mastercfg.CfgEndpointSta
 		return !there
 	})
 	return ep, there, err
+}
+
+// EndpointsOfPod counts the endpoints of a pod of Kubernetes on a host.
+func EndpointsOfPod(r ledger.Reader, host, uid string) (count int) {
+	found(r, hostTerm+host, func(key string) bool {
+		value, _ := r.Get(key)
+		if !bytes.Contains(value, []byte(uid)) {
+			return true // most need not be decoded
+		}
+		if ep, err := ledger.Read[mastercfg.CfgEndpointState](r, key); err == nil && ep.PodUID == uid {
+			count++
+		}
+		return true
+	})
+	return count
 }
