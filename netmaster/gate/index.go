@@ -45,6 +45,7 @@ type record struct {
 	scope
 	vlan bool  // of an endpoint: its network is a VLAN
 	rev  int64 // at which it was written
+	born int64 // at which it was made: before, its key may have been that of somebody else's record
 }
 
 type network struct {
@@ -113,7 +114,7 @@ func (x *index) take(e mirror.Event, rev int64) change {
 		old, was := x.records[e.Key]
 		now := x.recordOf(e, old)
 		if was {
-			c.before = old.scope
+			c.before, c.born = old.scope, old.born
 		}
 		if e.Value != nil {
 			c.after = now.scope
@@ -167,7 +168,7 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	if e.Value == nil {
 		return record{}
 	}
-	now := record{rev: e.ModRevision}
+	now := record{rev: e.ModRevision, born: e.CreateRevision}
 	if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is {
 		now.tenant = x.networks[id].tenant
 		return now
@@ -370,16 +371,21 @@ func (x *index) holds(host, key string) bool {
 	return known && key != "" && joined.Key == key
 }
 
-// scopeOf is whose a record is, or was while its deletion is among the recent changes. The lock is held.
-func (x *index) scopeOf(key string) scope {
+// scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
+// the record of its key was another one then. The lock is held.
+func (x *index) scopeOf(key string, at int64) scope {
 	byKey, indexed := scopeByKey(key)
 	if !indexed {
 		return byKey
 	}
-	if r, there := x.records[key]; there {
-		return r.scope
+	r, there := x.records[key]
+	if !there {
+		r = x.recent.gone[key]
 	}
-	return x.recent.gone[key].scope
+	if at < r.born {
+		return scope{}
+	}
+	return r.scope
 }
 
 // sees tells whether a node may see a record, with what it has served before a revision. The lock is held.

@@ -162,7 +162,7 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 	defer x.mu.RUnlock()
 	for _, kv := range kvs {
 		key := string(kv.Key)
-		if !x.sees(host, x.scopeOf(key), math.MaxInt64) || x.withholds(host, key, kv.Value) {
+		if !x.sees(host, x.scopeOf(key, kv.ModRevision), math.MaxInt64) || x.withholds(host, key, kv.Value) {
 			continue
 		}
 		count++

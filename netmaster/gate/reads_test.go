@@ -69,6 +69,45 @@ func TestANodeSeesTheTenantsThatItServes(t *testing.T) {
 	}
 }
 
+// Names with dots give the records of two tenants one key, one after the other. What there was of the other one stays his.
+func TestThePastOfAKeyIsWhoseItWasThen(t *testing.T) {
+	b := newBed(t)
+	b.network("b", "web.a")
+	key := mastercfg.NetworkPrefix + mastercfg.NetworkID("b", "web.a")
+	before, err := b.db.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.remove(key)
+	b.network("a.b", "web")
+	b.network("a.b", "other")
+	b.endpoint("a.b", "other", "c1", "h1")
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
+	client, err := n.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(opts ...clientv3.OpOption) int64 {
+		t.Helper()
+		answer, err := client.Get(t.Context(), key, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Count
+	}
+	if seen() != 1 {
+		t.Error("a node does not see a network of a tenant that it serves")
+	}
+	if seen(clientv3.WithRev(before.ModRevision)) != 0 {
+		t.Error("a node sees what was under the key before, of a tenant that it does not serve")
+	}
+	b.remove(key)
+	testkit.Eventually(t, 10*time.Second, "the gate knows that it is gone", func() bool { return seen() == 0 })
+	if seen(clientv3.WithRev(before.ModRevision)) != 0 {
+		t.Error("the same, when the second is gone, too")
+	}
+}
+
 // What is sealed in the store is told to the node that needs it as it was given, and to nobody else.
 func TestANodeIsToldItsPasswordThatIsSealedInTheStore(t *testing.T) {
 	b, keys := newBed(t), keyring.In(t.TempDir())

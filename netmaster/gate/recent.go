@@ -17,6 +17,7 @@ type change struct {
 	rev           int64
 	event         *mvccpb.Event // shared by all who are told
 	before, after scope
+	born          int64 // at which the record of before was made
 }
 
 func (c change) size() int { return len(c.event.Kv.Key) + len(c.event.Kv.Value) + 256 }
@@ -43,7 +44,7 @@ func (r *recent) add(c change) {
 	r.changes = append(r.changes, c)
 	r.bytes += c.size()
 	if key := string(c.event.Kv.Key); c.event.Type == mvccpb.Event_DELETE {
-		r.gone[key] = record{scope: c.before, rev: c.rev}
+		r.gone[key] = record{scope: c.before, rev: c.rev, born: c.born}
 	} else {
 		delete(r.gone, key)
 	}

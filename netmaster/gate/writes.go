@@ -108,7 +108,7 @@ func (x *index) judgeCompare(host string, c *pb.Compare) error {
 		return fmt.Errorf("nodes do not read this")
 	}
 	_, indexed := scopeByKey(key) // what the index does not know is gone, or was never there
-	if _, there := x.records[key]; (there || !indexed) && !x.sees(host, x.scopeOf(key), math.MaxInt64) {
+	if _, there := x.records[key]; (there || !indexed) && !x.sees(host, x.scopeOf(key, math.MaxInt64), math.MaxInt64) {
 		return fmt.Errorf("it is not of a tenant that the node serves")
 	}
 	return nil
