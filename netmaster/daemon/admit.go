@@ -14,16 +14,22 @@ import (
 //     Host); other clients say nothing and are let in.
 //   - headers larger than maxHeader. Far larger ones the HTTP library refuses
 //     itself, with a text.
-func admit(next http.Handler) http.Handler {
+//
+// Both are written down: a user's own browser may have been made to ask.
+func admit(next http.Handler, refusals *api.EarlyRefusals) http.Handler {
 	origins := http.NewCrossOriginProtection()
+	refuse := func(w http.ResponseWriter, r *http.Request, status int, why *fault.Error) {
+		refusals.Add(r, "", status, why)
+		api.WriteStatus(w, r, status, why)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := origins.Check(r); err != nil {
-			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s %s from origin %q: changes are taken from this site only",
+			refuse(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s %s from origin %q: changes are taken from this site only",
 				r.Method, r.URL.Path, r.Header.Get("Origin")))
 			return
 		}
 		if headerSize(r) > maxHeader {
-			api.WriteStatus(w, r, http.StatusRequestHeaderFieldsTooLarge, fault.New(fault.TooLarge, "request header too large: the limit is %d bytes", maxHeader))
+			refuse(w, r, http.StatusRequestHeaderFieldsTooLarge, fault.New(fault.TooLarge, "request header too large: the limit is %d bytes", maxHeader))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -74,6 +74,16 @@ func TestRefusalsBeforeTheRoutesAreWrittenDown(t *testing.T) {
 		}
 		writesDown(t, path, `"principal":"nobody","how":"nothing","source":"127.0.0.1","verb":"POST","key":"/api/v1/tenants/x/"`, "plain HTTP is not served here", `"status":403`)
 	})
+	t.Run("a page of another site", func(t *testing.T) {
+		storetest.Open(t)
+		log, path := audited(t)
+		n := run(t, log)
+		leader(t, n)
+		if code, answer, err := n.try("DELETE", "/api/v1/tenants/x/", "", "Origin", "http://evil.example"); code != http.StatusForbidden || err != nil {
+			t.Errorf("%d %s %v", code, answer, err)
+		}
+		writesDown(t, path, `"principal":"nobody","how":"nothing","source":"127.0.0.1","verb":"DELETE","key":"/api/v1/tenants/x/"`, "http://evil.example", `"status":403`)
+	})
 	t.Run("a token for others to read, at a follower", func(t *testing.T) {
 		storetest.Open(t)
 		first, _ := secured(t)

@@ -34,7 +34,7 @@ type server struct {
 func newServer(handler http.Handler, clients verifier, refusals *api.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals))), paceTime))),
+		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,
