@@ -137,7 +137,7 @@ func (m *Member) use(certificate, authorities, clients []byte) error {
 			return fmt.Errorf("%s: %w", m.path(clientsFile), err)
 		}
 	}
-	now.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{now.own}}
+	now.tls = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{now.own}}
 	m.held.Store(now)
 	return nil
 }

@@ -181,6 +181,9 @@ func TestANodeJoinsOnceAndIsTheSameAfterARestart(t *testing.T) {
 	if again.TLS() == nil || !again.key.Equal(m.key) {
 		t.Fatal("the node has forgotten who it is")
 	}
+	if least := again.TLS().MinVersion; least != tls.VersionTLS13 {
+		t.Errorf("netmasters are talked to by %s", tls.VersionName(least))
+	}
 	if err := again.renew(t.Context()); err != nil {
 		t.Error(err)
 	}
