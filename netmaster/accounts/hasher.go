@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"runtime"
+	"runtime/metrics"
 	"time"
 )
 
@@ -14,6 +15,7 @@ const (
 	hashesAtOnce  = 2
 	hashesWaiting = 16
 	longestWait   = 10 * time.Second
+	quietHeap     = 256 << 20 // bytes
 )
 
 // Hasher makes and compares hashes of passwords, few at a time.
@@ -64,5 +66,17 @@ func (h *Hasher) work(ctx context.Context, rank int, hash func()) error {
 	}
 	defer h.turns.done()
 	hash()
+	collect()
 	return nil
+}
+
+// collect frees what a hash used before the next one begins: the collector by itself comes when the heap has doubled,
+// and by then the memory of several hashes has come and gone. A heap of quietHeap and more it leaves to that, as looking
+// at all of it takes longer than a hash does.
+func collect() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Uint64() < quietHeap {
+		runtime.GC()
+	}
 }
