@@ -106,23 +106,31 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		Value: strings.Join(shown, ", "), Reference: "before " + strings.Join(old, ", "), Ratio: fmt.Sprintf("at most %.2f", most),
 		Goal: fmt.Sprintf("at most %.1f", gateMemoryGoal), Met: most <= gateMemoryGoal,
 	}}
+	fmt.Printf("netmasters with the agents: %s, %.0f watches in etcd\n", strings.Join(shown, ", "), watches)
 	f, err := besideThief(ctx, crowd)
 	return append(figures, f...), err
 }
 
-// besideThief times the requests of a node, with and without a thief of another's key.
-func besideThief(ctx context.Context, crowd func(ctx context.Context, what string) *exec.Cmd) ([]figure, error) {
+// besideThief times the requests of a node, with and without a thief of another's key, who has joined once.
+func besideThief(ctx context.Context, crowd func(ctx context.Context, what string) *exec.Cmd) (_ []figure, err error) {
 	victim, err := begin(crowd(ctx, "victim"))
 	if err != nil {
 		return nil, err
 	}
-	defer victim.end()
+	defer func() { err = errors.Join(err, victim.end()) }()
+	thief, err := begin(crowd(ctx, "thief"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, thief.end()) }()
+	for name, h := range map[string]*helper{"victim": victim, "thief": thief} {
+		if said, err := h.line(); err != nil || said != "ready" {
+			return nil, fmt.Errorf("%s: %q, %w", name, said, err)
+		}
+	}
 	var with, without []time.Duration
 	ask := func(to *[]time.Duration) error {
-		if _, err := io.WriteString(victim.in, "go\n"); err != nil {
-			return err
-		}
-		said, err := victim.line()
+		said, err := victim.answer("go")
 		if err != nil {
 			return err
 		}
@@ -135,28 +143,17 @@ func besideThief(ctx context.Context, crowd func(ctx context.Context, what strin
 		}
 		return nil
 	}
-	if said, err := victim.line(); err != nil || said != "ready" {
-		return nil, fmt.Errorf("victim: %q, %w", said, err)
-	}
 	for range thiefRounds {
 		if err := ask(&without); err != nil {
 			return nil, err
 		}
-		thief, err := begin(crowd(ctx, "thief"))
-		if err != nil {
+		if err := thief.tell("go"); err != nil {
 			return nil, err
 		}
-		said, err := thief.line()
-		if err == nil && said != "ready" {
-			err = fmt.Errorf("thief: %q", said)
+		if err := ask(&with); err != nil {
+			return nil, err
 		}
-		if err == nil {
-			err = ask(&with)
-		}
-		if endErr := thief.end(); err == nil {
-			err = endErr
-		}
-		if err != nil {
+		if _, err := thief.answer("stop"); err != nil {
 			return nil, err
 		}
 	}
@@ -193,6 +190,19 @@ func begin(cmd *exec.Cmd) (*helper, error) {
 	h := &helper{cmd, in, bufio.NewScanner(out)}
 	h.out.Buffer(nil, 1<<20)
 	return h, cmd.Start()
+}
+
+func (h *helper) tell(what string) error {
+	_, err := io.WriteString(h.in, what+"\n")
+	return err
+}
+
+// answer tells it something and is what it says to that.
+func (h *helper) answer(to string) (string, error) {
+	if err := h.tell(to); err != nil {
+		return "", err
+	}
+	return h.line()
 }
 
 func (h *helper) line() (string, error) {

@@ -13,14 +13,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/objdb"
 )
 
-// thief has the key of a node and tries all that this does not open, from many clients at once, until its input ends.
-// What each attempt comes to, tests of netmaster/gate say.
+// thief has the key of a node and tries all that this does not open, from many clients at once: from the first
+// line of its input to the second, from the third to the fourth, and so on. What each attempt comes to, tests of
+// netmaster/gate say.
 func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	db, member, err := c.join(ctx, "thief", netip.MustParseAddr("10.201.0.3"))
 	if err != nil {
 		return err
@@ -30,6 +30,27 @@ func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) err
 	if err != nil {
 		return err
 	}
+	var hosts []string
+	for _, master := range c.masters {
+		u, err := url.Parse(master)
+		if err != nil {
+			return err
+		}
+		hosts = append(hosts, u.Host)
+	}
+	fmt.Fprintln(out, "ready")
+	for in.Scan() {
+		stop := try(ctx, client, member, hosts)
+		in.Scan()
+		stop()
+		fmt.Fprintln(out, "stopped")
+	}
+	return in.Err()
+}
+
+// try makes all attempts over and over, and besides handshakes with netmasters, until it is stopped.
+func try(ctx context.Context, client *clientv3.Client, member *membership.Member, hosts []string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	var trying sync.WaitGroup
 	for _, attempt := range attempts {
 		trying.Go(func() {
@@ -38,28 +59,19 @@ func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) err
 			}
 		})
 	}
-	for _, master := range c.masters {
-		u, err := url.Parse(master)
-		if err != nil {
-			return err
-		}
+	for _, host := range hosts {
 		trying.Go(func() {
 			for ctx.Err() == nil { // handshakes, and connections that say nothing after them
-				conf := member.TLS()
+				conf := member.TLS().Clone()
 				conf.NextProtos = []string{"h2"}
 				dialer := tls.Dialer{Config: conf}
-				if conn, err := dialer.DialContext(ctx, "tcp", u.Host); err == nil {
+				if conn, err := dialer.DialContext(ctx, "tcp", host); err == nil {
 					_ = conn.Close()
 				}
 			}
 		})
 	}
-	fmt.Fprintln(out, "ready")
-	for in.Scan() { // until the end
-	}
-	cancel()
-	trying.Wait()
-	return in.Err()
+	return func() { cancel(); trying.Wait() }
 }
 
 // attempts are made over and over; all are refused.
