@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of forwarding: questions under way in all, answers that one asker waits for,
-// and how long a name server upstream may take. A tenant begins a question while it has
+// and how long the name servers upstream may take together. A tenant begins a question while it has
 // fewer under way than there is room for still. So one alone has half of all, k that want
 // more come to one in k+1 each, and there is room for another one.
 const (
@@ -55,7 +55,7 @@ type answer struct {
 	authority []dns.RR // SOA records only
 }
 
-// NewForwarder makes one that asks these in turn, until one answers.
+// NewForwarder makes one that asks these in turn, until one answers, see inTurn.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
@@ -127,29 +127,17 @@ func (f *Forwarder) leave(asker netip.Addr) {
 	}
 }
 
-// find asks one name server after the other.
+// find asks the name servers, and gives what they say to all who wait for it.
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
-	a.answer.failure = fault.New(fault.Unavailable, "no name server upstream answers")
-	var passed []error
-	servers := f.upstream()
-	for i, server := range servers {
-		// Each has its share of the time that is left.
-		deadline, _ := ctx.Deadline()
-		share, done := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(servers)-i))
-		reply, err := f.exchange(share, q, server)
-		done()
-		if err == nil {
-			a.answer = believed(q, reply)
-			break
-		}
-		passed = append(passed, err)
+	reply, passed := f.inTurn(ctx, q, f.upstream())
+	if reply != nil {
+		a.answer = believed(q, reply)
+	} else {
+		a.answer.failure = errors.Join(fault.New(fault.Unavailable, "no name server upstream answers"), passed)
 	}
-	if a.answer.failure != nil {
-		a.answer.failure = errors.Join(append([]error{a.answer.failure}, passed...)...)
-	}
-	f.note(a.answer.failure, errors.Join(passed...))
+	f.note(a.answer.failure, passed)
 	f.cache.put(q, a.answer)
 	f.end(q, a)
 }
@@ -161,10 +149,10 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 	m := f.ednsless.question(q, server)
 	for _, network := range []string{"udp", "tcp"} {
 		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes, Timeout: f.patience} // or its own would count, if that is shorter
-		reply, _, err := client.ExchangeContext(ctx, m, server.String())
+		reply, err := exchangeOn(ctx, &client, m, server)
 		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
-			reply, _, err = client.ExchangeContext(ctx, m, server.String())
+			reply, err = exchangeOn(ctx, &client, m, server)
 			if network == "udp" && err == nil && (reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError) && concerns(reply, q) {
 				f.ednsless.add(server)
 			}
@@ -182,6 +170,23 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 		}
 	}
 	return nil, fault.New(fault.Unavailable, "name server %s: its answer is cut off over TCP as well", server)
+}
+
+// exchangeOn asks on a socket of its own. The library keeps to the deadline of ctx alone; once nobody wants
+// the answer any more, the end of the socket is the end of its wait.
+func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error) {
+	conn, err := client.DialContext(ctx, server.String())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			_ = conn.Close() // nobody hears what it says
+		}
+	})()
+	reply, _, err := client.ExchangeWithConnContext(ctx, m, conn)
+	return reply, err
 }
 
 // notUnderstood tells whether a reply says that a question makes no sense, as who does not know

@@ -147,7 +147,7 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := NewForwarder(Fixed(server, good))
-			f.patience = 4 * time.Second // of which one that is silent has half
+			f.patience = 4 * time.Second
 			if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 				t.Error(got)
 			}

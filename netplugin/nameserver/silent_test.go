@@ -28,7 +28,7 @@ func TestNameServersWithoutAnAnswerAreTold(t *testing.T) {
 	}
 }
 
-// One that does not answer costs each question its share of the time though the next one answers, so that is told as well.
+// One that does not answer costs each question some time though the next one answers, so that is told as well.
 func TestNameServersThatArePassedOverAreTold(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	dead := netip.MustParseAddrPort("127.0.0.1:1")

@@ -1,0 +1,78 @@
+package nameserver
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// nextTurn is how long a name server is waited for before the next one is asked as well: longer than
+// most answers take, so that a quick one is all who is asked, and so short that the others have time left.
+const nextTurn = 400 * time.Millisecond
+
+// turn is a question to one of several name servers.
+type turn struct {
+	server netip.AddrPort
+	began  time.Time
+	err    error // why it has no answer; nil: it is waited for
+}
+
+// outcome is what has become of a turn.
+type outcome struct {
+	turn  int
+	reply *dns.Msg
+	err   error
+}
+
+// inTurn asks name servers in their order: the next one as soon as one has failed, and as well when nobody
+// has answered for a while. The first answer that can be used is the reply; without one it is nil. Passed says
+// of those before whoever has answered, or of all, why they did not. When it returns nobody is asked any more.
+func (f *Forwarder) inTurn(ctx context.Context, q dns.Question, servers []netip.AddrPort) (reply *dns.Msg, passed error) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var turns []turn
+	outcomes := make(chan outcome, len(servers))
+	pause := min(nextTurn, f.patience/time.Duration(max(1, len(servers)))) // so that the last one has its share of the time
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for failed := 0; failed < len(servers); {
+		select {
+		case <-next.C:
+		case o := <-outcomes:
+			if o.err == nil {
+				return o.reply, unanswered(turns[:o.turn])
+			}
+			turns[o.turn].err = o.err
+			failed++
+		}
+		if i := len(turns); i < len(servers) {
+			turns = append(turns, turn{server: servers[i], began: time.Now()})
+			asking.Go(func() {
+				reply, err := f.exchange(ctx, q, servers[i])
+				outcomes <- outcome{i, reply, err}
+			})
+			next.Reset(pause)
+		}
+	}
+	return nil, unanswered(turns)
+}
+
+// unanswered says why turns have no answer; nil: there are none.
+func unanswered(turns []turn) error {
+	var all []error
+	for _, t := range turns {
+		if t.err == nil {
+			t.err = fault.New(fault.Unavailable, "name server %s: no answer for %s", t.server, time.Since(t.began).Round(time.Millisecond))
+		}
+		all = append(all, t.err)
+	}
+	return errors.Join(all...)
+}
