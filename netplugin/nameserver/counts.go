@@ -25,7 +25,7 @@ type Stats struct {
 
 // TenantStats are those of a tenant, as the original agent called them.
 type TenantStats struct {
-	Invalid uint64 `json:"invalidQuery"` // refused; without what was malformed on a connection
+	Invalid uint64 `json:"invalidQuery"` // refused
 	Unnamed uint64 `json:"noNameRecord"` // there is no such name, or no such record of it
 	Named   uint64 `json:"foundNameRecord"`
 }

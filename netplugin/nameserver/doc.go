@@ -34,5 +34,6 @@
 // larger than the asker says he can take, and never above MaxUDP; questions that
 // have to be forwarded are limited per asker, per tenant and in all, and the same
 // question of many is asked once; the cache is bounded in answers and bytes; connections are
-// limited per asker, per tenant and in all, and have deadlines.
+// limited per asker, per tenant and in all, and have deadlines; of the questions of a connection
+// only some are forwarded at once.
 package nameserver

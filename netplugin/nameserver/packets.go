@@ -111,38 +111,20 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 			return reply
 		}
 	}
-	m, refusal := unpackQuestion(data)
-	switch {
-	case m == nil && refusal == nil:
-		return nil
-	case !known:
-		s.counts.strangers.Add(1)
-		return nil
-	case refusal != nil:
-		s.counts.refuse(tenant)
-		return s.pack(refusal, m)
+	m, refusal := s.question(data, tenant, known)
+	if m == nil {
+		return refusal
 	}
 	reply, by := s.reply(tenant, m)
 	if by != forwarded {
-		packed := s.packTruncated(reply, m)
+		packed := s.packWithin(sizeFor(m), reply, m)
 		if by == answered {
 			again.keep(version, tenant, data, packed, reply)
 		}
 		return packed
 	}
-	later(func() []byte { return s.packTruncated(s.forward(ctx, tenant, asker, reply), m) })
+	later(func() []byte { return s.packWithin(sizeFor(m), s.forward(ctx, tenant, asker, reply), m) })
 	return nil
-}
-
-// packTruncated makes an answer fit into a datagram.
-func (s *Server) packTruncated(reply, m *dns.Msg) []byte {
-	reply.Compress = true
-	data := s.pack(reply, m)
-	if most := sizeFor(m); len(data) > most {
-		reply.Truncate(most)
-		data = s.pack(reply, m)
-	}
-	return data
 }
 
 const headerBytes = 12 // of a message

@@ -23,12 +23,13 @@ import (
 const MaxUDP = 1232
 
 // Bounds of connections: how many there are, in all and of one asker (of one tenant, see
-// connections), how many questions may be asked on one, and how long a question and the
-// time between two may take.
+// connections), how many questions may be asked on one, for how many of them others are asked
+// at once, and how long it may take to read a question, to send an answer, and until the next question.
 const (
 	maxConnections  = 1024
 	maxOfAsker      = 16
 	maxOnConnection = 128
+	maxAtOnce       = 8
 	questionTime    = 2 * time.Second
 	idleTime        = 8 * time.Second
 )
@@ -54,27 +55,7 @@ type Server struct {
 func (s *Server) Run(ctx context.Context, packets *net.UDPConn, streams net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.servePackets(ctx, packets) })
-	started := make(chan struct{})
-	server := &dns.Server{
-		Listener: fairlisten.By(streams, newConnections(s.tenantOf).admit), MsgAcceptFunc: s.acceptCounted, MsgInvalidFunc: s.countInvalid, MaxTCPQueries: maxOnConnection,
-		ReadTimeout: questionTime, WriteTimeout: questionTime, IdleTimeout: func() time.Duration { return idleTime },
-		Handler:           dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { s.serve(ctx, w, m) }),
-		NotifyStartedFunc: func() { close(started) },
-	}
-	group.Go(func() error {
-		if err := server.ActivateAndServe(); err != nil && ctx.Err() == nil {
-			return fault.New(fault.Internal, "name server: %w", err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		select {
-		case <-started:
-		case <-time.After(questionTime): // it never started: its socket was closed
-		}
-		return ignoreClosed(server.ShutdownContext(context.WithoutCancel(ctx)))
-	})
+	group.Go(func() error { return s.serveStreams(ctx, fairlisten.By(streams, newConnections(s.tenantOf).admit)) })
 	return group.Wait()
 }
 
@@ -115,54 +96,20 @@ func isQuestion(m *dns.Msg) bool {
 	return len(m.Question) == 1 && m.Question[0].Qclass != 0 && options <= 1
 }
 
-// acceptCounted and countInvalid count what the library refuses by itself on connections.
-func (s *Server) acceptCounted(h dns.Header) dns.MsgAcceptAction {
-	action := acceptQuery(h)
-	if action == dns.MsgReject || action == dns.MsgRejectNotImplemented {
-		s.counts.refused.Add(1)
-	}
-	return action
-}
-
-func (s *Server) countInvalid(data []byte, _ error) {
-	if len(data) >= headerBytes { // others get no answer
-		s.counts.refused.Add(1)
-	}
-}
-
-// serve answers one question that has come on a connection.
-func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
-	asker := askerOf(w.RemoteAddr())
-	tenant, known := s.tenantOf(asker)
-	if !known {
-		return
-	}
-	if !isQuestion(m) {
-		s.write(w, asker, s.refuse(tenant, new(dns.Msg).SetReply(m), dns.RcodeFormatError), m)
-		return
-	}
-	reply, by := s.reply(tenant, m)
-	if by == forwarded {
-		reply = s.forward(ctx, tenant, asker, reply)
-	}
-	s.write(w, asker, reply, m)
-}
-
-// tenantOf is the tenant of an asker on a connection; one that has none is counted.
-func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
-	tenant, known = s.Tenant(asker)
-	if !known {
+// question reads a message; without a question in it there may be a refusal to send.
+func (s *Server) question(data []byte, tenant string, known bool) (m *dns.Msg, refusal []byte) {
+	m, refused := unpackQuestion(data)
+	switch {
+	case m == nil && refused == nil:
+		return nil, nil
+	case !known:
 		s.counts.strangers.Add(1)
+		return nil, nil
+	case refused != nil:
+		s.counts.refuse(tenant)
+		return nil, s.pack(refused, m)
 	}
-	return tenant, known
-}
-
-// write sends an answer over a connection.
-func (s *Server) write(w dns.ResponseWriter, asker netip.Addr, reply, m *dns.Msg) {
-	reply.Compress = true
-	if _, err := w.Write(s.pack(reply, m)); err != nil {
-		s.Log.WithError(err).WithField("asker", asker).Debug("answer not sent")
-	}
+	return m, nil
 }
 
 // pack is an answer as it is sent. One that cannot be expressed, whatever others have
@@ -174,6 +121,26 @@ func (s *Server) pack(reply, m *dns.Msg) []byte {
 	}
 	if err != nil {
 		s.Log.WithError(err).Debug("answer cannot be expressed")
+	}
+	return data
+}
+
+// tenantOf is the tenant of who opens a connection; one that has none is counted.
+func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
+	tenant, known = s.Tenant(asker)
+	if !known {
+		s.counts.strangers.Add(1)
+	}
+	return tenant, known
+}
+
+// packWithin makes an answer fit into so many bytes.
+func (s *Server) packWithin(most int, reply, m *dns.Msg) []byte {
+	reply.Compress = true
+	data := s.pack(reply, m)
+	if len(data) > most {
+		reply.Truncate(most)
+		data = s.pack(reply, m)
 	}
 	return data
 }
@@ -253,12 +220,9 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 	return reply
 }
 
-// askerOf is where a question comes from.
+// askerOf is where a connection comes from.
 func askerOf(a net.Addr) netip.Addr {
-	switch a := a.(type) {
-	case *net.UDPAddr:
-		return a.AddrPort().Addr().Unmap()
-	case *net.TCPAddr:
+	if a, is := a.(*net.TCPAddr); is {
 		return a.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}

@@ -1,0 +1,140 @@
+package nameserver
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/retry"
+)
+
+// serveStreams answers on the connections of a listener until ctx is done, and closes all.
+func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error {
+	var open sync.WaitGroup
+	defer open.Wait()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		<-ctx.Done()
+		return ignoreClosed(listener.Close())
+	})
+	group.Go(func() error {
+		pause := retry.NewPacer(firstRetry, lastRetry)
+		for {
+			conn, err := listener.Accept()
+			switch {
+			case ctx.Err() != nil && err != nil:
+				return nil
+			case err == nil:
+				pause.Reset()
+				open.Go(func() { (&stream{Server: s, conn: conn, asker: askerOf(conn.RemoteAddr())}).serve(ctx) })
+			case passes(err):
+				s.Log.WithError(err).Debug("connection not accepted")
+				pause.Sleep(ctx)
+			default:
+				return fault.New(fault.Internal, "name server: %w", err)
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// passes tells whether the next connection may be accepted though this one was not.
+func passes(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && errno.Temporary()
+}
+
+// stream is a connection. Each question is answered as soon as its answer is there, whatever was asked before
+// (RFC 7766, section 6.2.1.1): what the names of the tenant tell at once, in their order, and what others have to be
+// asked for in a goroutine of its own, of which there are maxAtOnce.
+type stream struct {
+	*Server
+	conn  net.Conn
+	asker netip.Addr
+
+	writing sync.Mutex
+}
+
+// serve answers until the asker ends the connection, has asked all that he may, or asks nothing for too long, and closes
+// it when all answers are sent.
+func (c *stream) serve(ctx context.Context) {
+	defer c.conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })() // its answers are for nobody
+	var waiting errgroup.Group
+	waiting.SetLimit(maxAtOnce)
+	defer func() { _ = waiting.Wait() }() // no goroutine fails
+	wait := questionTime
+	for range maxOnConnection {
+		data, err := c.read(wait)
+		if err != nil {
+			return
+		}
+		c.take(ctx, data, func(find func() []byte) {
+			waiting.Go(func() error {
+				c.write(find())
+				return nil
+			})
+		})
+		wait = idleTime
+	}
+}
+
+// take answers a message. Finding the answer is left for later if it may take its time.
+func (c *stream) take(ctx context.Context, data []byte, later func(find func() []byte)) {
+	tenant, known := c.Tenant(c.asker)
+	m, refusal := c.question(data, tenant, known)
+	if m == nil {
+		c.write(refusal)
+		return
+	}
+	reply, by := c.reply(tenant, m)
+	if by == forwarded {
+		later(func() []byte { return c.packWithin(dns.MaxMsgSize, c.forward(ctx, tenant, c.asker, reply), m) })
+		return
+	}
+	c.write(c.packWithin(dns.MaxMsgSize, reply, m))
+}
+
+// lengthBytes are before each message.
+const lengthBytes = 2
+
+// read reads a message.
+func (c *stream) read(wait time.Duration) ([]byte, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return nil, err
+	}
+	var length [lengthBytes]byte
+	if _, err := io.ReadFull(c.conn, length[:]); err != nil {
+		return nil, err
+	}
+	data := make([]byte, binary.BigEndian.Uint16(length[:]))
+	_, err := io.ReadFull(c.conn, data)
+	return data, err
+}
+
+// write sends an answer, if there is one. Behind one that was not sent whole nothing can be read any more.
+func (c *stream) write(answer []byte) {
+	if len(answer) == 0 {
+		return
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err := c.conn.SetWriteDeadline(time.Now().Add(questionTime))
+	if err == nil {
+		_, err = c.conn.Write(append(binary.BigEndian.AppendUint16(make([]byte, 0, lengthBytes+len(answer)), uint16(len(answer))), answer...))
+	}
+	if err != nil {
+		c.Log.WithError(err).WithField("asker", c.asker).Debug("answer not sent")
+		_ = c.conn.Close()
+	}
+}
