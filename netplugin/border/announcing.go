@@ -22,11 +22,14 @@ type announcing struct {
 	served map[pipeline.Key]pipeline.Object // those of them that the switch has, as it has them
 	told   map[netip.Prefix]struct{}
 	former map[netip.Prefix]struct{} // told by an earlier run, whose flows the switch has still; until it is known what is wanted
-	losses int                       // how often an endpoint has lost its port
+	losses int                       // how often an endpoint has lost its port, or something was wanted no more
+
+	recalled map[pipeline.Key][]netip.Prefix // of what counts as served for an earlier run has told it, the addresses that it has told
 }
 
 func newAnnouncing() *announcing {
-	return &announcing{wanted: map[pipeline.Key]pipeline.Object{}, served: map[pipeline.Key]pipeline.Object{}, told: map[netip.Prefix]struct{}{}}
+	return &announcing{wanted: map[pipeline.Key]pipeline.Object{}, served: map[pipeline.Key]pipeline.Object{}, told: map[netip.Prefix]struct{}{},
+		recalled: map[pipeline.Key][]netip.Prefix{}}
 }
 
 // recall takes in what an earlier run has told, before the first change.
@@ -40,43 +43,71 @@ func (a *announcing) recall(told []netip.Prefix) {
 
 // take takes a change of what is wanted, and tells whether it concerns routers.
 func (a *announcing) take(c drivers.Change) (concerned bool) {
+	var gone []pipeline.Key // unless they come again in the same change
 	if c.Replace {
+		gone = slices.Collect(maps.Keys(a.wanted))
 		clear(a.wanted)
 	}
-	for _, key := range c.Remove {
-		_, was := a.wanted[key]
-		concerned = concerned || was
-		delete(a.wanted, key)
-	}
-	for _, o := range c.Set {
-		_, was := a.wanted[o.Key()]
-		is := len(addressesOf(o, anybody)) > 0
-		concerned = concerned || was || is
-		if delete(a.wanted, o.Key()); is {
-			a.wanted[o.Key()] = o
+	for _, key := range slices.Concat(c.Remove, keysOf(c.Set)) {
+		if _, was := a.wanted[key]; was {
+			gone = append(gone, key)
+			delete(a.wanted, key)
 		}
 	}
-	maps.DeleteFunc(a.served, func(key pipeline.Key, _ pipeline.Object) bool { return a.wanted[key] == nil })
+	concerned = c.Replace || len(gone) > 0
+	for _, o := range c.Set {
+		if len(addressesOf(o, anybody)) > 0 {
+			a.wanted[o.Key()], concerned = o, true
+		}
+	}
+	for _, key := range gone {
+		if a.wanted[key] == nil {
+			a.forget(key)
+		}
+	}
 	if c.Replace {
 		a.goOn()
 	}
-	return concerned || c.Replace
+	return concerned
+}
+
+func keysOf(objects []pipeline.Object) (keys []pipeline.Key) {
+	for _, o := range objects {
+		keys = append(keys, o.Key())
+	}
+	return keys
 }
 
 // goOn counts as served what an earlier run has announced.
 func (a *announcing) goOn() {
 	for key, o := range a.wanted {
-		if slices.ContainsFunc(addressesOf(o, anybody), func(p netip.Prefix) bool { _, was := a.former[p]; return was }) {
-			a.served[key] = o
+		isNew := func(p netip.Prefix) bool { _, was := a.former[p]; return !was }
+		if told := slices.DeleteFunc(addressesOf(o, anybody), isNew); len(told) > 0 {
+			a.served[key], a.recalled[key] = o, told
 		}
 	}
 	a.former = nil
 }
 
+// forget notes that an object is not served any more. What was found out meanwhile of what the switch has may be of before.
+func (a *announcing) forget(key pipeline.Key) {
+	delete(a.served, key)
+	delete(a.recalled, key)
+	a.losses++
+}
+
+// known are the addresses with which the switch has an object that is served.
+func (a *announcing) known(key pipeline.Key) []netip.Prefix {
+	if told, is := a.recalled[key]; is {
+		return told
+	}
+	return addressesOf(a.served[key], anybody)
+}
+
 // waiting are the objects that are wanted and not served as they are wanted.
 func (a *announcing) waiting() (some []pipeline.Object) {
 	for key, o := range a.wanted {
-		if have := a.served[key]; have == nil || !have.Equal(o) {
+		if have := a.served[key]; have == nil || !have.Equal(o) || a.recalled[key] != nil {
 			some = append(some, o)
 		}
 	}
@@ -88,14 +119,14 @@ func (a *announcing) serve(objects []pipeline.Object) {
 	for _, o := range objects {
 		if a.wanted[o.Key()] != nil {
 			a.served[o.Key()] = o
+			delete(a.recalled, o.Key())
 		}
 	}
 }
 
 // lose notes that an endpoint loses its port.
 func (a *announcing) lose(endpointID string) {
-	delete(a.served, pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID})
-	a.losses++
+	a.forget(pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID})
 }
 
 // turn returns what routers are to be told from now on, and what no more.
@@ -120,11 +151,10 @@ func (a *announcing) prefixes() map[netip.Prefix]struct{} {
 	all := map[netip.Prefix]struct{}{}
 	endpoints := map[netip.Addr]bool{}
 	for _, key := range slices.SortedFunc(maps.Keys(a.wanted), byKind) { // endpoints first
-		have := a.served[key]
-		if have == nil {
+		if a.served[key] == nil {
 			continue
 		}
-		known := addressesOf(have, anybody)
+		known := a.known(key)
 		for _, p := range addressesOf(a.wanted[key], func(provider netip.Addr) bool { return endpoints[provider] }) {
 			if slices.Contains(known, p) {
 				all[p] = struct{}{}

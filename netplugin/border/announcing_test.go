@@ -226,6 +226,62 @@ func TestAServiceIsToldWhenAnEndpointServesIt(t *testing.T) {
 	tells(t, border, "another port", first, vip)
 }
 
+// interrupted is a switch of which something happens when its ports are looked at for the second time: after it is known what it has.
+type interrupted struct {
+	*slowDriver
+	looks   int
+	happens func()
+}
+
+func (d *interrupted) Ports() []drivers.Port {
+	if d.looks++; d.looks == 2 {
+		d.happens()
+	}
+	return d.slowDriver.Ports()
+}
+
+// What was in the switch and has gone since is not told when it is to come again, but when it is there.
+func TestWhatGoesAndComesAgainIsToldWhenItIsThere(t *testing.T) {
+	d := &interrupted{slowDriver: newSlowDriver()}
+	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
+	d.ports["one"] = 1
+	serves := shop([]string{"10.1.7.1:8080"}, nil)
+	border.Update(drivers.Change{Replace: true, Set: []pipeline.Object{providers()[0], serves}})
+	d.take()
+	d.happens = func() {
+		border.Update(drivers.Change{Set: []pipeline.Object{shop(nil, nil)}})
+		d.take()
+		border.Update(drivers.Change{Set: []pipeline.Object{serves}})
+	}
+	border.announceServed(t.Context())
+	if got := told(border); slices.Contains(got, vip) {
+		t.Errorf("a service that is not in the switch any more, nor yet: told %q", got)
+	}
+	d.take()
+	border.announceServed(t.Context())
+	toldStill(t, border, "it is there again", first, vip)
+}
+
+// Of what an earlier run has told the switch has the flows, and of nothing else, though it be an address of the same object.
+func TestWhatIsNewAfterARestartIsToldWhenItIsThere(t *testing.T) {
+	d := newSlowDriver()
+	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
+	d.ports["one"] = 1
+	earlier := []netip.Prefix{netip.MustParsePrefix(first), netip.MustParsePrefix(vip)}
+	border.outer.recall(earlier)
+	border.speaker.Announce(earlier, nil)
+	pod, serves := providers()[0].(pipeline.Endpoint), shop([]string{"10.1.7.1:8080"}, nil)
+	pod.IPv6 = addr("fd00:7::1")
+	serves.Ports = append(serves.Ports, pipeline.ServicePort{
+		Address: addr("fd00:7::200"), From: pipeline.FromOutside, Protocol: 6, Port: 80, Serving: []netip.AddrPort{netip.MustParseAddrPort("[fd00:7::1]:8080")},
+	})
+	border.Update(drivers.Change{Replace: true, Set: []pipeline.Object{pod, serves}})
+	toldStill(t, border, "what the switch has of the earlier run", first, vip)
+	d.take()
+	border.announceServed(t.Context())
+	toldStill(t, border, "all is there", first, vip, "fd00:7::1/128", "fd00:7::200/128")
+}
+
 // What the switch refuses keeps nobody else from being told.
 func TestWhatTheSwitchRefusesIsNotTold(t *testing.T) {
 	border, d := onSlowSwitch(t)
