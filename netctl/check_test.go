@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net"
@@ -18,18 +19,29 @@ import (
 // of its nodes that answers by path.
 func startCluster(t *testing.T, status contivmodel.Status, agent map[string]string) (url, agentPort string) {
 	t.Helper()
-	return startClusterWithRules(t, status, agent, "[]")
+	return startClusterWithLists(t, status, agent, nil)
 }
 
-// startClusterWithRules is startCluster with a list of rules.
-func startClusterWithRules(t *testing.T, status contivmodel.Status, agent map[string]string, rules string) (url, agentPort string) {
+// denied is the list of a kind that the asker may not see.
+const denied = "access denied"
+
+// startClusterWithLists is startCluster with lists of objects, by the segment of their kind.
+func startClusterWithLists(t *testing.T, status contivmodel.Status, agent, lists map[string]string) (url, agentPort string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"Version":"1.2.3","GitCommit":"abc","BuildTime":"today"}`)
 	})
 	mux.HandleFunc("/api/v1/status", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(status) })
-	mux.HandleFunc("/api/v1/rules/", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, rules) })
+	for _, segment := range []string{"rules", "Bgps"} {
+		mux.HandleFunc("/api/v1/"+segment+"/", func(w http.ResponseWriter, _ *http.Request) {
+			list := cmp.Or(lists[segment], "[]")
+			if list == denied {
+				w.WriteHeader(http.StatusForbidden)
+			}
+			io.WriteString(w, list)
+		})
+	}
 	master := httptest.NewServer(mux)
 	t.Cleanup(master.Close)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +180,7 @@ func TestRulesThatAreForMoreThanTheySeemAreNamed(t *testing.T) {
 			`red:p:1 is for all ports, not for port 8, as protocol "icmp" has none; remove them, and add them again with protocol tcp, udp or 132 (SCTP), or without a port`},
 		{old, "and 1 more; remove them"},
 	} {
-		url, port := startClusterWithRules(t, healthy(), agent, "["+strings.Join(c.rules, ",")+"]")
+		url, port := startClusterWithLists(t, healthy(), agent, map[string]string{"rules": "[" + strings.Join(c.rules, ",") + "]"})
 		got := run(t, url, "check --agent-port "+port)
 		if named := strings.Contains(got.stdout, "rules"); named != (c.want != "") || !strings.Contains(got.stdout, c.want) || (got.code == exitPartial) != named {
 			t.Errorf("%d rules: %v, want %q", len(c.rules), got, c.want)
@@ -261,6 +273,27 @@ func TestBGPOfANodeIsChecked(t *testing.T) {
 		got := run(t, url, "check --agent-port "+port)
 		if want == "" && strings.Contains(got.stdout, "bgp n1") || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %s, want %q", answer, got.stdout, want)
+		}
+	}
+}
+
+// Earlier versions let two nodes have one address among the routers outside, which take the one for the other.
+func TestNodesWithOneRouterAddressAreNamed(t *testing.T) {
+	speaker := func(host, address, address6 string) string {
+		return `{"key":"` + host + `","hostname":"` + host + `","as":"65001","routerip":"` + address + `","ipv6Routerip":"` + address6 + `"}`
+	}
+	list := func(speakers ...string) string { return "[" + strings.Join(speakers, ",") + "]" }
+	for speakers, want := range map[string]string{
+		denied: "",
+		list(speaker("n1", "192.0.2.11/24", "2001:db8::11/64"), speaker("n2", "192.0.2.12/24", ""), speaker("n3", "192.0.2.13/24", "")):                  "",
+		list(speaker("n1", "192.0.2.11/24", ""), speaker("n2", "192.0.2.11/25", "")):                                                                     "FAIL  routers: 192.0.2.11 is the router-ip of n1, n2; give each",
+		list(speaker("n3", "192.0.2.11/24", "2001:db8:0::11/64"), speaker("n2", "192.0.2.11/24", ""), speaker("n1", "192.0.2.11/24", "2001:db8::11/64")): "FAIL  routers: 192.0.2.11 is the router-ip of n1, n2, n3; 2001:db8::11 is the router-ipv6 of n1, n3; give each",
+	} {
+		agent := map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesOff}
+		url, port := startClusterWithLists(t, healthy(), agent, map[string]string{"Bgps": speakers})
+		got := run(t, url, "check --agent-port "+port)
+		if want == "" && strings.Contains(got.stdout, "routers") || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s\nwant %q", got.stdout, want)
 		}
 	}
 }

@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // checkBGP checks the sessions of a node with the routers outside, if it is to have any.
@@ -25,6 +30,45 @@ func checkBGP(ctx context.Context, host string, asked agent, report Report) {
 		detail, err = sessions(*view)
 	}
 	report.check("bgp "+host, "see netctl bgp inspect "+host+", and the router's log", detail, err)
+}
+
+// checkRouters names nodes that have one address among the routers outside, as earlier versions let them: neighbours take the
+// one for the other.
+func checkRouters(ctx context.Context, m Master, report Report) {
+	kind, _ := contivmodel.KindByType("Bgp")
+	all, err := m.List(ctx, kind)
+	if fault.Is(err, fault.Denied) {
+		return // who sees some tenants only is told nothing of nodes
+	}
+	if shared := sharedAddresses(all); err == nil && len(shared) > 0 {
+		err = errors.New(strings.Join(shared, "; "))
+	}
+	if err != nil {
+		report.check("routers", "give each node an address of its own: netctl bgp create", "", err)
+	}
+}
+
+// sharedAddresses are those that several of the speakers have, each with its nodes.
+func sharedAddresses(speakers []contivmodel.Object) (shared []string) {
+	hosts := map[string][]string{} // by an address and what it is
+	for _, o := range speakers {
+		b, is := o.(*contivmodel.Bgp)
+		if !is {
+			continue
+		}
+		for what, text := range map[string]string{"router-ip": b.Routerip, "router-ipv6": b.Ipv6Routerip} {
+			if link, err := netip.ParsePrefix(text); err == nil { // else it has none
+				address := link.Addr().String() + " is the " + what
+				hosts[address] = append(hosts[address], b.Hostname)
+			}
+		}
+	}
+	for _, address := range slices.Sorted(maps.Keys(hosts)) {
+		if of := hosts[address]; len(of) > 1 {
+			shared = append(shared, address+" of "+strings.Join(slices.Sorted(slices.Values(of)), ", "))
+		}
+	}
+	return shared
 }
 
 // sessions says how it stands with the neighbours; an error names those without a session, and those whose session comes and goes.

@@ -65,6 +65,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		report.check("services", "", served(s.Count, s.Unserved), nil)
 	}
 	checkRules(ctx, m, report)
+	checkRouters(ctx, m, report)
 	checkKubernetes(status.Kubernetes, status.Nodes, report)
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
 }
