@@ -128,6 +128,32 @@ func TestFaultsOfTheSwitchAreNamed(t *testing.T) {
 	}
 }
 
+// A program that runs goes on as it was when its package is replaced: the package's mends are not its own before it is started again.
+func TestAMendThatTheRunningSwitchMayLackIsNoMend(t *testing.T) {
+	const remedy = "restart ovs-vswitchd: what runs there is older than the package"
+	for _, c := range []struct {
+		release, installed string
+		says               []string
+		fails              bool
+	}{
+		{"3.1.0", "3.1.0-2+deb12u1", []string{"FAIL  openvswitch n1: 3.1.0-2+deb12u1 was installed after ovs-vswitchd began, which may have CVE-2023-1668, CVE-2023-5366; " + remedy}, true},
+		{"3.1.0", "3.1.0-2", []string{"FAIL  openvswitch n1: 3.1.0-2 has CVE-2023-5366; upgrade it", "FAIL  openvswitch n1: 3.1.0-2 was installed after ovs-vswitchd began, which may have CVE-2023-1668; " + remedy}, true},
+		{"3.3.0", "3.3.0-2", []string{"ok    openvswitch n1: WARNING, 3.3.0-2 was installed after ovs-vswitchd began; " + remedy}, false},
+	} {
+		driver := strings.Replace(driverInSync, `"Type":"netdev"`, `"Type":"netdev","Version":"`+c.release+`","Package":"`+c.installed+`","Replaced":true`, 1)
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driver, "/inspect/nameserver": namesServed})
+		got := run(t, url, "check --agent-port "+port)
+		for _, line := range c.says {
+			if !strings.Contains(got.stdout, line+"\n") && !strings.Contains(got.stdout, line+":") {
+				t.Errorf("%s, package %q: want %q: %v", c.release, c.installed, line, got)
+			}
+		}
+		if (got.code != 0) != c.fails || strings.Count(got.stdout, "openvswitch n1") != len(c.says) {
+			t.Errorf("%s, package %q: %v", c.release, c.installed, got)
+		}
+	}
+}
+
 func TestFailedChecksHaveAHint(t *testing.T) {
 	status := healthy()
 	status.Leader, status.Store.Healthy, status.Nodes[0].Registered = "", false, false

@@ -88,10 +88,11 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, keep)
 	}
 	host = newHostAccess(o, node, master, db, driver, own[0], hostPorts(cni, node, driver), portsMoved)
+	installed := switchPackage{dpkg.Database}
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
-		Release: own[0].Release, Package: func() (string, error) { return dpkg.Installed(dpkg.Database, "openvswitch-switch") },
+		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began),
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})
 	if err != nil {

@@ -17,22 +17,32 @@ const appctlTime = 5 * time.Second
 func (c Config) appctl(ctx context.Context, command string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, appctlTime)
 	defer cancel()
+	var text string
+	err := c.control(func(socket string) (err error) {
+		text, err = unixctl.Call(ctx, socket, command, args...)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s of ovs-vswitchd in %s: %w", command, c.RunDir, err)
+	}
+	return text, nil
+}
+
+// control does something with the control socket of ovs-vswitchd: with each that there is, until it succeeds or is refused, as some may be
+// left from earlier processes.
+func (c Config) control(do func(socket string) error) error {
 	// The name has the number of the process in it, unless somebody chose another.
 	sockets, err := filepath.Glob(filepath.Join(c.RunDir, "ovs-vswitchd*.ctl"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	err = errors.New("no control socket")
-	for _, socket := range sockets { // some may be left from earlier processes
-		var text string
-		if text, err = unixctl.Call(ctx, socket, command, args...); err == nil {
-			return text, nil
-		}
-		if isRefused(err) {
+	for _, socket := range sockets {
+		if err = do(socket); err == nil || isRefused(err) {
 			break
 		}
 	}
-	return "", fmt.Errorf("%s of ovs-vswitchd in %s: %w", command, c.RunDir, err)
+	return err
 }
 
 func isRefused(err error) bool {

@@ -133,8 +133,10 @@ type bridgeView struct {
 		Type    string
 		Version string // of Open vSwitch, as it was released
 		Package string // of the distribution; empty: nobody knows
-		InSync  bool
-		Pending map[string]string
+
+		Replaced bool // what runs may be of an earlier package
+		InSync   bool
+		Pending  map[string]string
 	}
 }
 

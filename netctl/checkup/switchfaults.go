@@ -50,10 +50,10 @@ func line(release string) string {
 }
 
 // checkFaults names the faults that the switch of a node has. Distributions mend them without another release: of a package that is not
-// known, nobody can tell here.
+// known, nobody can tell here. Nor does the package tell of a program that runs since before it was installed.
 func (v bridgeView) checkFaults(host string, report Report) {
 	release, installed := v.Datapath.Version, v.Datapath.Package
-	var has, may []string
+	var has, may, before []string
 	for _, f := range switchFaults {
 		if release == "" || f.mended(release) {
 			continue
@@ -63,6 +63,8 @@ func (v bridgeView) checkFaults(host string, report Report) {
 			may = append(may, f.id)
 		case !mended:
 			has = append(has, f.id)
+		case v.Datapath.Replaced:
+			before = append(before, f.id)
 		}
 	}
 	name := "openvswitch " + host
@@ -76,4 +78,18 @@ func (v bridgeView) checkFaults(host string, report Report) {
 		}
 		report.check(name, "", fmt.Sprintf("WARNING, %s had %s when it was released; %s", release, strings.Join(may, ", "), of), nil)
 	}
+	if v.Datapath.Replaced {
+		reportReplaced(name, installed, before, report)
+	}
+}
+
+// reportReplaced tells that the program that runs is older than the package, and which faults it may have for that.
+func reportReplaced(name, installed string, before []string, report Report) {
+	const remedy = "restart ovs-vswitchd: what runs there is older than the package"
+	problem := installed + " was installed after ovs-vswitchd began"
+	if len(before) == 0 {
+		report.check(name, "", "WARNING, "+problem+"; "+remedy, nil)
+		return
+	}
+	report.check(name, remedy, "", fmt.Errorf("%s, which may have %s", problem, strings.Join(before, ", ")))
 }

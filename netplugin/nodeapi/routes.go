@@ -77,9 +77,11 @@ func (h handlers) version(ctx context.Context, of *datapathView) error {
 	}
 	of.Version = release
 	installed, err := h.Package()
-	if err == nil && dpkg.Upstream(installed) == release {
-		of.Package = installed
+	if err != nil || dpkg.Upstream(installed) != release {
+		return err
 	}
+	of.Package = installed
+	of.Replaced, err = h.Replaced(ctx)
 	return err
 }
 

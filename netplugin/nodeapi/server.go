@@ -78,9 +78,11 @@ type Config struct {
 	BGP         func() *mastercfg.NodeBgp // nil, as what it answers: the node is to be no router
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
-	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none; nil: nobody looks.
+	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none, and Replaced
+	// whether that was installed after the one that runs began, as far as is known; nil: nobody looks.
 	Release    func(context.Context) (string, error)
 	Package    func() (string, error)
+	Replaced   func(context.Context) (bool, error)
 	Metrics    prometheus.Gatherer
 	Membership Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.

@@ -109,6 +109,7 @@ func start(t *testing.T, n *node, member ...Membership) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops,
 		Release: func(context.Context) (string, error) { return "3.1.0", nil }, Package: func() (string, error) { return "3.1.0-2", nil },
+		Replaced: func(context.Context) (bool, error) { return true, nil },
 		Tunnels: func(context.Context) (map[string]bool, error) {
 			return map[string]bool{"node2": true, "node3": false}, nil
 		}}
@@ -212,7 +213,7 @@ func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
 	if !strings.Contains(body, "host has no known VTEP") {
 		t.Error("what is pending is not shown")
 	}
-	if !strings.Contains(body, `"Version":"3.1.0","Package":"3.1.0-2"`) {
+	if !strings.Contains(body, `"Version":"3.1.0","Package":"3.1.0-2","Replaced":true`) {
 		t.Errorf("the version of the switch is not shown: %s", body)
 	}
 	if !strings.Contains(body, `"FloodMembers":1,"FloodVteps":["192.0.2.2"]`) {
@@ -227,18 +228,20 @@ func TestOnlyThePackageThatRunsIsTold(t *testing.T) {
 		release, installed string
 		noRelease, noDpkg  error
 		version, pkg       string
+		replaced           bool
 	}{
-		{release: "3.1.0", installed: "3.1.0-2+deb12u1", version: "3.1.0", pkg: "3.1.0-2+deb12u1"},
+		{release: "3.1.0", installed: "3.1.0-2+deb12u1", version: "3.1.0", pkg: "3.1.0-2+deb12u1", replaced: true},
 		{release: "3.3.0", installed: "3.1.0-2+deb12u1", version: "3.3.0"},
 		{release: "3.1.0", version: "3.1.0"},
 		{noRelease: broken, installed: "3.1.0-2"},
 		{release: "3.1.0", noDpkg: broken, version: "3.1.0"},
 	} {
 		h := handlers{Config: Config{Release: func(context.Context) (string, error) { return c.release, c.noRelease },
-			Package: func() (string, error) { return c.installed, c.noDpkg }}}
+			Package:  func() (string, error) { return c.installed, c.noDpkg },
+			Replaced: func(context.Context) (bool, error) { return true, nil }}}
 		var got datapathView
 		err := h.version(t.Context(), &got)
-		if got.Version != c.version || got.Package != c.pkg || (err != nil) != (c.noRelease != nil || c.noDpkg != nil) {
+		if got.Version != c.version || got.Package != c.pkg || got.Replaced != c.replaced || (err != nil) != (c.noRelease != nil || c.noDpkg != nil) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}

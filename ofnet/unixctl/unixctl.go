@@ -5,8 +5,11 @@ package unixctl
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+
+	"golang.org/x/sys/unix"
 )
 
 // Refusal is what a daemon says of a command that it cannot carry out.
@@ -41,4 +44,25 @@ func Call(ctx context.Context, socket, command string, args ...string) (string, 
 		return "", Refusal(fmt.Sprint(answer.Error))
 	}
 	return answer.Result, nil
+}
+
+// Process is the number of the process whose control socket this is; 0 if it is one that this process does not see, as from a container.
+func Process(ctx context.Context, socket string) (pid int, err error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	control := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(control, err); err != nil {
+		return 0, fmt.Errorf("%s: whose it is: %w", socket, err)
+	}
+	return int(cred.Pid), nil
 }

@@ -1,10 +1,12 @@
 package dpkg
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestVersionsAreInTheOrderOfDpkg(t *testing.T) {
@@ -62,5 +64,26 @@ Status: hold ok installed
 	}
 	if _, err := Installed(t.TempDir(), "last"); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+func TestThePackageIsAsOldAsItsFilesInPlace(t *testing.T) {
+	dir := t.TempDir()
+	database, when := filepath.Join(dir, "status"), time.Unix(1700000000, 0)
+	if got, err := Unpacked(database, "a"); err != nil || !got.IsZero() {
+		t.Errorf("without dpkg: %v, %v", got, err)
+	}
+	list := filepath.Join(dir, "info", "a.list")
+	if err := errors.Join(os.Mkdir(filepath.Dir(list), 0o700), os.WriteFile(list, nil, 0o600), os.Chtimes(list, when, when)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Unpacked(database, "a"); err != nil || !got.Equal(when) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := Unpacked(database, "b"); err != nil || !got.IsZero() {
+		t.Errorf("one that is not installed: %v, %v", got, err)
+	}
+	if _, err := Unpacked(filepath.Join(list, "status"), "a"); err == nil {
+		t.Error("a file was taken for a directory")
 	}
 }
