@@ -1,6 +1,7 @@
 package k8splugin
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -56,12 +57,17 @@ func (s *Server) hostPortsFree(r *attachment.Record) error {
 	for _, o := range others {
 		for _, wanted := range r.HostPorts {
 			if slices.ContainsFunc(o.HostPorts, wanted.Clashes) {
-				return fault.New(fault.Conflict, "HostPortConflict: pod %s/%s asks for %s of this node, which pod %s/%s has: delete one of them, or let the scheduler choose the node",
-					r.PodNamespace, r.PodName, wanted, o.PodNamespace, o.PodName)
+				return fault.New(fault.Conflict, "HostPortConflict: pod %s asks for %s of this node, which pod %s has: delete one of them, or let the scheduler choose the node",
+					podOf(r), wanted, podOf(&o))
 			}
 		}
 	}
 	return nil
+}
+
+// podOf names the pod of an attachment. One that is made again has the name of the one before, but not its UID.
+func podOf(r *attachment.Record) string {
+	return fmt.Sprintf("%s/%s (UID %s)", r.PodNamespace, r.PodName, r.PodUID)
 }
 
 // tellHostPorts tells that a container that may have ports of the node has come or goes.

@@ -69,6 +69,10 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 			t.Errorf("%q does not say %q", e.Msg, word)
 		}
 	}
+	again := request(cniwire.Add, "c-one-again", fakenode.NewNamespace(t), "K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-again;K8S_POD_NAME=one")
+	if e := refused(t, node, again, 11); !strings.Contains(e.Msg, "pod shop/one (UID u-again) asks for tcp 127.0.0.1:54323") || !strings.Contains(e.Msg, "pod shop/one (UID u-one) has") {
+		t.Errorf("a pod that is made again while the one before is there: %q", e.Msg)
+	}
 	if e := refused(t, node, pod("c-kubelet", "kubelet"), 11); !strings.Contains(e.Msg, "HostPortConflict: pod shop/kubelet asks for tcp port 10250") {
 		t.Errorf("a port of the node itself: %q", e.Msg)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // ported is an object about whose ports a node says something. A node is believed about pods of its own, and about services, which all
-// nodes serve.
-type ported struct{ kind, namespace, name, reason string }
+// nodes serve. A pod that is made again under its name has another UID; agents of before tell none.
+type ported struct{ kind, namespace, name, uid, reason string }
 
 // key is what the object is called among warnings.
 func (o ported) key() string { return o.kind + "/" + o.namespace + "/" + o.name }
@@ -46,7 +46,7 @@ func (r *reports) portMessages(nodes map[string]mastercfg.K8sEnforced) map[porte
 	all, others := map[ported]string{}, map[ported]bool{}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
 		for _, p := range nodes[node].Ports {
-			o := ported{p.Kind, p.Namespace, p.Name, p.Reason}
+			o := ported{p.Kind, p.Namespace, p.Name, p.UID, p.Reason}
 			if !slices.Contains(portReasons[o.kind], o.reason) || o.kind == mastercfg.K8sOfPod && !r.isOn(o, node) {
 				continue
 			}
@@ -69,7 +69,7 @@ func (r *reports) isOn(o ported, node string) bool {
 // withPort is the object, as the API server has it; nil: it is gone.
 func (r *reports) withPort(o ported) runtime.Object {
 	if o.kind == mastercfg.K8sOfPod {
-		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil {
+		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == string(pod.UID)) {
 			return pod
 		}
 		return nil

@@ -51,6 +51,29 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.wantTroubles(c, []string{}...)
 }
 
+// A pod that is made again under its name is another one: what a node says of the one before is not about it.
+func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
+	w := newWorld(t)
+	w.pod("db", "u2", "node2", nil)
+	w.pod("other", "o1", "node2", nil)
+	c := w.controller()
+	w.run(c)
+	says := func(uid string) {
+		of := func(name, uid string) mastercfg.K8sPort {
+			return mastercfg.K8sPort{Kind: mastercfg.K8sOfPod, Namespace: "shop", Name: name, UID: uid, Reason: mastercfg.HostPortInUse, Message: "somebody has it"}
+		}
+		w.enforced.mu.Lock()
+		defer w.enforced.mu.Unlock()
+		w.enforced.of["node2"] = mastercfg.K8sEnforced{Ports: []mastercfg.K8sPort{of("db", uid), of("other", "o1")}}
+	}
+	says("u1")
+	w.wantTroubles(c, "pod shop/other HostPortInUse")
+	says("u2")
+	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/other HostPortInUse")
+	says("") // an agent of before
+	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/other HostPortInUse")
+}
+
 // wantMessage waits until the trouble with a reason is told in these words.
 func (w *world) wantMessage(c *Controller, reason, want string) {
 	w.Helper()

@@ -74,7 +74,7 @@ func (c *cache) concerned(found portTroubles) (all []mastercfg.K8sPort) {
 			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, p.Protocol, p.Port)
 		if p.Endpoint != "" {
 			if e := c.endpoints[p.Endpoint].record; e.PodNamespace != "" {
-				all = append(all, mastercfg.K8sPort{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName,
+				all = append(all, mastercfg.K8sPort{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
 					Reason: mastercfg.HostPortInUse, Message: fmt.Sprintf(taken, "the pod", "hostPort")})
 			}
 			continue
@@ -96,7 +96,7 @@ func (c *cache) concerned(found portTroubles) (all []mastercfg.K8sPort) {
 		}
 	}
 	slices.SortFunc(all, func(a, b mastercfg.K8sPort) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(all)
 }

@@ -42,7 +42,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 			}
 			var got []string
 			for _, p := range told.Ports {
-				got = append(got, fmt.Sprintf("%s %s/%s %s %s", p.Kind, p.Namespace, p.Name, p.Reason, p.Message[:17]))
+				got = append(got, fmt.Sprintf("%s %s/%s %s %s", p.Kind, p.Namespace, strings.TrimSuffix(p.Name+"/"+p.UID, "/"), p.Reason, p.Message[:17]))
 			}
 			if err == nil && (told.Number != 3 || !slices.Equal(got, want)) {
 				err = fmt.Errorf("%d %q", told.Number, got)
@@ -53,7 +53,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	by := netip.MustParseAddrPort("0.0.0.0:30080")
 	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 30080, By: by}, {Protocol: "udp", Port: 30080, By: by}, {Protocol: "tcp", Port: 80, Endpoint: "web.blue-pod", By: by}})
 	a.TellClosed(map[uint16]string{30999: "nobody is told at", 30998: "of no service any more"})
-	tells("pod shop/db HostPortInUse a process listens", "service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse a process listens")
+	tells("pod shop/db/u1 HostPortInUse a process listens", "service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse a process listens")
 	a.TellTaken(nil)
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
 	a.TellClosed(nil)
