@@ -3,6 +3,7 @@ package ovsd_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
@@ -174,7 +175,14 @@ func TestTheDatapathIsChosenWhenTheSwitchRuns(t *testing.T) {
 	if got, err := r.Release(t.Context()); err == nil {
 		t.Errorf("nothing runs, and is of version %q", got)
 	}
+	if got, err := r.Began(t.Context()); err == nil {
+		t.Errorf("nothing runs, and has begun at %v", got)
+	}
+	before := time.Now().Add(-time.Second / 50) // it is known by hundredths of a second
 	n.StartVswitchd()
+	if got, err := r.Began(t.Context()); err != nil || got.Before(before) || got.After(time.Now()) {
+		t.Errorf("it has begun at %v, %v; want from %v on", got, err, before)
+	}
 	r.give(drivers.Change{Replace: true})
 	if got := r.Status().Datapath; got != ovsd.DatapathNetdev {
 		t.Errorf("datapath %q", got)
