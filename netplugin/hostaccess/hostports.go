@@ -23,6 +23,11 @@ type HostPort struct {
 // has tells whether the endpoint has an address like another one.
 func (p HostPort) has(like netip.Addr) bool { return like.Is4() && p.IPv4 || like.Is6() && p.IPv6 }
 
+// leads tells whether what comes to it by a version of IP, which is that of an address, gets to the endpoint.
+func (p HostPort) leads(like netip.Addr) bool {
+	return p.has(like) && (!p.Address.IsValid() || p.Address.Is4() == like.Is4())
+}
+
 // Maps of host ports: those at one address of the host, and those at all of them. Those of
 // IPv6 have a 6 at the end.
 const (
@@ -50,14 +55,11 @@ func (h hostPorts) sets() (all []set) {
 		at := set{name: mapHostPortsAt + suffix, kind: ip + " . inet_proto . inet_service", leadsTo: ip + " . inet_service"}
 		everywhere := set{name: mapHostPorts + suffix, kind: "inet_proto . inet_service", leadsTo: ip + " . inet_service"}
 		for _, port := range h.all {
-			if !port.has(p.Addr()) {
+			if !port.leads(p.Addr()) {
 				continue
 			}
 			to, key := &everywhere, fmt.Sprint(port.Protocol, " . ", port.Port)
 			if port.Address.IsValid() {
-				if port.Address.Is4() != p.Addr().Is4() {
-					continue
-				}
 				to, key = &at, fmt.Sprint(port.Address, " . ", key)
 			}
 			to.elements = append(to.elements, key)

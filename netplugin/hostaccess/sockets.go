@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -15,6 +17,16 @@ import (
 type listener struct {
 	protocol string // tcp or udp
 	at       netip.AddrPort
+	only6    bool // of IPv6: what is sent to an address of IPv4 is not for it
+}
+
+// versions of IP, by the address that stands for all addresses of each.
+var versions = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+
+// takesAll tells whether it takes what is for any address of a version.
+func (l listener) takesAll(version netip.Addr) bool {
+	a := l.at.Addr()
+	return a == version || a == netip.IPv6Unspecified() && !l.only6
 }
 
 // takesFromAnybody is the state of sockets, by protocol, that take what anybody sends: TCP's that listen, and UDP's that are connected
@@ -39,7 +51,7 @@ func listeners() (all []listener, err error) {
 			}
 			for _, answer := range answers {
 				if at, ok := localOf(answer); ok {
-					all = append(all, listener{name, at})
+					all = append(all, listener{name, at, isOnly6(answer)})
 				}
 			}
 		}
@@ -73,4 +85,16 @@ func localOf(answer []byte) (netip.AddrPort, bool) {
 	}
 	a, ok := netip.AddrFromSlice(from)
 	return netip.AddrPortFrom(a.Unmap(), port), ok
+}
+
+// isOnly6 tells whether the socket in an answer takes nothing of IPv4: an attribute behind the message says so of sockets that wait.
+func isOnly6(answer []byte) bool {
+	const message = 72
+	if len(answer) < message {
+		return false
+	}
+	attributes, err := nl.ParseRouteAttr(answer[message:])
+	return err == nil && slices.ContainsFunc(attributes, func(a syscall.NetlinkRouteAttr) bool {
+		return a.Attr.Type == netlink.INET_DIAG_SKV6ONLY && slices.Equal(a.Value[:min(1, len(a.Value))], []byte{1})
+	})
 }

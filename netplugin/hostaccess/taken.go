@@ -35,24 +35,32 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		}
 	}
 	for _, p := range in.NodePorts {
-		add(agent.TakenPort{Protocol: protocolNames[p.Protocol], Port: p.Port}, func(l listener) bool { return in.meets(l.at.Addr()) })
+		add(agent.TakenPort{Protocol: protocolNames[p.Protocol], Port: p.Port}, func(l listener) bool { return in.meets(l) })
 	}
 	for _, p := range ports.all {
-		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l.at.Addr()) })
+		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l) })
 	}
 	return some
 }
 
-// meets tells whether who listens at an address would get what a node port gets. Loopback addresses have none.
-func (e entrances) meets(a netip.Addr) bool {
-	return a.IsUnspecified() || !a.IsLoopback() && (len(e.at) == 0 || slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) }))
+// meets tells whether a listener would get what a node port gets. Loopback addresses have none.
+func (e entrances) meets(l listener) bool {
+	a := l.at.Addr()
+	of := func(is func(netip.Prefix) bool) bool { return len(e.at) == 0 || slices.ContainsFunc(e.at, is) }
+	if a.IsUnspecified() {
+		return slices.ContainsFunc(versions, func(v netip.Addr) bool {
+			return l.takesAll(v) && of(func(p netip.Prefix) bool { return p.Addr().Is4() == v.Is4() })
+		})
+	}
+	return !a.IsLoopback() && of(func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// meets tells whether who listens at an address would get what a host port gets. A loopback address of IPv6 has none.
-func (p HostPort) meets(a netip.Addr) bool {
+// meets tells whether a listener would get what a host port gets. A loopback address of IPv6 has none.
+func (p HostPort) meets(l listener) bool {
+	a := l.at.Addr()
 	switch {
 	case a.IsUnspecified():
-		return true
+		return slices.ContainsFunc(versions, func(v netip.Addr) bool { return l.takesAll(v) && p.leads(v) })
 	case p.Address.IsValid():
 		return a == p.Address
 	}

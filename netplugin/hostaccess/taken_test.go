@@ -39,6 +39,10 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	listen("tcp6", "[::1]:8081")
 	listen("tcp", "192.0.2.1:8082")
 	listen("udp4", ":8083")
+	for _, at := range []string{":30085", ":8084", ":8085", ":8086"} {
+		listen("tcp6", at) // takes nothing of IPv4
+	}
+	listen("tcp4", ":8087")
 	connected, err := net.Dial("udp", "192.0.2.1:9") // takes from nobody else
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +55,18 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	}
 	in := entrances{agent.Entrances{NodePorts: []agent.NodePort{
 		node(openflow.ProtoTCP, 30080), node(openflow.ProtoUDP, 30080), node(openflow.ProtoTCP, 30081), node(openflow.ProtoUDP, 30082),
-		node(openflow.ProtoUDP, 30083), node(openflow.ProtoTCP, 30084), node(openflow.ProtoUDP, at.Port()),
+		node(openflow.ProtoUDP, 30083), node(openflow.ProtoTCP, 30084), node(openflow.ProtoUDP, at.Port()), node(openflow.ProtoTCP, 30085),
 	}}, wayOut, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	host := func(protocol, address string, port uint16) HostPort {
 		a, _ := netip.ParseAddr(address) // empty: all
 		return HostPort{mastercfg.HostPort{Address: a, Protocol: protocol, Port: port}, 7, true, true, "web"}
 	}
-	ports := hostPorts{[]HostPort{host("tcp", "", 8080), host("tcp", "", 8081), host("tcp", "198.51.100.1", 8082), host("tcp", "192.0.2.1", 8082), host("udp", "198.51.100.1", 8083)}, wayOut}
+	of := func(endpoint string, four, six bool, p HostPort) HostPort {
+		p.Endpoint, p.IPv4, p.IPv6 = endpoint, four, six
+		return p
+	}
+	ports := hostPorts{[]HostPort{host("tcp", "", 8080), host("tcp", "", 8081), host("tcp", "198.51.100.1", 8082), host("tcp", "192.0.2.1", 8082), host("udp", "198.51.100.1", 8083),
+		of("four", true, false, host("tcp", "", 8084)), host("tcp", "", 8085), host("tcp", "192.0.2.1", 8086), of("six", false, true, host("tcp", "", 8087))}, wayOut}
 	var got []string
 	m := New(Config{TellTaken: func(all []agent.TakenPort) {
 		got = nil
@@ -68,7 +77,7 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	if err := m.tellTaken(in, ports); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082", "tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083"}
+	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082", "tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083", "tcp 8085 web [::]:8085"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
