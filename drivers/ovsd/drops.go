@@ -46,7 +46,7 @@ type DropMetrics []*Driver
 // dropsTime bounds what asking the switches takes of who reads the numbers.
 const dropsTime = 2 * time.Second
 
-var dropsDesc = prometheus.NewDesc("contiv_dropped_packets_total",
+var dropsDesc = prometheus.NewDesc("netplugin_dropped_packets_total",
 	"Packets that the switch has thrown away on purpose, by reason; docs/pipeline.md says what they mean.", []string{"bridge", "reason"}, nil)
 
 // Describe implements prometheus.Collector.

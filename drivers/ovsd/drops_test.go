@@ -37,7 +37,7 @@ func TestWhatIsThrownAwayIsToldByReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "contiv_dropped_packets_total" || len(families[0].GetMetric()) != len(pipeline.Reasons()) {
+	if err != nil || len(families) != 1 || families[0].GetName() != "netplugin_dropped_packets_total" || len(families[0].GetMetric()) != len(pipeline.Reasons()) {
 		t.Errorf("numbers: %v, %v", families, err)
 	}
 	r.stop()

@@ -95,7 +95,7 @@ func TestMasksOfPodsAreNotAddedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range families {
-			if f.GetName() == "contiv_datapath_masks" {
+			if f.GetName() == "netplugin_datapath_masks" {
 				told = int(f.GetMetric()[0].GetGauge().GetValue())
 			}
 		}

@@ -166,7 +166,7 @@ func mostMasks(dump string) (port string, count int) {
 	return port, len(masks[port])
 }
 
-var masksDesc = prometheus.NewDesc("contiv_datapath_masks",
+var masksDesc = prometheus.NewDesc("netplugin_datapath_masks",
 	"By how many masks the datapath looks packets up, in ovs-vswitchd those of the port that has most, as of the last audit; none: unknown. Hundreds of them slow the node down.", []string{"bridge"}, nil)
 
 // DatapathMetrics are the tables of the datapaths of bridges as numbers of a node.

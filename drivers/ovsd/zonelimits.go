@@ -314,9 +314,9 @@ func (d *Driver) zoneSize(ctx context.Context) int {
 }
 
 var (
-	connectionsDesc = prometheus.NewDesc("contiv_tracked_connections",
+	connectionsDesc = prometheus.NewDesc("netplugin_tracked_connections",
 		"Connections that the datapath tracks on this node, as of the last audit, where they are limited, by tenant (none: in routed VLANs) and what for.", []string{"bridge", "tenant", "for"}, nil)
-	connectionsLimitDesc = prometheus.NewDesc("contiv_tracked_connections_limit",
+	connectionsLimitDesc = prometheus.NewDesc("netplugin_tracked_connections_limit",
 		"How many of these there may be.", []string{"bridge", "tenant", "for"}, nil)
 )
 

@@ -67,7 +67,7 @@ func TestATenantHasAPartOfTheConnectionsOfItsNode(t *testing.T) {
 		}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				if f.GetName() == "contiv_tracked_connections" && m.GetLabel()[1].GetValue() == "services" && m.GetLabel()[2].GetValue() == network.Tenant {
+				if f.GetName() == "netplugin_tracked_connections" && m.GetLabel()[1].GetValue() == "services" && m.GetLabel()[2].GetValue() == network.Tenant {
 					return m.GetGauge().GetValue() == limit
 				}
 			}

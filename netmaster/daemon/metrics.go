@@ -20,7 +20,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "netmaster_http_request_seconds", Help: "Time to answer a request, by method and status code.",
+			Name: "netmaster_http_request_duration_seconds", Help: "Time to answer a request, by method and status code.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "code"}),
 	}

@@ -20,10 +20,10 @@ func newMetrics(a *Agent) metrics {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15)})
 	}
 	m := metrics{
-		sync:   duration("contiv_datapath_sync_seconds", "Time from a change of the wanted datapath to the switch having it."),
-		attach: duration("contiv_attach_seconds", "Time from netmaster's answer to an endpoint that forwards."),
+		sync:   duration("netplugin_datapath_sync_duration_seconds", "Time from a change of the wanted datapath to the switch having it."),
+		attach: duration("netplugin_attach_duration_seconds", "Time from netmaster's answer to an endpoint that forwards."),
 		reaped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "contiv_ports_reaped_total", Help: "Switch ports removed because their endpoint was gone from the store.",
+			Name: "netplugin_ports_reaped_total", Help: "Switch ports removed because their endpoint was gone from the store.",
 		}),
 	}
 	status := func(read func(drivers.Status) float64) func() float64 {
@@ -33,11 +33,11 @@ func newMetrics(a *Agent) metrics {
 		name, help string
 		read       func() float64
 	}{
-		{"contiv_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return truth(s.Connected) })},
-		{"contiv_switch_in_sync", "1 while the switch has everything that is wanted.", func() float64 { return truth(a.hasAll()) }},
-		{"contiv_flows", "Flows wanted in the switch.", status(func(s drivers.Status) float64 { return float64(s.Flows) })},
-		{"contiv_ports", "Endpoint ports in the switch.", status(func(s drivers.Status) float64 { return float64(s.Ports) })},
-		{"contiv_objects_pending", "Objects that wait for a missing part.", func() float64 {
+		{"netplugin_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return truth(s.Connected) })},
+		{"netplugin_switch_in_sync", "1 while the switch has everything that is wanted.", func() float64 { return truth(a.hasAll()) }},
+		{"netplugin_flows", "Flows wanted in the switch.", status(func(s drivers.Status) float64 { return float64(s.Flows) })},
+		{"netplugin_ports", "Endpoint ports in the switch.", status(func(s drivers.Status) float64 { return float64(s.Ports) })},
+		{"netplugin_objects_pending", "Objects that wait for a missing part.", func() float64 {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			return float64(len(a.planner.pending))
@@ -48,10 +48,10 @@ func newMetrics(a *Agent) metrics {
 	for _, mirror := range a.mirrors {
 		labels := prometheus.Labels{"prefix": mirror.prefix}
 		m.polled = append(m.polled,
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_watch_revision", ConstLabels: labels,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "netplugin_watch_revision", ConstLabels: labels,
 				Help: "Store revision up to which a prefix has been seen."},
 				func() float64 { return float64(mirror.Revision()) }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_watch_connected", ConstLabels: labels,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "netplugin_watch_connected", ConstLabels: labels,
 				Help: "1 while the store can be reached."},
 				func() float64 { return truth(mirror.Connected()) }))
 	}

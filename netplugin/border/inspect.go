@@ -29,10 +29,10 @@ func (b *Border) Register(registry prometheus.Registerer) error {
 		name, help string
 		read       func(bgp.Counts) int
 	}{
-		{"contiv_bgp_neighbours", "BGP neighbours that are wanted.", func(c bgp.Counts) int { return c.Neighbours }},
-		{"contiv_bgp_sessions", "BGP neighbours with an established session.", func(c bgp.Counts) int { return c.Sessions }},
-		{"contiv_bgp_routes", "Prefixes that BGP neighbours have announced.", func(c bgp.Counts) int { return c.Learned }},
-		{"contiv_bgp_announced", "Prefixes that are announced to BGP neighbours.", func(c bgp.Counts) int { return c.Announced }},
+		{"netplugin_bgp_neighbours", "BGP neighbours that are wanted.", func(c bgp.Counts) int { return c.Neighbours }},
+		{"netplugin_bgp_sessions", "BGP neighbours with an established session.", func(c bgp.Counts) int { return c.Sessions }},
+		{"netplugin_bgp_routes", "Prefixes that BGP neighbours have announced.", func(c bgp.Counts) int { return c.Learned }},
+		{"netplugin_bgp_announced", "Prefixes that are announced to BGP neighbours.", func(c bgp.Counts) int { return c.Announced }},
 	} {
 		err := registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: gauge.name, Help: gauge.help},
 			func() float64 { return float64(gauge.read(b.speaker.Counts())) }))

@@ -103,7 +103,7 @@ func exampleDrops(context.Context) (map[string]map[string]drivers.Count, error) 
 func start(t *testing.T, n *node, member ...Membership) string {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
-	if err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "contiv_flows", Help: "Flows."}, func() float64 { return 12 })); err != nil {
+	if err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "netplugin_flows", Help: "Flows."}, func() float64 { return 12 })); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -377,7 +377,7 @@ func TestAllLongAnswersShareThePlaces(t *testing.T) {
 }
 
 func TestMetricsAreThoseRegistered(t *testing.T) {
-	if _, _, body := call(t, "GET", start(t, &node{})+"/metrics"); !strings.Contains(body, "contiv_flows 12") {
+	if _, _, body := call(t, "GET", start(t, &node{})+"/metrics"); !strings.Contains(body, "netplugin_flows 12") {
 		t.Errorf("got %s", body)
 	}
 }

@@ -179,7 +179,7 @@ func (s story) learned(n *testbed.Node) int {
 	s.must(err)
 	_, rest, found := strings.Cut(out, "\ncontiv_bgp_routes ")
 	if !found {
-		s.Fatalf("no contiv_bgp_routes: %.2000s", out)
+		s.Fatalf("no netplugin_bgp_routes: %.2000s", out)
 	}
 	text, _, _ := strings.Cut(rest, "\n")
 	count, err := strconv.ParseFloat(text, 64)

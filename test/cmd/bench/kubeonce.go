@@ -162,11 +162,11 @@ func (b *kubeBed) settle(ctx context.Context, state *followed) (flows int, err e
 			return err
 		}
 		wanted, _ := state.last()
-		seen, err := b.metric(ctx, agentURL, `contiv_watch_revision{prefix="`+mastercfg.StateRoot+`"}`)
+		seen, err := b.metric(ctx, agentURL, `netplugin_watch_revision{prefix="`+mastercfg.StateRoot+`"}`)
 		if err != nil || int64(seen) < wanted {
 			return cmp.Or(err, fmt.Errorf("the agent has read revision %.0f, the state has %d", seen, wanted))
 		}
-		inSync, err := b.metric(ctx, agentURL, "contiv_switch_in_sync")
+		inSync, err := b.metric(ctx, agentURL, "netplugin_switch_in_sync")
 		if err == nil && inSync == 0 {
 			err = errors.New("the switch is not in sync")
 		}
