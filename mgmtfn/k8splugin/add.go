@@ -147,6 +147,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Network:      c.conf.Name,
 		Netns:        c.Netns,
 		NetnsID:      netns.ID(),
+		NetnsSeen:    netns.Seen(c.Netns),
 		Digest:       digest,
 		PodNamespace: c.args[netconf.PodNamespace],
 		PodName:      c.args[netconf.PodName],

@@ -5,3 +5,6 @@ var SweepOnce = (*Server).sweepOnce
 
 // AcceptDeletion is what is done about a deletion that was found in the queue.
 var AcceptDeletion = (*Server).acceptDeletion
+
+// IsGone tells whether the container of an attachment is gone.
+var IsGone = isGone

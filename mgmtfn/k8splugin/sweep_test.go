@@ -3,17 +3,21 @@ package k8splugin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/labels"
 	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -38,6 +42,47 @@ func TestAContainerWhoseNamespaceIsGoneIsUndone(t *testing.T) {
 	do(t, node, request(cniwire.Del, "stays", stays, ""))
 	do(t, node, request(cniwire.Del, "gone", "", ""))
 	node.NothingLeft(t)
+}
+
+// Some container runtimes name a namespace by a process that is in it, and say no DEL when that has ended by itself.
+func TestAContainerWhoseProcessHasTheNamespaceIsUndoneWhenItEnds(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, kubernetes)
+	begin := func() (netns string, end func()) {
+		process := exec.Command("sleep", "600")
+		process.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		ended, err := testkit.Start(process)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("/proc/%d/ns/net", process.Process.Pid), func() {
+			_ = process.Process.Kill() // fails only if it has ended
+			<-ended
+		}
+	}
+	stays, endStays := begin()
+	defer endStays()
+	gone, endGone := begin()
+	do(t, node, request(cniwire.Add, "stays", stays, ""))
+	do(t, node, request(cniwire.Add, "gone", gone, ""))
+	endGone()
+	fakenode.Eventually(t, "the endpoint is given back", func() bool {
+		endpoints, err := node.Cluster.Endpoints()
+		return err == nil && len(endpoints) == 1 && endpoints[0] == "default-net.default-stays"
+	})
+	do(t, node, request(cniwire.Del, "stays", stays, ""))
+	do(t, node, request(cniwire.Del, "gone", "", ""))
+	node.NothingLeft(t)
+}
+
+// A number by which this process never saw the container's is of other processes than it sees: that none has it says nothing.
+func TestOnlyAProcessThatWasSeenEnds(t *testing.T) {
+	for _, seen := range []bool{false, true} {
+		r := attachment.Record{HostLink: "none", Netns: "/proc/4194305/ns/net", NetnsID: "4:1", NetnsSeen: seen} // more than a process can have
+		if gone, err := k8splugin.IsGone(&r); gone != seen || err != nil {
+			t.Errorf("seen %v: gone %v, %v", seen, gone, err)
+		}
+	}
 }
 
 // Who may change the interfaces of a pod may delete its own, and others may rename the switch's end: the pod lives, and its

@@ -41,7 +41,9 @@ type Record struct {
 	Network string `json:"cniNetwork"` // name of the network configuration, for GC
 	Netns   string `json:"netns"`
 	NetnsID string `json:"netnsID"` // identity of the namespace behind the path
-	Digest  string `json:"digest"`  // of the arguments: equal means the same ADD
+	// NetnsSeen: the path led there for the agent, too, and not only for who asked.
+	NetnsSeen bool   `json:"netnsSeen,omitempty"`
+	Digest    string `json:"digest"` // of the arguments: equal means the same ADD
 
 	PodNamespace string `json:"podNamespace,omitempty"`
 	PodName      string `json:"podName,omitempty"`

@@ -12,12 +12,15 @@ import (
 
 // Gone tells whether a container runtime has ended the namespace of an identity that it had at a path: then it has removed the path,
 // or has another one there. Where that cannot be seen from here, as the folder is not there or the path leads to no namespace, nothing
-// is known to be gone.
+// is known to be gone. One that is named by a process is gone with that.
 func Gone(path, id string) (bool, error) {
 	var mount unix.Statfs_t
 	var stat unix.Stat_t
 	err := errors.Join(unix.Statfs(path, &mount), unix.Stat(path, &stat))
 	if errors.Is(err, fs.ErrNotExist) {
+		if IsOfProcess(path) {
+			return isFolder(processes)
+		}
 		return isFolder(filepath.Dir(path))
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package podlink_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,9 +34,30 @@ func TestANamespaceIsGoneWhenItsRuntimeHasEndedIt(t *testing.T) {
 	says("another one is there", other, true)
 	says("its path leads to no namespace from here", unseen, false)
 	says("the folder is not there", "/nonsense/netns", false)
+	says("a process that is in another one", ofParent(), true)
+	says("no process has this number", "/proc/4194305/ns/net", true) // more than there can be
+	says("one by no number", "/proc/none/ns/net", false)
 	fakenode.EndNamespace(t, path)
 	says("it has ended", path, true)
 	if _, err := podlink.Gone(filepath.Join(unseen, "netns"), id); err == nil {
 		t.Error("a file is taken for a folder")
+	}
+}
+
+// ofParent is the namespace of whoever has this process in one of its own.
+func ofParent() string { return fmt.Sprintf("/proc/%d/ns/net", os.Getppid()) }
+
+// The number of a process is told by who sees it; here it may be another one's.
+func TestAPathThatLeadsElsewhereHereIsNotSeen(t *testing.T) {
+	path, other := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	n, err := podlink.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	for at, want := range map[string]bool{path: true, other: false, "/proc/4194305/ns/net": false, ofParent(): false} {
+		if got := n.Seen(at); got != want {
+			t.Errorf("%s: seen %v", at, got)
+		}
 	}
 }
