@@ -1,12 +1,16 @@
 package ovsd
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Whoever answers at the control socket is the one that runs, whatever sockets are left of earlier ones.
@@ -49,5 +53,47 @@ func TestWhenAProcessBeganIsKnownByTheKernelsTicks(t *testing.T) {
 	_ = other.Wait()
 	if got, err := began(other.Process.Pid); err != nil || !got.IsZero() {
 		t.Errorf("a process that is gone has begun at %v, %v", got, err)
+	}
+}
+
+// A switch that has crashed is made anew by who watches it, of the program that this one has had all along.
+func TestASwitchThatWasMadeAnewByItsMonitorIsAsOldAsThat(t *testing.T) {
+	name := filepath.Join(t.TempDir(), monitor)
+	if err := os.Symlink("/bin/sh", name); err != nil {
+		t.Fatal(err)
+	}
+	watching := exec.Command(name, "-c", "while read x; do sleep 60 & all=\"$all $!\"; echo $!; done; kill $all; wait")
+	ask, err := watching.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := watching.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := testkit.Start(watching)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		ask.Close()
+		<-ended
+	}()
+	const apart = 100 * time.Millisecond
+	var pid int
+	testkit.Eventually(t, time.Minute, "a process that is younger than who watches it", func() bool {
+		_, errAsk := fmt.Fprintln(ask)
+		_, errAnswer := fmt.Fscan(answers, &pid)
+		own, errOwn := processOf(pid)
+		parent, errParent := processOf(watching.Process.Pid)
+		if err := errors.Join(errAsk, errAnswer, errOwn, errParent); err != nil || own.parent != watching.Process.Pid || parent.name != monitor {
+			t.Fatal(own, parent, err)
+		}
+		return own.after-parent.after > apart
+	})
+	got, errGot := began(pid)
+	want, errWant := began(watching.Process.Pid)
+	if errGot != nil || errWant != nil || got.Sub(want).Abs() >= apart/2 {
+		t.Errorf("it has begun at %v, %v; want %v, %v", got, errGot, want, errWant)
 	}
 }
