@@ -23,9 +23,11 @@ var mayImport = map[string][]string{
 	"ofnet":       {"utils"},
 	"drivers":     {"ofnet", "utils"},
 	"netmaster":   {"contivmodel", "objdb", "ofnet/pipeline", "utils"},
-	"netplugin":   append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
-	"mgmtfn":      {"contivmodel/limits", "drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
-	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
+	"netmaster/api/rest": {"contivmodel", "netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool", "netmaster/identity", "netmaster/mastercfg",
+		"netmaster/rights", "objdb", "utils"},
+	"netplugin": append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
+	"mgmtfn":    {"contivmodel/limits", "drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
+	"netctl":    {"contivmodel", "netmaster/mastercfg", "utils"},
 }
 
 // fromNetmaster is what agents have in common with it: the records, who somebody is, and how he joins.

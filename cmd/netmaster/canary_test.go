@@ -19,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netctl"
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
 )
@@ -76,8 +77,8 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 			apply := fmt.Sprintf(`{"operations":[{"op":"apply","type":%q,"object":%s}]}`, kind.Type, body)
 			tell(200, "POST", path, string(body))
 			tell(200, "PUT", path, string(body))
-			tell(200, "POST", api.ApplyPath+"?dryRun=true", apply)
-			tell(200, "POST", api.ApplyPath, apply)
+			tell(200, "POST", rest.ApplyPath+"?dryRun=true", apply)
+			tell(200, "POST", rest.ApplyPath, apply)
 			for _, bad := range []string{string(body[:len(body)-1]), strings.Replace(string(body), all[kind.Type+"."+field.Name], strings.Repeat(all[kind.Type+"."+field.Name], 100), 1)} {
 				tell(500, "POST", path, bad)
 			}

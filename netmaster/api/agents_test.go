@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -66,7 +67,7 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 		if code, answer, _ := b.as("proven:node/h1", "POST", a.path, a.body); code != 403 || !strings.Contains(answer, "Insufficient privileges") {
 			t.Errorf("%s: %d %s", a.name, code, answer)
 		}
-		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", problemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
+		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", rest.ProblemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
 			t.Errorf("%s: %d %s", a.name, code, answer)
 		}
 	}

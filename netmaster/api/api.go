@@ -7,11 +7,10 @@
 // the transaction, so a refused or interrupted request leaves no trace.
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
-// writers; a long answer is made one object at a time (reply.go). Several changes
-// at once are one plan (apply.go), whoever wants to hear of changes reads a stream
-// of them (watch.go), and who changes what it has read names the revision
-// (revision.go). Who asks, and whether he may, is decided for all routes in one place
-// (asking.go), from the table of routes (routes.go). Errors of any kind are written in one place (problem.go).
+// writers; a long answer is made one object at a time (send.go). Several changes
+// at once are one plan (apply.go), and whoever wants to hear of changes reads a stream
+// of them (watch.go). Who asks, and whether he may, is decided for all routes in one place
+// (asking.go), from the table of routes (routes.go). What requests, answers and errors look like is said in package rest.
 package api
 
 import (
@@ -29,6 +28,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -165,12 +165,12 @@ func (a *API) Cooldown() *master.Cooldown { return a.cooldown }
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.config.Log.Logger.IsLevelEnabled(logrus.DebugLevel) {
-		a.config.Log.WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr}).Debug("request")
+		a.config.Log.WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr}).Debug("request")
 	}
 	asked, err := a.asks(r)
 	if err != nil {
 		a.noteFailure(r, err)
-		WriteError(w, r, err)
+		rest.WriteError(w, r, err)
 		return
 	}
 	if q := askingOf(asked.Context()); q != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -30,8 +31,8 @@ func formOfToken(t mastercfg.APIToken) tokenForm {
 	return tokenForm{Name: t.Name, Role: t.Role, Tenants: t.Tenants, Creator: t.Creator, Created: t.Created, Expires: t.Expires}
 }
 
-func (a *API) listTokens(*http.Request) (reply, error) {
-	return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) listTokens(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		forms := []tokenForm{}
 		err := ledger.ReadEach(r, mastercfg.APITokenPrefix, func(_ string, t mastercfg.APIToken) error {
 			form := formOfToken(t)
@@ -39,25 +40,25 @@ func (a *API) listTokens(*http.Request) (reply, error) {
 			forms = append(forms, form)
 			return nil
 		})
-		return reply{body: forms}, err
+		return rest.Reply{Body: forms}, err
 	}}, nil
 }
 
 // createToken makes a token that lasts as long as its request says, in Go's notation for
 // durations.
-func (a *API) createToken(r *http.Request) (reply, error) {
+func (a *API) createToken(r *http.Request) (rest.Reply, error) {
 	var sent struct {
 		Name, Role, TTL string
 		Tenants         []string
 	}
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	life := accounts.DefaultTokenLife
 	if sent.TTL != "" {
 		var err error
 		if life, err = time.ParseDuration(sent.TTL); err != nil {
-			return reply{}, fault.New(fault.Invalid, "token %.64q: ttl %.64q is no duration such as 720h", sent.Name, sent.TTL).WithField("ttl")
+			return rest.Reply{}, fault.New(fault.Invalid, "token %.64q: ttl %.64q is no duration such as 720h", sent.Name, sent.TTL).WithField("ttl")
 		}
 	}
 	var form tokenForm
@@ -67,10 +68,10 @@ func (a *API) createToken(r *http.Request) (reply, error) {
 		form.Token = text
 		return err
 	})
-	return reply{code: http.StatusCreated, body: form, revision: rev}, err
+	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
-func (a *API) deleteToken(r *http.Request) (reply, error) {
+func (a *API) deleteToken(r *http.Request) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return access.DeleteToken(tx, mux.Vars(r)["name"]) })
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -7,13 +7,10 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// ApplyPath takes many changes at once. They are one plan: either all of them
-// are made or, if one is refused, none.
-const ApplyPath = "/api/v1/apply"
 
 // operation is one change of an apply, as sent.
 type operation struct {
@@ -26,36 +23,32 @@ type operation struct {
 }
 
 // applyAll carries out a list of operations, or says what it would do.
-func (a *API) applyAll(r *http.Request) (reply, error) {
-	dryRun, err := flag(r, "dryRun")
+func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
+	dryRun, err := rest.Flag(r, "dryRun")
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	release, err := a.take(r.Context(), shares.Apply)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	defer release()
-	body, err := ReadBody(r)
-	if err != nil {
-		return reply{}, err
-	}
 	var request struct {
 		Operations []operation `json:"operations"`
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
-		return reply{}, malformed(err)
+	if err := rest.ReadInto(r, &request); err != nil {
+		return rest.Reply{}, err
 	}
 	if n := len(request.Operations); n > limits.Operations {
-		return reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
+		return rest.Reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.understand(request.Operations)
 	warning := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, revision: rev, warning: warning}, nil
+	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: warning}, nil
 }
 
 // understand decodes and checks what can be checked of each operation alone.
@@ -87,7 +80,7 @@ func (t *task) understand(a *API, o operation) error {
 	if !known {
 		return fault.New(fault.Unsupported, "Invalid object type").WithField("type")
 	}
-	t.intent = intent{kind: kind, key: o.Key, only: ifRevision(o.IfRevision)}
+	t.intent = intent{kind: kind, key: o.Key, only: rest.IfRevision(o.IfRevision)}
 	switch o.Op {
 	case contivmodel.OpDelete:
 		if o.Key == "" {

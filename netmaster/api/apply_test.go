@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 )
 
@@ -21,7 +22,7 @@ import (
 func (b *bench) applying(query string, operations ...string) []string {
 	b.Helper()
 	var answer contivmodel.Applied
-	text := b.ok("POST", ApplyPath+query, body(operations))
+	text := b.ok("POST", rest.ApplyPath+query, body(operations))
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		b.Fatal(err)
 	}
@@ -133,8 +134,8 @@ func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 func (b *bench) refusedApply(code int, reason string, details []string, operations ...string) {
 	b.Helper()
 	before := storetest.Dump(b, b.db)
-	status, answer, _ := b.do("POST", ApplyPath, body(operations), "Accept", problemType)
-	var p problem
+	status, answer, _ := b.do("POST", rest.ApplyPath, body(operations), "Accept", rest.ProblemType)
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatalf("%d %q: %v", status, answer, err)
 	}
@@ -142,7 +143,7 @@ func (b *bench) refusedApply(code int, reason string, details []string, operatio
 		b.Errorf("%d %s %q, want %d %s %q", status, p.Reason, p.Message, code, reason, details[0])
 	}
 	b.same("details", p.Details, details)
-	if status, answer, _ := b.do("POST", ApplyPath, body(operations)); status != 500 || answer != details[0] && !tooShort.MatchString(answer) {
+	if status, answer, _ := b.do("POST", rest.ApplyPath, body(operations)); status != 500 || answer != details[0] && !tooShort.MatchString(answer) {
 		b.Errorf("%d %s", status, answer)
 	}
 	b.same("the store", storetest.Dump(b, b.db), before)
@@ -184,11 +185,11 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 			strings.Trim(b.tagged("GET", "netprofiles/blue:gold", ""), `"`), profile("gold", 2)))
 	b.refusedApply(409, "in-use", []string{"tenant blue: cannot delete blue has 1 networks"}, drop("tenant", "blue"), drop("netprofile", "blue:gold"))
 	for _, malformed := range []string{"", "[]", `{"operations":{}}`} {
-		if code, answer, _ := b.do("POST", ApplyPath, malformed, "Accept", problemType); code != 400 {
+		if code, answer, _ := b.do("POST", rest.ApplyPath, malformed, "Accept", rest.ProblemType); code != 400 {
 			t.Errorf("%q: %d %s", malformed, code, answer)
 		}
 	}
-	if code, answer, _ := b.do("POST", ApplyPath+"?dryRun=perhaps", `{}`, "Accept", problemType); code != 400 {
+	if code, answer, _ := b.do("POST", rest.ApplyPath+"?dryRun=perhaps", `{}`, "Accept", rest.ProblemType); code != 400 {
 		t.Errorf("%d %s", code, answer)
 	}
 	b.same("nothing to do", b.applying(""), []string{})
@@ -219,7 +220,7 @@ func TestALargeApplyIsAsAtomicAsASmallOne(t *testing.T) {
 	b := ready(t)
 	many := networks(1500)
 	before := storetest.Dump(t, b.db)
-	code, answer, _ := b.do("POST", ApplyPath, body(append(many, apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"none"}`))))
+	code, answer, _ := b.do("POST", rest.ApplyPath, body(append(many, apply("endpointGroup", `{"tenantName":"blue","groupName":"g","networkName":"none"}`))))
 	if code != 500 || answer != "endpointGroup blue:g: Network none not found" {
 		t.Errorf("%d %s", code, answer)
 	}
@@ -230,7 +231,7 @@ func TestALargeApplyIsAsAtomicAsASmallOne(t *testing.T) {
 	if got := len(storetest.Dump(t, b.db)) - len(before); got != 2*1500 {
 		t.Errorf("%d keys were added", got)
 	}
-	if code, answer, _ := b.do("POST", ApplyPath, strings.Repeat(" ", MaxApply+1)); code != 500 || !strings.HasPrefix(answer, "request body too large") {
+	if code, answer, _ := b.do("POST", rest.ApplyPath, strings.Repeat(" ", rest.MaxApply+1)); code != 500 || !strings.HasPrefix(answer, "request body too large") {
 		t.Errorf("%d %s", code, answer)
 	}
 }
@@ -238,7 +239,7 @@ func TestALargeApplyIsAsAtomicAsASmallOne(t *testing.T) {
 func TestAnApplyHasALimitedNumberOfOperations(t *testing.T) {
 	m := ready(t)
 	many := `{"operations":[` + strings.Repeat(`{},`, limits.Operations) + `{}]}`
-	m.refused("POST", ApplyPath, many, "apply has 200001 operations: the limit is 200000", 413, "too-large")
+	m.refused("POST", rest.ApplyPath, many, "apply has 200001 operations: the limit is 200000", 413, "too-large")
 }
 
 // leaving is a type of objects whose client leaves while the second one is created.
@@ -276,8 +277,8 @@ func TestAnApplyWhoseClientLeavesIsGivenUp(t *testing.T) {
 		asked := &leaving{Type: profiles, leave: leave}
 		b.api.types["netprofile"] = asked
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest("POST", ApplyPath+c.query, strings.NewReader(body(operations)))
-		r.Header.Set("Accept", problemType)
+		r := httptest.NewRequest("POST", rest.ApplyPath+c.query, strings.NewReader(body(operations)))
+		r.Header.Set("Accept", rest.ProblemType)
 		b.api.ServeHTTP(w, r.WithContext(ctx))
 		if asked.created != 2 || w.Code != 503 || !strings.Contains(w.Body.String(), "apply: given up: context canceled") {
 			t.Errorf("%s: its client left at the second of %d operations, %d were carried out: %d %s", name, c.operations, asked.created, w.Code, w.Body)

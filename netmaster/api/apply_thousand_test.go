@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -70,7 +71,7 @@ func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
 		for range 3 {
 			least = min(least, testkit.Processor(t, func() {
 				for range all / tenants {
-					r, answer := httptest.NewRequest("POST", ApplyPath+"?dryRun=true", strings.NewReader(sent)), httptest.NewRecorder()
+					r, answer := httptest.NewRequest("POST", rest.ApplyPath+"?dryRun=true", strings.NewReader(sent)), httptest.NewRecorder()
 					if b.api.ServeHTTP(answer, r); answer.Code != 200 {
 						t.Fatalf("%d %.300s", answer.Code, answer.Body)
 					}
@@ -92,7 +93,7 @@ func BenchmarkApply(b *testing.B) {
 	m := ready(b)
 	create, remove := aThousand(m)
 	send := func(operations []string) time.Duration {
-		request := httptest.NewRequest("POST", m.url+ApplyPath, strings.NewReader(body(operations)))
+		request := httptest.NewRequest("POST", m.url+rest.ApplyPath, strings.NewReader(body(operations)))
 		began := time.Now()
 		resp, err := m.client.RoundTrip(request)
 		if err != nil {

@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -80,7 +79,7 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 		if err != nil || mode == mastercfg.SecurityOpen {
 			return err
 		}
-		q = &asking{mode: mode, source: sourceOf(r), id: rand.Text(), now: a.config.Now}
+		q = &asking{mode: mode, source: rest.SourceOf(r), id: rand.Text(), now: a.config.Now}
 		if q.who, err = shownBy(r, reader); err == nil && (q.who.Kind == identity.User || q.who.Kind == identity.Token) {
 			// Who shows what has ended is not who he was: in a permissive cluster, too, and with his share of requests.
 			if _, err = access.Rights(reader, q.who, q.now()); err != nil {
@@ -88,7 +87,7 @@ func (a *API) asks(r *http.Request) (*http.Request, error) {
 			}
 		}
 		if err != nil {
-			d, isDenial := denied(err)
+			d, isDenial := rest.Denied(err)
 			if !isDenial {
 				return err
 			}
@@ -108,14 +107,14 @@ const tokenHeader = "X-Auth-Token"
 // shownBy is who a request shows to come from: what the connection proved, or a token.
 func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 	who := identity.From(r.Context())
-	if forwarded(r, who) {
+	if rest.Forwarded(r, who) {
 		who = identity.Identity{}
 	}
 	tokens := slices.Clone(r.Header.Values(tokenHeader))
 	for _, value := range r.Header.Values("Authorization") {
 		scheme, token, _ := strings.Cut(value, " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return who, denial{error: fault.New(fault.Denied, "Authorization: want Bearer and a token"), code: http.StatusUnauthorized}
+			return who, rest.Denial{Cause: fault.New(fault.Denied, "Authorization: want Bearer and a token"), Status: http.StatusUnauthorized}
 		}
 		tokens = append(tokens, strings.TrimSpace(token))
 	}
@@ -125,10 +124,10 @@ func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 	switch {
 	case len(tokens) == 0:
 		return who, nil
-	case !Private(r):
-		return who, denial{error: fault.New(fault.Denied, "tokens are taken over https only, or on the machine of a netmaster"), code: http.StatusUnauthorized}
+	case !rest.Private(r):
+		return who, rest.Denial{Cause: fault.New(fault.Denied, "tokens are taken over https only, or on the machine of a netmaster"), Status: http.StatusUnauthorized}
 	case len(tokens) > 1 || who.Kind != identity.Nobody:
-		return who, denial{error: fault.New(fault.Malformed, "two identities at once: want one token, or one certificate"), code: http.StatusBadRequest}
+		return who, rest.Denial{Cause: fault.New(fault.Malformed, "two identities at once: want one token, or one certificate"), Status: http.StatusBadRequest}
 	}
 	return access.Recognize(reader, tokens[0])
 }
@@ -139,7 +138,7 @@ func (q *asking) judge(r ledger.Reader, n need) error {
 		return nil
 	}
 	err := q.refusal(r, n)
-	if _, isDenial := denied(err); !isDenial {
+	if _, isDenial := rest.Denied(err); !isDenial {
 		return err
 	}
 	if q.mode == mastercfg.SecurityPermissive && n.area != rights.Access {
@@ -163,23 +162,11 @@ func (q *asking) foreseen(r *http.Request) string {
 		return *q.exposed.Load()
 	case why != nil:
 		return *why
-	case IsPlain(r):
+	case rest.IsPlain(r):
 		return "it came over plain HTTP"
 	}
 	return ""
 }
-
-// plainKey marks requests that came over a connection that others can read.
-type plainKey struct{}
-
-// Plain marks a request that came over plain HTTP, to this netmaster or to the one that
-// passes it on.
-func Plain(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), plainKey{}, true))
-}
-
-// IsPlain tells whether a request is marked so.
-func IsPlain(r *http.Request) bool { return r.Context().Value(plainKey{}) != nil }
 
 // still refuses who may not have any more what he was admitted for.
 func (q *asking) still(r ledger.Reader) error {
@@ -204,7 +191,7 @@ func (q *asking) refusal(r ledger.Reader, n need) error {
 	if n.tenant != "" {
 		where = " of tenant " + n.tenant
 	}
-	return denial{error: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", q.who, what, n.area, where, set), code: http.StatusForbidden}
+	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", q.who, what, n.area, where, set), Status: http.StatusForbidden}
 }
 
 // visible are the tenants of which the caller may see an area. all: every one.
@@ -244,43 +231,4 @@ func needOf(verb rights.Verb, kind contivmodel.Kind, key string) need {
 		return need{verb, rights.Tenants, key}
 	}
 	return need{verb, rights.Objects, tenant}
-}
-
-// denial is a refusal because of who asks. Its status is the same for all clients.
-type denial struct {
-	error
-	code int
-	wait time.Duration // until it may be tried again; 0: it would not help
-}
-
-func (d denial) Unwrap() error { return d.error }
-
-// denied is the denial in an error, if it is one.
-func denied(err error) (denial, bool) {
-	var d denial
-	if errors.As(err, &d) {
-		return d, true
-	}
-	if errors.Is(err, access.ErrNobody) {
-		return denial{error: err, code: http.StatusUnauthorized}, true
-	}
-	return d, false
-}
-
-// writeAsProxy answers as the original's authenticating proxy did, whose clients know
-// these texts.
-func (d denial) writeAsProxy(w http.ResponseWriter) {
-	text := d.Error()
-	if d.code == http.StatusForbidden {
-		text = "Insufficient privileges"
-	}
-	writeProxyError(w, d.code, text)
-}
-
-// writeProxyError writes {"error": ...}.
-func writeProxyError(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // an error means that the client is gone
 }

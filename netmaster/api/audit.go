@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -106,7 +107,7 @@ func (q *asking) countless(status int) bool {
 
 // entry is what is known of a request before it is answered.
 func (a *API) entry(q *asking, r *http.Request) audit.Entry {
-	return audit.Entry{Time: a.config.Now().UTC(), Request: q.id, Told: requestID(r), Principal: q.who.String(), How: how(q.who), Source: q.source,
+	return audit.Entry{Time: a.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.who.String(), How: how(q.who), Source: q.source,
 		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant}
 }
 

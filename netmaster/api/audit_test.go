@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -190,9 +191,9 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := storetest.Dump(b, b.db)
-	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", ApplyPath, `{"operations":[]}`},
+	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", rest.ApplyPath, `{"operations":[]}`},
 		{"POST", AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
-		if code, answer, header := b.do(change[0], change[1], change[2], tokenHeader, ann, "Accept", problemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
+		if code, answer, header := b.do(change[0], change[1], change[2], tokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -119,9 +120,9 @@ func TestClientsThatAskForProblemsGetThemOnEveryPath(t *testing.T) {
 		{"GET", "/api/v1/nopes/", "not-found", "404 page not found", 404},
 		{"POST", "/nope", "not-found", "404 page not found", 404},
 	} {
-		code, answer, header := b.do(c.method, c.path, "", "Accept", problemType, contivmodel.RequestIDHeader, "id-1")
+		code, answer, header := b.do(c.method, c.path, "", "Accept", rest.ProblemType, contivmodel.RequestIDHeader, "id-1")
 		want := fmt.Sprintf(`{"code":%d,"reason":%q,"message":%q,"field":"","details":[],"requestId":"id-1"}`, c.code, c.reason, c.text)
-		if code != c.code || answer != want || header.Get(contivmodel.RequestIDHeader) != "id-1" || header.Get("Content-Type") != problemType {
+		if code != c.code || answer != want || header.Get(contivmodel.RequestIDHeader) != "id-1" || header.Get("Content-Type") != rest.ProblemType {
 			t.Errorf("%s %s: %d %s", c.method, c.path, code, answer)
 		}
 		if code, answer, _ = b.do(c.method, c.path, ""); code != c.code || answer != c.text {
@@ -130,8 +131,8 @@ func TestClientsThatAskForProblemsGetThemOnEveryPath(t *testing.T) {
 	}
 	b.refuseAll([]refusal{
 		{"GET", "/api/v1/tenants/?watch=maybe", "", "watch maybe is neither true nor false", 400, "invalid"},
-		{"POST", ApplyPath, "[]", "request body takes no array", 400, "malformed"},
-		{"POST", ApplyPath, `{"operations":[{"op":"delete","type":"tenant","key":"x","ignoreNotFound":true},null]}`, `operation 2: there is no type ""`, 400, "invalid"},
+		{"POST", rest.ApplyPath, "[]", "request body takes no array", 400, "malformed"},
+		{"POST", rest.ApplyPath, `{"operations":[{"op":"delete","type":"tenant","key":"x","ignoreNotFound":true},null]}`, `operation 2: there is no type ""`, 400, "invalid"},
 	})
 }
 

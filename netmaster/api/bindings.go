@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -49,38 +50,38 @@ func (q *asking) granting(r ledger.Reader, grants ...rights.Grant) error {
 	}
 	for _, g := range grants {
 		if !set.MayGrant(g) {
-			return denial{error: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.who, set), code: http.StatusForbidden}
+			return rest.Denial{Cause: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.who, set), Status: http.StatusForbidden}
 		}
 	}
 	return nil
 }
 
 // listBindings tells of those which the caller may take.
-func (a *API) listBindings(r *http.Request) (reply, error) {
+func (a *API) listBindings(r *http.Request) (rest.Reply, error) {
 	q := askingOf(r.Context())
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		all, err := access.Bindings(reader)
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		set, err := access.Rights(reader, q.who, q.now())
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		all = slices.DeleteFunc(all, func(b access.Bound) bool { return !set.MayGrant(grantOf(b)) })
 		forms := []bindingForm{}
 		for _, b := range all {
 			forms = append(forms, formOfBinding(b))
 		}
-		return reply{body: forms}, nil
+		return rest.Reply{Body: forms}, nil
 	}}, nil
 }
 
-func (a *API) getBinding(r *http.Request) (reply, error) {
+func (a *API) getBinding(r *http.Request) (rest.Reply, error) {
 	q := askingOf(r.Context())
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		b, err := q.bindingAt(reader, mux.Vars(r)["id"])
-		return reply{body: formOfBinding(b)}, err
+		return rest.Reply{Body: formOfBinding(b)}, err
 	}}, nil
 }
 
@@ -99,16 +100,16 @@ func (q *asking) bindingAt(r ledger.Reader, id string) (access.Bound, error) {
 	return b, q.granting(r, grantOf(b))
 }
 
-func (a *API) bind(r *http.Request) (reply, error) {
+func (a *API) bind(r *http.Request) (rest.Reply, error) {
 	var sent struct {
 		PrincipalName, Role, TenantName string
 		Local                           bool
 	}
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	if sent.Role == ops && sent.TenantName == "" {
-		return reply{}, fault.New(fault.Invalid, "role ops: a tenant is wanted").WithField("tenantName")
+		return rest.Reply{}, fault.New(fault.Invalid, "role ops: a tenant is wanted").WithField("tenantName")
 	}
 	g := rights.Grant{Role: rights.Role(sent.Role), Tenant: cmp.Or(sent.TenantName, rights.Everywhere)}
 	if sent.Role == ops {
@@ -125,10 +126,10 @@ func (a *API) bind(r *http.Request) (reply, error) {
 		bound, err = access.Bind(tx, sent.PrincipalName, sent.Local, g)
 		return err
 	})
-	return reply{code: http.StatusCreated, body: formOfBinding(bound), revision: rev}, err
+	return rest.Reply{Code: http.StatusCreated, Body: formOfBinding(bound), Revision: rev}, err
 }
 
-func (a *API) unbind(r *http.Request) (reply, error) {
+func (a *API) unbind(r *http.Request) (rest.Reply, error) {
 	q := askingOf(r.Context())
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		b, err := q.bindingAt(tx, mux.Vars(r)["id"])
@@ -137,5 +138,5 @@ func (a *API) unbind(r *http.Request) (reply, error) {
 		}
 		return access.Unbind(tx, q.who, b.ID)
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 )
@@ -25,14 +26,14 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 		"tag":   `"encap":"vlan","pktTag":100,"subnet":"10.22.0.0/24"`,
 		"vni":   `"encap":"vxlan","pktTag":5000,"subnet":"10.23.0.0/24"`,
 	}
-	for name, rest := range bad {
-		b.want(ann, "POST", "networks/blue:"+name, network(name, rest), 403, "Insufficient privileges")
-		code, answer, _ := b.do("POST", "/api/v1/apply", fmt.Sprintf(`{"operations":[{"op":"apply","type":"network","key":"blue:%s","object":%s}]}`, name, network(name, rest)), tokenHeader, ann, "Accept", problemType)
+	for name, fields := range bad {
+		b.want(ann, "POST", "networks/blue:"+name, network(name, fields), 403, "Insufficient privileges")
+		code, answer, _ := b.do("POST", "/api/v1/apply", fmt.Sprintf(`{"operations":[{"op":"apply","type":"network","key":"blue:%s","object":%s}]}`, name, network(name, fields)), tokenHeader, ann, "Accept", rest.ProblemType)
 		if code != 403 || !strings.Contains(answer, "user/ann may not") {
 			t.Errorf("apply of %s: %d %s", name, code, answer)
 		}
 		b.want(ann, "GET", "networks/blue:"+name, "", 500, "not found")
-		b.want(op, "POST", "networks/blue:"+name, network(name, rest), 200, "")
+		b.want(op, "POST", "networks/blue:"+name, network(name, fields), 200, "")
 		b.want(op, "DELETE", "networks/blue:"+name, "", 200, "")
 	}
 	b.want(ann, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"1-4094"}`, 403, "")
@@ -42,7 +43,7 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b.want(ann, "POST", "networks/blue:vlan", network("vlan", bad["vlan"]), 403, "") // by number only
 	b.want(ann, "POST", "networks/blue:other", network("other", `"encap":"vlan","pktTag":102,"subnet":"10.24.0.0/24"`), 403, "")
 	b.want(ann, "POST", "networks/blue:vni", network("vni", bad["vni"]), 200, "")
-	code, answer, _ := b.do("POST", "networks/blue:green", green, tokenHeader, ann, "Accept", problemType)
+	code, answer, _ := b.do("POST", "networks/blue:green", green, tokenHeader, ann, "Accept", rest.ProblemType)
 	if code != 409 || !strings.Contains(answer, "tenant blue may have 3 objects of type network") || !strings.Contains(answer, "exhausted") {
 		t.Errorf("the fourth network: %d %s", code, answer)
 	}
@@ -125,7 +126,7 @@ func TestEveryTypeOfATenantIsBounded(t *testing.T) {
 	for i := range operations {
 		operations[i] = fmt.Sprintf(`{"op":"create","type":"policy","object":{"tenantName":"blue","policyName":"p%d"}}`, i)
 	}
-	b.want(ann, "POST", ApplyPath, `{"operations":[`+strings.Join(operations, ",")+`]}`, 200, "")
+	b.want(ann, "POST", rest.ApplyPath, `{"operations":[`+strings.Join(operations, ",")+`]}`, 200, "")
 	more := `{"tenantName":"blue","policyName":"more"}`
 	b.want(ann, "POST", "policys/blue:more", more, 500, "256 objects of type policy, and has them: an operator can make more")
 	b.want("proven:root", "POST", "policys/blue:more", more, 200, "")

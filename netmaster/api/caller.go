@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -27,7 +28,7 @@ func (q *asking) OfTenants(r ledger.Reader) (bool, error) {
 
 // Deny is a refusal of what the caller may not.
 func (q *asking) Deny(format string, args ...any) error {
-	return q.refuse(denial{error: fault.New(fault.Denied, format, args...), code: http.StatusForbidden})
+	return q.refuse(rest.Denial{Cause: fault.New(fault.Denied, format, args...), Status: http.StatusForbidden})
 }
 
 // Exceed is a refusal of what is beyond a bound.

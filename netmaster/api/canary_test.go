@@ -15,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
@@ -88,19 +89,19 @@ func TestSecretsAreNotTold(t *testing.T) {
 	apply := func(object string) string {
 		return `{"operations":[{"op":"apply","type":"Bgp","object":` + object + `}]}`
 	}
-	for _, change := range [][3]string{{"PUT", "Bgps/h9", speaker("")}, {"POST", "Bgps/h9", read}, {"POST", ApplyPath, apply(speaker(""))}, {"POST", ApplyPath, apply(read)}, {"POST", ApplyPath, apply(with(router))}} {
-		if answer := ask(operator, change[0], change[1], change[2], 200); change[1] == ApplyPath && !strings.Contains(answer, "unchanged") {
+	for _, change := range [][3]string{{"PUT", "Bgps/h9", speaker("")}, {"POST", "Bgps/h9", read}, {"POST", rest.ApplyPath, apply(speaker(""))}, {"POST", rest.ApplyPath, apply(read)}, {"POST", rest.ApplyPath, apply(with(router))}} {
+		if answer := ask(operator, change[0], change[1], change[2], 200); change[1] == rest.ApplyPath && !strings.Contains(answer, "unchanged") {
 			t.Errorf("%s: %s", change[2], answer)
 		}
 		stored(router)
 	}
-	ask(operator, "POST", ApplyPath, apply(with(router+"2")), 200)
+	ask(operator, "POST", rest.ApplyPath, apply(with(router+"2")), 200)
 	stored(router + "2")
 	ask(operator, "POST", "Bgps/h10", strings.ReplaceAll(with("***"), "h9", "h10"), 500)
 	for _, refused := range []string{with(strings.Repeat(router, 10)), with(router + `\n`), strings.Replace(with(router), "192.0.2.9/24", "nowhere", 1), with(router) + "x", `{"password":["` + router + `"]}`} {
 		ask(operator, "POST", "Bgps/h11", refused)
-		ask(operator, "POST", ApplyPath, apply(refused))
-		b.do("POST", "Bgps/h11", refused, tokenHeader, operator, "Accept", problemType)
+		ask(operator, "POST", rest.ApplyPath, apply(refused))
+		b.do("POST", "Bgps/h11", refused, tokenHeader, operator, "Accept", rest.ProblemType)
 	}
 	for _, kind := range contivmodel.Kinds() {
 		ask("proven:root", "GET", kind.Segment, "")

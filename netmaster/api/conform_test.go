@@ -21,6 +21,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 )
@@ -41,7 +42,7 @@ var documented = sync.OnceValues(func() (routers.Router, error) {
 	for _, s := range document.Components.Schemas {
 		closeSchema(s.Value)
 	}
-	openapi3filter.RegisterBodyDecoder(StreamType, oneLine)
+	openapi3filter.RegisterBodyDecoder(rest.StreamType, oneLine)
 	return gorillamux.NewRouter(document)
 })
 
@@ -167,13 +168,13 @@ func TestThePlainRoutesAreOnThePage(t *testing.T) {
 	told := apidoc.PlainRoutes()
 	served := map[string]bool{}
 	for _, r := range append(a.table(), a.accountRoutes()...) {
-		plain := strings.HasPrefix(r.path, AuthPath) || r.area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
+		plain := strings.HasPrefix(r.Path, AuthPath) || r.Area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
 			mastercfg.RenewPath, mastercfg.NodesPath, mastercfg.MastersPath,
-			mastercfg.AuthoritiesPath, mastercfg.StoreMembersPath}, r.path)
-		for method := range r.methods {
-			served[method+" "+r.path] = true
-			if plain && !slices.Contains(told, method+" "+r.path) {
-				t.Errorf("%s %s is not on the page", method, r.path)
+			mastercfg.AuthoritiesPath, mastercfg.StoreMembersPath}, r.Path)
+		for method := range r.Methods {
+			served[method+" "+r.Path] = true
+			if plain && !slices.Contains(told, method+" "+r.Path) {
+				t.Errorf("%s %s is not on the page", method, r.Path)
 			}
 		}
 	}

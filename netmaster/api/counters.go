@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -31,7 +32,7 @@ type nodeCounters struct {
 
 // counters answers with what the rules of a policy have counted on all nodes.
 // A node that does not answer is named, and the rest is told all the same.
-func (a *API) counters(r *http.Request) (reply, error) {
+func (a *API) counters(r *http.Request) (rest.Reply, error) {
 	policy := mux.Vars(r)["key"]
 	if err := a.ledger.View(func(reader ledger.Reader) error {
 		if !master.Exists(reader, "policy", policy) {
@@ -39,11 +40,11 @@ func (a *API) counters(r *http.Request) (reply, error) {
 		}
 		return nil
 	}); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	all, err := a.tally(r.Context(), url.Values{"kind": {"rule"}})
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	sum := contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{}, Silent: all.silent}
 	for key, n := range all.rules {
@@ -51,7 +52,7 @@ func (a *API) counters(r *http.Request) (reply, error) {
 			sum.Rules[key] = n
 		}
 	}
-	return reply{body: sum}, nil
+	return rest.Reply{Body: sum}, nil
 }
 
 // serviceCounters adds to what is known of a service what its providers exchanged with
@@ -125,7 +126,7 @@ func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counte
 const serviceSegment = "serviceLBs"
 
 // inspectService answers with a service, and with what all nodes have counted of it.
-func (a *API) inspectService(r *http.Request) (reply, error) {
+func (a *API) inspectService(r *http.Request) (rest.Reply, error) {
 	var shown contivmodel.ServiceLBInspect
 	err := a.ledger.View(func(reader ledger.Reader) error {
 		s, err := master.Get[contivmodel.ServiceLB](reader, mux.Vars(r)["key"], objects.NotFound("serviceLB"))
@@ -136,8 +137,8 @@ func (a *API) inspectService(r *http.Request) (reply, error) {
 		return err
 	})
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	err = a.serviceCounters(r.Context(), mastercfg.ServiceID(shown.Config.TenantName, shown.Config.ServiceName), &shown.Oper)
-	return reply{body: shown}, err
+	return rest.Reply{Body: shown}, err
 }

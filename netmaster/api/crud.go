@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -18,51 +21,51 @@ type intent struct {
 	kind   contivmodel.Kind
 	key    string
 	object contivmodel.Object // as sent; nil to delete
-	only   condition
+	only   rest.Condition
 }
 
 // upsert creates an object, or updates the one that has the key.
-func (a *API) upsert(r *http.Request) (reply, error) {
+func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	body, err := ReadBody(r)
+	body, err := rest.ReadBody(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	object, err := kind.Decode(body)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	key := mux.Vars(r)["key"]
 	object.SetKey(key)
 	if err := contivmodel.Validate(object); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	warning := a.exposed(r, object)
-	said, err := a.commit(r.Context(), intent{kind, key, object, conditionOf(r.Header)})
-	said.warning = warning
+	said, err := a.commit(r.Context(), intent{kind, key, object, rest.ConditionOf(r.Header)})
+	said.Warning = warning
 	return said, err
 }
 
 // remove deletes an object and answers with its key.
-func (a *API) remove(r *http.Request) (reply, error) {
+func (a *API) remove(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"], only: conditionOf(r.Header)})
+	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"], only: rest.ConditionOf(r.Header)})
 }
 
 // commit runs the plan for an intent in one transaction.
-func (a *API) commit(ctx context.Context, in intent) (reply, error) {
+func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	t, ok := a.types[in.kind.Type]
 	switch {
 	case !ok && in.object == nil:
-		return reply{}, objects.NotFound(in.kind.Type)
+		return rest.Reply{}, objects.NotFound(in.kind.Type)
 	case !ok:
-		return reply{}, fault.New(fault.Unsupported, "Invalid object type")
+		return rest.Reply{}, fault.New(fault.Unsupported, "Invalid object type")
 	}
 	var object contivmodel.Object
 	var written []byte
@@ -72,11 +75,11 @@ func (a *API) commit(ctx context.Context, in intent) (reply, error) {
 		return err
 	})
 	if err != nil || object == nil {
-		return reply{body: in.key, revision: rev}, err
+		return rest.Reply{Body: in.key, Revision: rev}, err
 	}
 	tag, err := a.settle(object, written)
 	contivmodel.Redact(object)
-	return reply{body: object, revision: rev, tag: tag}, err
+	return rest.Reply{Body: object, Revision: rev, Tag: tag}, err
 }
 
 // apply decides what the intent means for the object as it is stored, and
@@ -90,7 +93,7 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 	if stored == nil {
 		revision = 0 // it is gone, though its deletion may not be committed yet
 	}
-	if err := in.only.check(in.kind, in.key, revision); err != nil {
+	if err := in.only.Check(in.kind, in.key, revision); err != nil {
 		return nil, err
 	}
 	if in.object != nil {
@@ -119,67 +122,81 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.
-func (a *API) list(r *http.Request) (reply, error) {
+func (a *API) list(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	switch watch, err := wantsWatch(r); {
 	case err != nil:
-		return reply{}, err
+		return rest.Reply{}, err
 	case watch:
 		return a.watch(r, kind)
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
-		answer := reply{body: []any{}, revision: reader.Snapshot(mastercfg.ModelRoot)}
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
+		answer := rest.Reply{Body: []any{}, Revision: reader.Snapshot(mastercfg.ModelRoot)}
 		scope, err := scopeOf(reader, kind, r)
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		if t, ok := a.types[kind.Type]; ok {
-			answer.body = t.List(reader, scope.prefixes, scope.holds)
+			answer.Body = t.List(reader, scope.prefixes, scope.holds)
 		}
 		return answer, nil
 	}}, nil
 }
 
 // get answers with one object.
-func (a *API) get(r *http.Request) (reply, error) {
-	return a.read(r, func(_ objects.Type, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
-		return reply{body: stored, tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
+func (a *API) get(r *http.Request) (rest.Reply, error) {
+	return a.read(r, func(_ objects.Type, reader ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
+		return rest.Reply{Body: stored, Tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
 	})
 }
 
 // inspect answers with one object and what is known of it at run time.
-func (a *API) inspect(r *http.Request) (reply, error) {
+func (a *API) inspect(r *http.Request) (rest.Reply, error) {
 	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
 		return a.inspectEndpoint(r)
 	}
 	if mux.Vars(r)["segment"] == serviceSegment {
 		return a.inspectService(r)
 	}
-	return a.read(r, func(t objects.Type, reader ledger.Reader, stored contivmodel.Object) (reply, error) {
+	return a.read(r, func(t objects.Type, reader ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
 		shown, err := t.Inspect(a.view(r.Context(), reader), stored)
-		return reply{body: shown}, err
+		return rest.Reply{Body: shown}, err
 	})
 }
 
 // read answers with what show makes of a stored object.
-func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, contivmodel.Object) (reply, error)) (reply, error) {
+func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, contivmodel.Object) (rest.Reply, error)) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	t, ok := a.types[kind.Type]
 	if !ok {
-		return reply{}, objects.NotFound(kind.Type)
+		return rest.Reply{}, objects.NotFound(kind.Type)
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		stored, err := t.Get(reader, mux.Vars(r)["key"])
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		contivmodel.Redact(stored)
 		return show(t, reader, stored)
 	}}, nil
+}
+
+// settle makes the answer to a change: the object as it is known now, with its
+// links, and its entity tag unless it has changed again already.
+func (a *API) settle(object contivmodel.Object, written []byte) (tag int64, err error) {
+	err = a.ledger.View(func(r ledger.Reader) error {
+		key := mastercfg.ModelKey(object.ModelType(), object.ModelKey())
+		master.Complete(r, object)
+		if now, ok := r.Get(key); ok && bytes.Equal(now, written) {
+			tag = r.Revision(key)
+		}
+		return nil
+	})
+	return tag, err
 }

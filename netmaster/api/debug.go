@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -29,25 +30,25 @@ type ofnetNode struct {
 	Hostname string
 }
 
-func (a *API) ofnet(r *http.Request) (reply, error) {
+func (a *API) ofnet(r *http.Request) (rest.Reply, error) {
 	state := ofnetState{AgentDb: map[string]ofnetNode{}}
 	host, port, err := net.SplitHostPort(a.config.Self)
 	if err != nil {
-		return reply{}, masterStateUnknown()
+		return rest.Reply{}, masterStateUnknown()
 	}
 	state.MyAddr = host
 	if state.MyPort, err = strconv.Atoi(port); err != nil {
-		return reply{}, masterStateUnknown()
+		return rest.Reply{}, masterStateUnknown()
 	}
 	agents, err := a.store.Services(r.Context(), mastercfg.AgentService)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	for _, s := range agents {
 		state.AgentDb[net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))] = ofnetNode{s.HostAddr, s.Port, s.Hostname}
 	}
-	return reply{from: func(r ledger.Reader) (reply, error) {
-		return reply{body: jsonstream.Object{Of: state, Late: map[string]any{
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
+		return rest.Reply{Body: jsonstream.Object{Of: state, Late: map[string]any{
 			"EndpointDb": records(r, mastercfg.EndpointPrefix),
 			"PolicyDb":   records(r, mastercfg.PolicyRulePrefix),
 		}}}, nil

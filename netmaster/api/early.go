@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/shares"
@@ -33,11 +34,11 @@ func (e *EarlyRefusals) Add(r *http.Request, shown string, status int, reason er
 	if e == nil {
 		return
 	}
-	now, source, who := e.now().UTC(), sourceOf(r), identity.From(r.Context())
+	now, source, who := e.now().UTC(), rest.SourceOf(r), identity.From(r.Context())
 	untold, worth := e.told.Tell(accounts.Source(source), shares.Excess, now)
 	if !worth {
 		return
 	}
-	e.log.Add(audit.Entry{Time: now, Request: rand.Text(), Told: requestID(r), Principal: who.String(), How: cmp.Or(shown, how(who)), Source: source,
+	e.log.Add(audit.Entry{Time: now, Request: rand.Text(), Told: rest.RequestID(r), Principal: who.String(), How: cmp.Or(shown, how(who)), Source: source,
 		Verb: r.Method, Key: r.URL.Path, Decision: audit.Denied, Reason: reason.Error(), Status: status, Untold: untold})
 }

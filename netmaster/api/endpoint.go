@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -20,7 +21,7 @@ import (
 )
 
 // inspectEndpoint looks an endpoint up by its id, container id or common name, or as NAMESPACE:POD.
-func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
+func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
 	err := a.ledger.View(func(reader ledger.Reader) error {
@@ -31,15 +32,15 @@ func (a *API) inspectEndpoint(r *http.Request) (reply, error) {
 		return err
 	})
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	oper := objects.EndpointOper(&ep)
 	oper.Key = text
 	if oper.VirtualPort, err = a.virtualPort(r, ep.ID); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	oper.Counters = a.endpointCounters(r.Context(), &ep)
-	return reply{body: contivmodel.EndpointInspect{Oper: oper}}, nil
+	return rest.Reply{Body: contivmodel.EndpointInspect{Oper: oper}}, nil
 }
 
 // virtualPort is the switch port an agent reports for an endpoint, if it has.

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -27,7 +28,7 @@ import (
 // twice. The node takes its flows away when it sees that, and then its port. A
 // node that does not answer does not keep the rest from being cleaned up; the
 // answer is then an error that names what is left.
-func (a *API) cleanUp(r *http.Request) (reply, error) {
+func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	vars := mux.Vars(r)
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
 	var stuck []mastercfg.CfgEndpointState
@@ -36,7 +37,7 @@ func (a *API) cleanUp(r *http.Request) (reply, error) {
 		return err
 	})
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var failed []string
 	silent := map[string]error{} // hosts that did not answer are not asked again
@@ -54,10 +55,10 @@ func (a *API) cleanUp(r *http.Request) (reply, error) {
 	}
 	if failed != nil {
 		a.config.Log.WithField("failed", failed).Warn("endpoints could not be cleaned up")
-		return reply{}, fault.New(fault.Internal, "%d of %d endpoints not cleaned up: %s", len(failed), len(stuck), strings.Join(failed, "; ")).
+		return rest.Reply{}, fault.New(fault.Internal, "%d of %d endpoints not cleaned up: %s", len(failed), len(stuck), strings.Join(failed, "; ")).
 			WithDetails(failed...)
 	}
-	return reply{body: plainText(fmt.Sprintf("Received request to cleanup %s %s of tenant %s: %d endpoints deleted",
+	return rest.Reply{Body: rest.Text(fmt.Sprintf("Received request to cleanup %s %s of tenant %s: %d endpoints deleted",
 		category, id, tenant, len(stuck)))}, nil
 }
 

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
 // exposed is the warning to who has sent secrets of objects, such as passwords of BGP sessions, where others can read them; empty: nobody has.
 // They are taken, as clients of an open cluster know plain HTTP only, and a permissive one refuses nobody for that. The log has the
 // warning, too, and the report of a permissive cluster.
 func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning string) {
-	if Private(r) {
+	if rest.Private(r) {
 		return ""
 	}
 	var found []string
@@ -29,7 +30,7 @@ func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning stri
 		what = fmt.Sprintf("%s, and %d more", what, more)
 	}
 	warning = what + " came over plain HTTP, where others can read it: send another one over https, or on the machine of a netmaster"
-	a.config.Log.WithField("source", sourceOf(r)).Warn(warning)
+	a.config.Log.WithField("source", rest.SourceOf(r)).Warn(warning)
 	if q := askingOf(r.Context()); q != nil {
 		why := what + " came over plain HTTP"
 		q.exposed.Store(&why)

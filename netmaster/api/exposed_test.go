@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
@@ -24,18 +25,18 @@ func TestWhoSendsASecretInPlainTextIsWarned(t *testing.T) {
 			warned           bool
 		}{
 			"a password":               {"192.0.2.77:40000", "/api/v1/Bgps/h9/", speaker + `,"password":"canary"}`, true},
-			"a password among others":  {"192.0.2.77:40000", ApplyPath, apply(speaker + `,"password":"canary"}`), true},
+			"a password among others":  {"192.0.2.77:40000", rest.ApplyPath, apply(speaker + `,"password":"canary"}`), true},
 			"what stands for one":      {"192.0.2.77:40000", "/api/v1/Bgps/h9/", speaker + `,"password":"***"}`, false},
 			"no password":              {"192.0.2.77:40000", "/api/v1/Bgps/h9/", speaker + `}`, false},
 			"a password, on loopback":  {"127.0.0.1:40000", "/api/v1/Bgps/h9/", speaker + `,"password":"canary"}`, false},
-			"no password among others": {"192.0.2.77:40000", ApplyPath, apply(speaker + `}`), false},
+			"no password among others": {"192.0.2.77:40000", rest.ApplyPath, apply(speaker + `}`), false},
 		} {
 			b := secured(t, mode)
 			b.want("proven:root", "POST", "Bgps/h9", speaker+`,"password":"before"}`, 200, "")
 			r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
 			r.RemoteAddr = c.from
 			w := httptest.NewRecorder()
-			b.api.ServeHTTP(w, Plain(r))
+			b.api.ServeHTTP(w, rest.Plain(r))
 			warning := contivmodel.ParseWarning(w.Header().Get("Warning"))
 			if w.Code != http.StatusOK || (warning != "") != c.warned || c.warned && !strings.Contains(warning, "password of Bgp h9 came over plain HTTP") || strings.Contains(warning, "canary") {
 				t.Errorf("%s: %s: %d %s, with the warning %q", mode, name, w.Code, w.Body, warning)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -153,21 +154,21 @@ func join(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
 }
 
 // securityReport answers what an enforced cluster would have refused.
-func (a *API) securityReport(r *http.Request) (reply, error) {
+func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
 	said := a.foreseen.Report(a.config.Now().UTC())
 	if a.config.OtherReports != nil && askingOf(r.Context()) != nil {
 		others, silent, err := a.config.OtherReports(r.Context())
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		for _, other := range others {
 			said = join(said, other)
 		}
 		said.Silent = silent
 	}
-	return reply{from: func(r ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		mode, err := access.ModeOf(r)
 		said.Mode = string(mode)
-		return reply{body: said}, err
+		return rest.Reply{Body: said}, err
 	}}, nil
 }

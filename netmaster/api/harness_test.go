@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -49,7 +50,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	a := New(ledger, db, mirror.NewFeed(db, mastercfg.ModelRoot), config)
 	run(t, a)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Identify(w, r) // as the daemon's server does
+		rest.Identify(w, r) // as the daemon's server does
 		a.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -145,7 +146,7 @@ func (b *bench) refused(method, path, body, text string, code int, reason string
 		b.Errorf("headers of a refusal: %v", header)
 	}
 	status, answer, _ = b.do(method, path, body, "Accept", "application/problem+json")
-	var p problem
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatalf("%s %s: %q: %v", method, path, answer, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
@@ -13,8 +14,8 @@ import (
 func (b *bench) held(path, text string) []string {
 	b.Helper()
 	b.refused("DELETE", path, "", text, 409, "in-use")
-	_, answer, _ := b.do("DELETE", path, "", "Accept", problemType)
-	var p problem
+	_, answer, _ := b.do("DELETE", path, "", "Accept", rest.ProblemType)
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -22,12 +23,12 @@ type clusterInfo struct {
 	NetmasterNodes []string `json:"netmaster-nodes"`
 }
 
-func version(*http.Request) (reply, error) { return reply{body: buildinfo.Get()}, nil }
+func version(*http.Request) (rest.Reply, error) { return rest.Reply{Body: buildinfo.Get()}, nil }
 
-func (a *API) info(r *http.Request) (reply, error) {
+func (a *API) info(r *http.Request) (rest.Reply, error) {
 	host, _, err := net.SplitHostPort(a.config.Self)
 	if err != nil {
-		return reply{}, masterStateUnknown()
+		return rest.Reply{}, masterStateUnknown()
 	}
 	answer := clusterInfo{LocalIP: host, CurrentState: "leader"}
 	if answer.LeaderIP, err = a.store.Holder(r.Context(), mastercfg.LeaderLock); err == nil {
@@ -38,9 +39,9 @@ func (a *API) info(r *http.Request) (reply, error) {
 	}
 	if err != nil {
 		a.config.Log.WithError(err).Warn("info: cannot read the cluster's state")
-		return reply{}, masterStateUnknown()
+		return rest.Reply{}, masterStateUnknown()
 	}
-	return reply{body: answer}, nil
+	return rest.Reply{Body: answer}, nil
 }
 
 // registered are the addresses a service is registered at, each once.

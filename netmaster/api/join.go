@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -34,19 +35,12 @@ func (a *API) authorities() (pki.Authorities, error) {
 }
 
 // authority answers how this cluster is known.
-func (a *API) authority(*http.Request) (reply, error) {
+func (a *API) authority(*http.Request) (rest.Reply, error) {
 	all, err := a.authorities()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Bundle()...))}}, nil
-}
-
-// Private tells whether nobody but the two sides can read a request and its answer: it
-// came over TLS, all the way if another netmaster passes it on, or from this machine or that
-// of the other one.
-func Private(r *http.Request) bool {
-	return r.TLS != nil && !IsPlain(r) || OfThisMachine(r)
+	return rest.Reply{Body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Bundle()...))}}, nil
 }
 
 // Confidential refuses a request in which, or in the answer to which, there is a token
@@ -58,7 +52,7 @@ func Confidential(r *http.Request) error {
 	switch {
 	case at == mastercfg.JoinPath && r.Method == http.MethodPost && r.TLS == nil && identity.From(r.Context()).Kind != identity.Root:
 		return fault.New(fault.Denied, "%s %s: to join is possible over https only", r.Method, r.URL.Path)
-	case !hasSecret(r.Method, at) || Private(r):
+	case !hasSecret(r.Method, at) || rest.Private(r):
 		return nil
 	}
 	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
@@ -85,20 +79,20 @@ func hasSecret(method, path string) bool {
 // join makes a node or a netmaster of who has a token. The name belongs to the key from
 // then on. Who has not heard the answer asks again with the same key, and is not
 // counted twice.
-func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, error) {
+func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if a.config.Vouch != nil && !jointoken.Is(request.Token) {
 		return a.joinVouched(r, request)
 	}
 	token, err := jointoken.Parse(request.Token)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	wanted, err := a.asked(request.CSR)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+token.ID)
@@ -139,14 +133,14 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (reply, erro
 		}
 		return wanted.admit(tx, at, identity.Kind(record.Role), joined)
 	})
-	return reply{body: wanted.answer, revision: rev}, err
+	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
 // renew makes another certificate for a node that has joined, if who asks has its key.
-func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (reply, error) {
+func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.Reply, error) {
 	wanted, err := a.asked(request.CSR)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		at := joinedAt(string(identity.Node), request.Host)
@@ -162,7 +156,7 @@ func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (reply, er
 		}
 		return wanted.sign(tx, at, identity.Node, joined)
 	})
-	return reply{body: wanted.answer, revision: rev}, err
+	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
 // either is the refusal for a record that is missing, and any other error as it is.

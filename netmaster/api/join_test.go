@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -212,7 +213,7 @@ func TestANameBelongsToAKey(t *testing.T) {
 		t.Errorf("nodes: %s", got)
 	}
 	for _, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
-		if code, text, _ := j.do(c[0], mastercfg.NodesPath+c[1], "", "Accept", problemType); code != http.StatusNotFound {
+		if code, text, _ := j.do(c[0], mastercfg.NodesPath+c[1], "", "Accept", rest.ProblemType); code != http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", c[0], c[1], code, text)
 		}
 	}
@@ -234,7 +235,7 @@ func TestAKeyThatWasTakenBackNeverCountsAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, text, _ := j.do("POST", mastercfg.JoinPath, string(body), "Accept", problemType)
+			code, text, _ := j.do("POST", mastercfg.JoinPath, string(body), "Accept", rest.ProblemType)
 			if code != http.StatusForbidden || !strings.Contains(text, want) || strings.Contains(text, `"field":"csr"`) != strings.HasPrefix(want, "taken back") {
 				t.Errorf("after %s, %s joins with %.8s: %d %s", c, m.name, token, code, text)
 			}
@@ -419,7 +420,7 @@ func TestJoinsThatAreRefused(t *testing.T) {
 		"no address":          {strings.Replace(body(shown.Token, "h1", csr), "10.0.0.1", "10.0.0.1/24", 1), 400, "is not an IP address"},
 	} {
 		before := storetest.Dump(t, j.db)
-		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", problemType)
+		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", rest.ProblemType)
 		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, parts[2]) {
 			t.Errorf("%s: %d %.300s", name, code, text)
 		}
@@ -431,7 +432,7 @@ func TestJoinsThatAreRefused(t *testing.T) {
 	if _, refused := j.join(newMachine(t, "h1"), shown.Token); !strings.Contains(refused, "expired at") {
 		t.Errorf("expired: %q", refused)
 	}
-	if code, text, _ := j.do("POST", mastercfg.JoinPath+"?token="+shown.Token, "{}", "Accept", problemType); code != 400 || strings.Contains(text, parts[2]) {
+	if code, text, _ := j.do("POST", mastercfg.JoinPath+"?token="+shown.Token, "{}", "Accept", rest.ProblemType); code != 400 || strings.Contains(text, parts[2]) {
 		t.Errorf("a token in the URL: %d %s", code, text)
 	}
 }
@@ -440,7 +441,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 	j := startJoin(t)
 	for _, body := range []string{`{}`, `{"role":"user"}`, `{"role":"node","ttl":"soon"}`, `{"role":"node","ttl":"1s"}`, `{"role":"node","uses":-1}`,
 		`{"role":"node","host":"a/b"}`, `{"role":"node","tenants":["a:b"]}`, `[]`} {
-		if code, text, _ := j.do("POST", mastercfg.JoinTokensPath, body, "Accept", problemType); code != 400 {
+		if code, text, _ := j.do("POST", mastercfg.JoinTokensPath, body, "Accept", rest.ProblemType); code != 400 {
 			t.Errorf("%s: %d %s", body, code, text)
 		}
 	}
@@ -452,7 +453,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 func TestWithoutAuthoritiesNobodyJoins(t *testing.T) {
 	b := secured(t, mastercfg.SecurityPermissive)
 	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.RenewPath: `{"host":"h1","csr":"AAAA"}`} {
-		if code, text, _ := b.do("POST", path, body, "Accept", problemType, provenHeader, "root"); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
+		if code, text, _ := b.do("POST", path, body, "Accept", rest.ProblemType, provenHeader, "root"); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -19,73 +20,73 @@ import (
 
 // notOpen refuses everybody, root as well, in a cluster that is open: the place that anybody could take in it, or make a token
 // for, would count once it is closed. It may have authorities already, while it is about to be closed.
-func notOpen(serve answer) answer {
-	return func(r *http.Request) (reply, error) {
+func notOpen(serve rest.Answer) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
 		if askingOf(r.Context()) == nil {
-			return reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
+			return rest.Reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
 		}
 		return serve(r)
 	}
 }
 
 // createJoinToken makes a token and shows it, this once.
-func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (reply, error) {
+func (a *API) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	by, err := a.authorities()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	life := jointoken.DefaultLife
 	if request.TTL != "" {
 		if life, err = time.ParseDuration(request.TTL); err != nil {
-			return reply{}, fault.New(fault.Invalid, "join token: ttl %.40q: want a time such as 24h", request.TTL).WithField("ttl")
+			return rest.Reply{}, fault.New(fault.Invalid, "join token: ttl %.40q: want a time such as 24h", request.TTL).WithField("ttl")
 		}
 	}
 	now := a.config.Now().UTC()
 	record := mastercfg.JoinToken{Role: request.Role, Host: request.Host, Tenants: request.Tenants, Uses: request.Uses,
 		Creator: identity.From(r.Context()).String(), Created: now, Expires: now.Add(life)}
 	if err := jointoken.Check(&record, life); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	token, err := jointoken.New(pki.KeyHash(by[pki.API].Certificate))
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	record.ID, record.Digest = token.ID, token.Digest()
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
 	})
 	record.Digest = ""
-	return reply{body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, revision: rev}, err
+	return rest.Reply{Body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, Revision: rev}, err
 }
 
 // joinTokens lists the tokens that can still be used, and those that cannot.
-func (a *API) joinTokens(*http.Request) (reply, error) {
-	return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) joinTokens(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		all, err := ledger.ReadAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
 		for i := range all {
 			all[i].Digest = ""
 		}
-		return reply{body: all}, err
+		return rest.Reply{Body: all}, err
 	}}, nil
 }
 
 // removeJoinToken makes a token useless. Who has joined with it stays.
-func (a *API) removeJoinToken(r *http.Request) (reply, error) {
+func (a *API) removeJoinToken(r *http.Request) (rest.Reply, error) {
 	return a.removeRecord(r, "join token", mastercfg.JoinTokenPrefix, mux.Vars(r)["id"])
 }
 
 // joined lists who has joined below a prefix.
-func (a *API) joined(prefix string) answer {
-	return func(*http.Request) (reply, error) {
-		return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) joined(prefix string) rest.Answer {
+	return func(*http.Request) (rest.Reply, error) {
+		return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 			all, err := ledger.ReadAll[mastercfg.Joined](r, prefix)
 			for i := range all {
 				all[i].MustJoin = a.mustJoin(all[i])
 			}
-			return reply{body: all}, err
+			return rest.Reply{Body: all}, err
 		}}, nil
 	}
 }
@@ -104,7 +105,7 @@ func (a *API) mustJoin(node mastercfg.Joined) bool {
 // removeJoined takes the name from a key. A node is not known by its certificate from then
 // on, nor by another one for that key, and its endpoints are freed; a netmaster is not known by its name until one joins
 // under it.
-func (a *API) removeJoined(what, prefix string) answer {
+func (a *API) removeJoined(what, prefix string) rest.Answer {
 	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, _ error) error {
 		tx.Delete(at)
 		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
@@ -116,7 +117,7 @@ func (a *API) removeJoined(what, prefix string) answer {
 
 // rekey lets the next one who shows a token have the name. What removeJoined says of the
 // key of a node holds here, too.
-func (a *API) rekey(what, prefix string) answer {
+func (a *API) rekey(what, prefix string) rest.Answer {
 	return a.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
 		if err != nil {
 			return err
@@ -127,8 +128,8 @@ func (a *API) rekey(what, prefix string) answer {
 }
 
 // unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
-func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) answer {
-	return func(r *http.Request) (reply, error) {
+func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
 		host := mux.Vars(r)["host"]
 		rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 			record, err := ledger.Read[mastercfg.Joined](tx, prefix+host)
@@ -142,11 +143,11 @@ func (a *API) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, 
 			}
 			return change(tx, prefix+host, record, err)
 		})
-		return reply{body: host, revision: rev}, err
+		return rest.Reply{Body: host, Revision: rev}, err
 	}
 }
 
-func (a *API) removeRecord(r *http.Request, what, prefix, name string) (reply, error) {
+func (a *API) removeRecord(r *http.Request, what, prefix, name string) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, known := tx.Get(prefix + name); !known {
 			return fault.New(fault.NotFound, "%s %s: there is none", what, name)
@@ -154,5 +155,5 @@ func (a *API) removeRecord(r *http.Request, what, prefix, name string) (reply, e
 		tx.Delete(prefix + name)
 		return nil
 	})
-	return reply{body: name, revision: rev}, err
+	return rest.Reply{Body: name, Revision: rev}, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -37,7 +38,7 @@ func TestNothingIsReadOnceTheClockSaysThatTheTermIsOver(t *testing.T) {
 		if path == "tenants/?watch=true" {
 			path = "/api/v1/tenants/?watch=true"
 		}
-		code, answer, header := b.do(r[0], path, "", "Accept", problemType)
+		code, answer, header := b.do(r[0], path, "", "Accept", rest.ProblemType)
 		if code != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", r[0], r[1], code, answer)
 		}

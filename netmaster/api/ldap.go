@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/directory"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -91,23 +92,23 @@ func directoryOf(r ledger.Reader) (mastercfg.Directory, error) {
 	return d, err
 }
 
-func (a *API) getDirectory(*http.Request) (reply, error) {
-	return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) getDirectory(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		d, err := directoryOf(r)
-		return reply{body: formOfDirectory(d)}, err
+		return rest.Reply{Body: formOfDirectory(d)}, err
 	}}, nil
 }
 
 // putDirectory says anew how the directory is reached; a PATCH changes what it names.
-func (a *API) putDirectory(r *http.Request) (reply, error) {
+func (a *API) putDirectory(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.LDAPConfig
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	isNew := r.Method == http.MethodPut
 	var d mastercfg.Directory
 	if isNew && sent.Password == nil {
-		return reply{}, fault.New(fault.Invalid, "service_account_password: it is wanted").WithField("service_account_password")
+		return rest.Reply{}, fault.New(fault.Invalid, "service_account_password: it is wanted").WithField("service_account_password")
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if d = (mastercfg.Directory{}); !isNew {
@@ -127,10 +128,10 @@ func (a *API) putDirectory(r *http.Request) (reply, error) {
 	if isNew {
 		code = http.StatusCreated
 	}
-	return reply{code: code, body: formOfDirectory(d), revision: rev}, err
+	return rest.Reply{Code: code, Body: formOfDirectory(d), Revision: rev}, err
 }
 
-func (a *API) deleteDirectory(r *http.Request) (reply, error) {
+func (a *API) deleteDirectory(r *http.Request) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := directoryOf(tx); err != nil {
 			return err
@@ -140,7 +141,7 @@ func (a *API) deleteDirectory(r *http.Request) (reply, error) {
 			return nil
 		})
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }
 
 // groupsOf asks the directory whether a password is right, and for the groups of who has

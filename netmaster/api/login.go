@@ -1,16 +1,13 @@
 package api
 
 import (
-	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/identity"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/buildinfo"
@@ -38,42 +35,42 @@ const (
 const WhoAmIPath = "/api/v1/whoami"
 
 // accountRoutes are the routes about who may log in and who may what.
-func (a *API) accountRoutes() []route {
+func (a *API) accountRoutes() []rest.Route {
 	const user, binding, token, directory = usersPath, AuthPath + "/authorizations", tokensPath, directoryPath
-	return []route{
-		{loginPath, rights.Public, methods{http.MethodPost: a.login}},
-		{openIDPath, rights.Public, methods{http.MethodGet: a.openIDClient}},
-		{openIDLoginPath, rights.Public, methods{http.MethodPost: a.loginOpenID}},
-		{AuthPath + "/version", rights.Public, methods{http.MethodGet: proxyVersion}},
-		{AuthPath + "/health", rights.Public, methods{http.MethodGet: proxyHealth}},
-		{AuthPath + "/logout", rights.Known, methods{http.MethodPost: a.logout}},
-		{WhoAmIPath, rights.Known, methods{http.MethodGet: a.whoAmI}},
+	return []rest.Route{
+		rest.At(loginPath, rights.Public, rest.Methods{http.MethodPost: a.login}),
+		rest.At(openIDPath, rights.Public, rest.Methods{http.MethodGet: a.openIDClient}),
+		rest.At(openIDLoginPath, rights.Public, rest.Methods{http.MethodPost: a.loginOpenID}),
+		rest.At(AuthPath+"/version", rights.Public, rest.Methods{http.MethodGet: proxyVersion}),
+		rest.At(AuthPath+"/health", rights.Public, rest.Methods{http.MethodGet: proxyHealth}),
+		rest.At(AuthPath+"/logout", rights.Known, rest.Methods{http.MethodPost: a.logout}),
+		rest.At(WhoAmIPath, rights.Known, rest.Methods{http.MethodGet: a.whoAmI}),
 
-		{user, rights.Access, methods{http.MethodGet: a.listUsers, http.MethodPost: a.createUser}},
-		{user + "/{user}", rights.Known, methods{http.MethodGet: a.getUser, http.MethodPatch: a.changeUser, http.MethodDelete: a.deleteUser}},
-		{user + "/{user}/certificates", rights.Known, methods{http.MethodGet: a.listUserCerts, http.MethodPost: a.createUserCert, http.MethodDelete: a.dropUserCerts}},
-		{binding, rights.Known, methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}},
-		{binding + "/{id}", rights.Known, methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}},
-		{token, rights.Access, methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}},
-		{directory, rights.Access, methods{http.MethodGet: a.getDirectory, http.MethodPut: a.putDirectory, http.MethodPatch: a.putDirectory, http.MethodDelete: a.deleteDirectory}},
-		{providerPath, rights.Access, methods{http.MethodGet: a.getProvider, http.MethodPut: a.putProvider, http.MethodPatch: a.putProvider, http.MethodDelete: a.deleteProvider}},
-		{token + "/{name}", rights.Access, methods{http.MethodDelete: a.deleteToken}},
+		rest.At(user, rights.Access, rest.Methods{http.MethodGet: a.listUsers, http.MethodPost: a.createUser}),
+		rest.At(user+"/{user}", rights.Known, rest.Methods{http.MethodGet: a.getUser, http.MethodPatch: a.changeUser, http.MethodDelete: a.deleteUser}),
+		rest.At(user+"/{user}/certificates", rights.Known, rest.Methods{http.MethodGet: a.listUserCerts, http.MethodPost: a.createUserCert, http.MethodDelete: a.dropUserCerts}),
+		rest.At(binding, rights.Known, rest.Methods{http.MethodGet: a.listBindings, http.MethodPost: a.bind}),
+		rest.At(binding+"/{id}", rights.Known, rest.Methods{http.MethodGet: a.getBinding, http.MethodDelete: a.unbind}),
+		rest.At(token, rights.Access, rest.Methods{http.MethodGet: a.listTokens, http.MethodPost: a.createToken}),
+		rest.At(directory, rights.Access, rest.Methods{http.MethodGet: a.getDirectory, http.MethodPut: a.putDirectory, http.MethodPatch: a.putDirectory, http.MethodDelete: a.deleteDirectory}),
+		rest.At(providerPath, rights.Access, rest.Methods{http.MethodGet: a.getProvider, http.MethodPut: a.putProvider, http.MethodPatch: a.putProvider, http.MethodDelete: a.deleteProvider}),
+		rest.At(token+"/{name}", rights.Access, rest.Methods{http.MethodDelete: a.deleteToken}),
 	}
 }
 
 // errWrongLogin is said of users who do not exist, too.
-var errWrongLogin = denial{error: fault.New(fault.Denied, "Invalid username/password"), code: http.StatusUnauthorized}
+var errWrongLogin = rest.Denial{Cause: fault.New(fault.Denied, "Invalid username/password"), Status: http.StatusUnauthorized}
 
 // login begins a session. Which of the two was wrong is not told, and takes no other time.
-func (a *API) login(r *http.Request) (reply, error) {
+func (a *API) login(r *http.Request) (rest.Reply, error) {
 	var sent struct{ Username, Password string }
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	if sent.Username == "" || sent.Password == "" {
-		return reply{}, fault.New(fault.Invalid, "username and password: both are wanted")
+		return rest.Reply{}, fault.New(fault.Invalid, "username and password: both are wanted")
 	}
-	account, from := sent.Username, sourceOf(r)
+	account, from := sent.Username, rest.SourceOf(r)
 	if accounts.CheckName(account) != nil {
 		account = "" // nobody has this name
 	}
@@ -84,7 +81,7 @@ func (a *API) login(r *http.Request) (reply, error) {
 		guess = strings.ToLower(account)
 	}
 	if wait := a.guesses.Admit(guess, from, a.config.Now()); wait > 0 {
-		return reply{}, tooManyGuesses(wait)
+		return rest.Reply{}, tooManyGuesses(wait)
 	}
 	if !local && account != "" && !a.isLocal(account) {
 		if groups, found, err := a.groupsOf(r.Context(), account, sent.Password); found {
@@ -96,18 +93,18 @@ func (a *API) login(r *http.Request) (reply, error) {
 		var err error
 		if verdict, err = a.hasher.Verify(r.Context(), hash, sent.Password, a.guesses.Rank(guess, from, a.config.Now())); err != nil {
 			a.guesses.Unjudged(guess, from)
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 	}
 	if !verdict.Right {
-		return reply{}, errWrongLogin
+		return rest.Reply{}, errWrongLogin
 	}
 	a.guesses.Right(guess, from, a.config.Now()) // whatever becomes of the session
 	renewed := ""
 	if verdict.Renew {
 		var err error
 		if renewed, err = a.hasher.Hash(r.Context(), sent.Password); err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 	}
 	var token accounts.Token
@@ -115,34 +112,34 @@ func (a *API) login(r *http.Request) (reply, error) {
 		token, err = access.Login(tx, account, hash, renewed, a.config.Now())
 		return err
 	})
-	if _, is := denied(err); is {
-		return reply{}, errWrongLogin
+	if _, is := rest.Denied(err); is {
+		return rest.Reply{}, errWrongLogin
 	}
-	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
 // loginForeign begins the session of a user whom the directory knows, or not, by his name in lower case.
-func (a *API) loginForeign(r *http.Request, account string, groups []string, err error) (reply, error) {
+func (a *API) loginForeign(r *http.Request, account string, groups []string, err error) (rest.Reply, error) {
 	switch {
 	case fault.Is(err, fault.Denied):
-		return reply{}, errWrongLogin
+		return rest.Reply{}, errWrongLogin
 	case err != nil:
-		a.guesses.Unanswered(account, sourceOf(r))
+		a.guesses.Unanswered(account, rest.SourceOf(r))
 		if a.directory.trouble.isNews(err, a.config.Now()) {
 			a.config.Log.WithError(err).Warn("login of a user of the directory")
 		}
-		return reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
+		return rest.Reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
 	}
-	a.guesses.Right(account, sourceOf(r), a.config.Now()) // whatever becomes of the session
+	a.guesses.Right(account, rest.SourceOf(r), a.config.Now()) // whatever becomes of the session
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, account, groups, a.config.Now())
 		return err
 	})
-	if _, is := denied(err); is {
-		return reply{}, errWrongLogin
+	if _, is := rest.Denied(err); is {
+		return rest.Reply{}, errWrongLogin
 	}
-	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
 // isLocal tells whether there is a local user of a name as a directory compares names, also one who is disabled.
@@ -168,22 +165,13 @@ func (a *API) hashOf(name string) (hash string, local bool) {
 	return hash, local
 }
 
-// sourceOf is the address a request comes from, behind a netmaster that has passed it on.
-func sourceOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
 // logout ends the session whose token was shown.
-func (a *API) logout(r *http.Request) (reply, error) {
+func (a *API) logout(r *http.Request) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		access.Logout(tx, askingOf(r.Context()).who)
 		return nil
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }
 
 // caller is the answer of whoami.
@@ -194,51 +182,33 @@ type caller struct {
 	Expires  *time.Time `json:"expires,omitempty"` // of what was shown
 }
 
-func (a *API) whoAmI(r *http.Request) (reply, error) {
+func (a *API) whoAmI(r *http.Request) (rest.Reply, error) {
 	q := askingOf(r.Context())
 	if q.flaw != nil {
-		return reply{}, q.flaw
+		return rest.Reply{}, q.flaw
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		set, err := access.Rights(reader, q.who, q.now())
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		answer := caller{Identity: q.who.String(), Mode: string(q.mode), Roles: append(rights.Set{}, set...)}
 		if ends := access.Expires(reader, q.who); !ends.IsZero() {
 			answer.Expires = &ends
 		}
-		return reply{body: answer}, nil
+		return rest.Reply{Body: answer}, nil
 	}}, nil
 }
 
-func proxyVersion(*http.Request) (reply, error) {
-	return reply{body: map[string]string{"version": buildinfo.Get().Version}}, nil
+func proxyVersion(*http.Request) (rest.Reply, error) {
+	return rest.Reply{Body: map[string]string{"version": buildinfo.Get().Version}}, nil
 }
 
 // proxyHealth is told by the leader itself, which is well if it answers.
-func proxyHealth(*http.Request) (reply, error) {
+func proxyHealth(*http.Request) (rest.Reply, error) {
 	version := buildinfo.Get().Version
-	return reply{body: map[string]any{
+	return rest.Reply{Body: map[string]any{
 		"netmaster": map[string]string{"status": "healthy", "reason": "", "version": version},
 		"status":    "healthy", "version": version,
 	}}, nil
-}
-
-// readInto decodes a body.
-func readInto(r *http.Request, into any) error {
-	body, err := ReadBody(r)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return malformed(err)
-	}
-	return nil
-}
-
-// forwarded tells whether another netmaster passes a request on: what it shows itself
-// is not who asks.
-func forwarded(r *http.Request, who identity.Identity) bool {
-	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
 }

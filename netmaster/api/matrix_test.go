@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -40,7 +41,7 @@ var (
 
 // matrix has every route but those of kinds, with the paths that it is asked by.
 var matrix = map[string]map[string]row{
-	ApplyPath:              {ApplyPath: rowKnown},
+	rest.ApplyPath:         {rest.ApplyPath: rowKnown},
 	CountersPath + "{key}": {CountersPath + "blue:none": rowOwn, CountersPath + "red:none": rowForeign},
 	VerdictPath:            {VerdictPath: rowKnown},
 	TracePath:              {TracePath: rowKnown},
@@ -154,13 +155,13 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 	})
 	rows := map[string]row{}
 	for _, route := range slices.Concat(b.api.table(), b.api.accountRoutes(), b.api.securityRoutes()) {
-		if route.area == rights.OfKind {
+		if route.Area == rights.OfKind {
 			continue
 		}
-		if route.area == rights.Unlisted || matrix[route.path] == nil {
-			t.Errorf("%s has no entry", route.path)
+		if route.Area == rights.Unlisted || matrix[route.Path] == nil {
+			t.Errorf("%s has no entry", route.Path)
 		}
-		for path, want := range matrix[route.path] {
+		for path, want := range matrix[route.Path] {
 			rows[path] = want
 		}
 	}
@@ -235,7 +236,7 @@ func (b *bench) cell(token, method, path string) string {
 // A route that nobody has put into an area is nobody's.
 func TestARouteWithoutAnAreaIsRefused(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
-	forgotten := served{api: b.api, route: route{path: "/x", methods: methods{http.MethodGet: version}}}
+	forgotten := served{api: b.api, Route: rest.Route{Path: "/x", Methods: rest.Methods{http.MethodGet: version}}}
 	r, err := b.api.asks(httptest.NewRequest("GET", "/x", nil).WithContext(identity.With(t.Context(), identity.Identity{Kind: identity.Root})))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -14,17 +15,17 @@ import (
 )
 
 // mastersOnly refuses everybody but a netmaster over TLS that was not removed, whatever the mode, before a body is read.
-func (a *API) mastersOnly(what string, serve answer) answer {
-	return func(r *http.Request) (reply, error) {
+func (a *API) mastersOnly(what string, serve rest.Answer) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
 		who := identity.From(r.Context())
 		if who.Kind != identity.Master || r.TLS == nil {
-			return reply{}, denial{error: fault.New(fault.Denied, "%s: for netmasters, over TLS; this is %s", what, who), code: http.StatusForbidden}
+			return rest.Reply{}, rest.Denial{Cause: fault.New(fault.Denied, "%s: for netmasters, over TLS; this is %s", what, who), Status: http.StatusForbidden}
 		}
 		if err := a.ledger.View(func(r ledger.Reader) error {
 			_, err := access.Rights(r, who, a.config.Now())
 			return err
 		}); err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		return serve(r)
 	}
@@ -65,10 +66,10 @@ func isOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 
 // addMember has the store of the netmasters expect the member of another one. It has no vote
 // until it has caught up, so that one that never comes does no harm.
-func (a *API) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (reply, error) {
+func (a *API) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (rest.Reply, error) {
 	if a.config.AddMember == nil {
-		return reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")
+		return rest.Reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")
 	}
 	peers, err := a.config.AddMember(r.Context(), request.Name, request.PeerURL)
-	return reply{body: mastercfg.AddMemberResponse{Peers: peers}}, err
+	return rest.Reply{Body: mastercfg.AddMemberResponse{Peers: peers}}, err
 }

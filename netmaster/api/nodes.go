@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
@@ -178,24 +179,24 @@ func registeredAt(s objdb.Service) agentAt {
 
 // agent passes on what an agent says of itself. Agents of nodes that have joined answer
 // netmasters only.
-func (a *API) agent(r *http.Request) (reply, error) {
+func (a *API) agent(r *http.Request) (rest.Reply, error) {
 	host, what := mux.Vars(r)["host"], mux.Vars(r)["what"]
 	at, registered, err := a.agentOf(r.Context(), mastercfg.AgentService, host)
 	if err == nil && !registered {
 		err = fault.New(fault.NotFound, "node %s is not registered", host)
 	}
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	said, err := a.nodes.call(r.Context(), http.MethodGet, at, "/"+what, longAnswer)
 	text := strings.TrimSuffix(string(said), "\n")
 	switch {
 	case err != nil:
-		return reply{}, err
+		return rest.Reply{}, err
 	case what == "metrics":
-		return reply{body: plainText(text)}, nil
+		return rest.Reply{Body: rest.Text(text)}, nil
 	case what == "readyz":
-		return reply{body: text}, nil
+		return rest.Reply{Body: text}, nil
 	}
-	return reply{body: json.RawMessage(said)}, nil
+	return rest.Reply{Body: json.RawMessage(said)}, nil
 }

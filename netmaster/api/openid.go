@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/openid"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -86,60 +87,60 @@ const greetedAtOnce = 64
 
 // openIDClient answers what a browser is sent to the provider with. Everybody may ask, so it
 // takes no place that a login needs: all who wait do so for one answer of the provider, and few at a time.
-func (a *API) openIDClient(r *http.Request) (reply, error) {
+func (a *API) openIDClient(r *http.Request) (rest.Reply, error) {
 	p, err := a.provider()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	done, err := a.openID.greeting.take(logins)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	defer done()
 	at, err := p.AuthURL(r.Context())
 	if err != nil {
-		return reply{}, a.providerFailed(err)
+		return rest.Reply{}, a.providerFailed(err)
 	}
 	c := p.Config()
-	return reply{body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
+	return rest.Reply{Body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
 }
 
 // loginOpenID begins a session of who comes back from the provider.
-func (a *API) loginOpenID(r *http.Request) (reply, error) {
+func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDProof
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	for field, text := range map[string]string{"code": sent.Code, "verifier": sent.Verifier, "nonce": sent.Nonce, "redirect_uri": sent.Redirect} {
 		if text == "" || len(text) > maxProofText {
-			return reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProofText).WithField(field)
+			return rest.Reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProofText).WithField(field)
 		}
 	}
 	if !ofLoopback(sent.Redirect) {
-		return reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
+		return rest.Reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
 	}
 	p, err := a.provider()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	done, err := a.openID.asking.take(logins)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	defer done()
 	// Tries count from here on, where nothing of ours is in their way: each code by itself, as who shows
 	// wrong ones must not keep others out behind the same address.
-	from, guess := sourceOf(r), guessOf(sent.Code)
+	from, guess := rest.SourceOf(r), guessOf(sent.Code)
 	if wait := a.guesses.Admit(guess, from, a.config.Now()); wait > 0 {
-		return reply{}, tooManyGuesses(wait)
+		return rest.Reply{}, tooManyGuesses(wait)
 	}
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
 	switch {
 	case fault.Is(err, fault.Denied):
-		return reply{}, denial{error: err, code: http.StatusUnauthorized}
+		return rest.Reply{}, rest.Denial{Cause: err, Status: http.StatusUnauthorized}
 	case err != nil:
 		a.guesses.Unanswered(guess, from)
-		return reply{}, a.providerFailed(err)
+		return rest.Reply{}, a.providerFailed(err)
 	}
 	a.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
 	askingOf(r.Context()).about = who.Name
@@ -148,7 +149,7 @@ func (a *API) loginOpenID(r *http.Request) (reply, error) {
 		token, err = access.LoginForeign(tx, who.Name, who.Groups, a.config.Now())
 		return err
 	})
-	return reply{body: map[string]string{"token": token.Text}, revision: rev}, err
+	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
 const maxProofText = 4096
@@ -179,8 +180,8 @@ func (a *API) providerFailed(err error) error {
 }
 
 // tooManyGuesses is the refusal of who has to wait.
-func tooManyGuesses(wait time.Duration) denial {
-	return denial{fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), http.StatusTooManyRequests, wait}
+func tooManyGuesses(wait time.Duration) rest.Denial {
+	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), Status: http.StatusTooManyRequests, Wait: wait}
 }
 
 func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
@@ -238,18 +239,18 @@ func checkProvider(p mastercfg.OpenID) error {
 	return err
 }
 
-func (a *API) getProvider(*http.Request) (reply, error) {
-	return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) getProvider(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		p, err := providerOf(r)
-		return reply{body: formOfProvider(p)}, err
+		return rest.Reply{Body: formOfProvider(p)}, err
 	}}, nil
 }
 
 // putProvider says anew how the provider is reached; a PATCH changes what it names.
-func (a *API) putProvider(r *http.Request) (reply, error) {
+func (a *API) putProvider(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDConfig
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	isNew := r.Method == http.MethodPut
 	var p mastercfg.OpenID
@@ -268,10 +269,10 @@ func (a *API) putProvider(r *http.Request) (reply, error) {
 	if isNew {
 		code = http.StatusCreated
 	}
-	return reply{code: code, body: formOfProvider(p), revision: rev}, err
+	return rest.Reply{Code: code, Body: formOfProvider(p), Revision: rev}, err
 }
 
-func (a *API) deleteProvider(r *http.Request) (reply, error) {
+func (a *API) deleteProvider(r *http.Request) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := providerOf(tx); err != nil {
 			return err
@@ -281,5 +282,5 @@ func (a *API) deleteProvider(r *http.Request) (reply, error) {
 			return nil
 		})
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -217,7 +218,7 @@ func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 2 * few {
 		asking.Go(func() {
-			code, answer, headers := b.do("GET", openIDPath+"/", "", "Accept", problemType)
+			code, answer, headers := b.do("GET", openIDPath+"/", "", "Accept", rest.ProblemType)
 			switch {
 			case code != http.StatusServiceUnavailable || headers.Get("Retry-After") == "":
 				t.Errorf("%d %s %v", code, answer, headers)

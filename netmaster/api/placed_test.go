@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -20,7 +21,7 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 	})
 	ask := func(node, tenant, network, container, uid string) string {
 		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"PodUID":%q,"ConfigEP":{"Container":%q,"Host":%q}}`,
-			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", problemType)
+			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", rest.ProblemType)
 		if code == 200 {
 			return ""
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -20,7 +21,7 @@ func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	} {
 		r := httptest.NewRequest("POST", c.path, strings.NewReader(c.body))
 		r.RemoteAddr = c.from
-		r.Header.Set("Accept", problemType)
+		r.Header.Set("Accept", rest.ProblemType)
 		w := httptest.NewRecorder()
 		j.api.ServeHTTP(w, r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Master, Name: "m2"}))) // which has the right to both
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "https only") {
@@ -48,7 +49,7 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
-		r.Header.Set("Accept", problemType)
+		r.Header.Set("Accept", rest.ProblemType)
 		if r.Header.Set(tokenHeader, c.token); c.token == "" {
 			r.Header.Del(tokenHeader)
 		}

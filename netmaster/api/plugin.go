@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -14,7 +15,7 @@ import (
 // The answers of these routes carry the revision of the commit, so that an
 // agent can wait until its cache has seen the change.
 
-func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (reply, error) {
+func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (rest.Reply, error) {
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool))); err != nil {
@@ -23,20 +24,20 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
 		return err
 	})
-	return reply{body: answer, revision: rev}, err
+	return rest.Reply{Body: answer, Revision: rev}, err
 }
 
-func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (reply, error) {
+func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, ""))); err != nil {
 			return err
 		}
 		return master.ReleaseAddress(tx, req)
 	})
-	return reply{body: mastercfg.ReleaseAddressResponse{Status: "success"}, revision: rev}, err
+	return rest.Reply{Body: mastercfg.ReleaseAddressResponse{Status: "success"}, Revision: rev}, err
 }
 
-func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (reply, error) {
+func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (rest.Reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req)); err != nil {
@@ -50,10 +51,10 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 	if err = a.tellAddress(req, err); err == nil {
 		a.cooldown.Given(&answer.EndpointConfig)
 	}
-	return reply{body: answer, revision: rev}, err
+	return rest.Reply{Body: answer, Revision: rev}, err
 }
 
-func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (reply, error) {
+func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (rest.Reply, error) {
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
@@ -66,7 +67,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	if err == nil {
 		a.cooldown.Freed(&answer.EndpointConfig)
 	}
-	return reply{body: answer, revision: rev}, err
+	return rest.Reply{Body: answer, Revision: rev}, err
 }
 
 // endpointNamed is the id of the endpoint a request names: by its container, or
@@ -87,9 +88,9 @@ func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string
 
 // updateEndpoint takes note of a container that started or ended, which makes
 // it a provider of services or ends that. Other events have no effect.
-func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointRequest) (reply, error) {
+func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointRequest) (rest.Reply, error) {
 	if (req.Event == "start" || req.Event == "die") && req.ContainerID == "" {
-		return reply{}, fault.New(fault.Invalid, "invalid ProviderID %q: event %s names no container", req.ContainerID, req.Event).
+		return rest.Reply{}, fault.New(fault.Invalid, "invalid ProviderID %q: event %s names no container", req.ContainerID, req.Event).
 			WithField("ContainerID")
 	}
 	known := true
@@ -118,9 +119,9 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 		})
 	}
 	if !known {
-		return reply{revision: rev}, err // null
+		return rest.Reply{Revision: rev}, err // null
 	}
-	return reply{body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, revision: rev}, err
+	return rest.Reply{Body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, Revision: rev}, err
 }
 
 // networkNamed is the network of a name, or of the group that has the name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -103,8 +104,8 @@ func (p *program) judge(r ledger.Reader, q *asking) error {
 			all = append(all, t.name())
 		}
 	}
-	if d, ok := denied(first); ok {
-		return denial{error: fault.New(fault.Denied, "%w", first).WithDetails(all...), code: d.code}
+	if d, ok := rest.Denied(first); ok {
+		return rest.Denial{Cause: fault.New(fault.Denied, "%w", first).WithDetails(all...), Status: d.Status}
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	case !exists && t.object == nil && t.ignoreAbsent:
 		return "unchanged", nil
 	case exists && t.object != nil:
-		if err := t.only.check(t.kind, t.Key, c.Revision(key)); err != nil {
+		if err := t.only.Check(t.kind, t.Key, c.Revision(key)); err != nil {
 			return "", err
 		}
 		if t.isAsWanted(c, before) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -19,17 +20,17 @@ import (
 
 // rotateKeys does the next step. The keyring is on the disk of this netmaster before the record
 // names it; the others ask for it when it does.
-func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (reply, error) {
+func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
 	a.rotating.Lock()
 	defer a.rotating.Unlock()
 	keys := a.config.Keyring
 	record, err := a.securityRecord()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	turning, err := keys.Turning()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	said := mastercfg.KeysRotation{Step: "add"}
 	switch {
@@ -39,11 +40,11 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rep
 	case turning:
 		said.Step, said.Done = "turn", true
 		if err := a.allHave(r.Context(), keys.State()); err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 	}
 	if request.DryRun {
-		return reply{body: said}, nil
+		return rest.Reply{Body: said}, nil
 	}
 	switch said.Step {
 	case "add":
@@ -52,13 +53,13 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rep
 		err = keys.Turn()
 	}
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.sealAnew(r.Context(), &said)
 	if err == nil && said.Left > 0 {
 		a.config.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
 	}
-	return reply{body: said, revision: rev}, err
+	return rest.Reply{Body: said, Revision: rev}, err
 }
 
 // allHave refuses a step while a netmaster that is registered has another keyring.

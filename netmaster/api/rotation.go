@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -20,13 +21,13 @@ import (
 // refuse each other.
 
 // handOver gives another netmaster the authorities with their keys.
-func (a *API) handOver(*http.Request) (reply, error) {
+func (a *API) handOver(*http.Request) (rest.Reply, error) {
 	by, err := a.authorities()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	files, err := handed(by, a.config.Keyring)
-	return reply{body: mastercfg.HandedAuthorities{Files: files}}, err
+	return rest.Reply{Body: mastercfg.HandedAuthorities{Files: files}}, err
 }
 
 // handed are the files that a netmaster is given.
@@ -44,43 +45,43 @@ func handed(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error
 
 // rotate does the next step. The authorities are on the disk of this netmaster before the
 // record names them; the others ask for them when it does.
-func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (reply, error) {
+func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
 	a.rotating.Lock()
 	defer a.rotating.Unlock()
 	by, err := a.authorities()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	record, err := a.securityRecord()
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if hash := by.Hash(); record.Authorities != hash && (record.Authorities != "" || by.Step() != pki.Add) && !request.DryRun {
 		// A step was interrupted before the record named what it has made.
 		rev, err := a.nameAuthorities(r.Context(), hash)
-		return reply{body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, revision: rev}, err
+		return rest.Reply{Body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, Revision: rev}, err
 	}
 	step := by.Step()
 	absent, err := a.waitedFor(r.Context(), by.Hash())
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	next, err := by.Next(a.config.Now())
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	said := mastercfg.Rotation{Step: string(step), Authorities: next.Hash(), Done: step == pki.Drop, Absent: absent}
 	if request.DryRun {
-		return reply{body: said}, nil
+		return rest.Reply{Body: said}, nil
 	}
 	if a.config.Replace == nil {
-		return reply{}, fault.New(fault.Mode, "this netmaster cannot replace its authorities")
+		return rest.Reply{}, fault.New(fault.Mode, "this netmaster cannot replace its authorities")
 	}
 	if err := a.config.Replace(by, next); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.nameAuthorities(r.Context(), next.Hash())
-	return reply{body: said, revision: rev}, err
+	return rest.Reply{Body: said, Revision: rev}, err
 }
 
 func (a *API) securityRecord() (record mastercfg.Security, err error) {

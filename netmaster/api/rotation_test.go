@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
@@ -54,7 +55,7 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 		}
 	})
 	rotate := func(body string) (int, string) {
-		code, answer, _ := b.do("POST", mastercfg.RotatePath, body, "Accept", problemType)
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, body, "Accept", rest.ProblemType)
 		return code, answer
 	}
 	waits := func(whom string) {
@@ -142,7 +143,7 @@ func TestNobodyWaitsForANetmasterThatWasRemoved(t *testing.T) {
 		}
 	})
 	testkit.Eventually(t, 20*time.Second, "it waits for m4 only", func() bool {
-		code, answer, _ := b.do("POST", mastercfg.RotatePath, `{"dryRun":true}`, "Accept", problemType)
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, `{"dryRun":true}`, "Accept", rest.ProblemType)
 		return code == http.StatusConflict && strings.Contains(answer, "waits for master/10.0.0.9, which")
 	})
 }

@@ -4,34 +4,23 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/gorilla/mux"
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// methods are the answers of one path.
-type methods map[string]answer
-
-// route is a path with its methods, and the area of rights that it is in. One without
-// an area is refused to everybody in a cluster that asks for rights.
-type route struct {
-	path    string
-	area    rights.Area
-	methods methods
-}
-
 // served is a route as it is served.
 type served struct {
 	api *API
-	route
+	rest.Route
 	closed bool // it is of the account routes
 }
 
@@ -42,60 +31,62 @@ const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/name
 // the caller may see them.
 const MetricsPath = "/metrics"
 
-func mayMeasure(*http.Request) (reply, error) { return reply{code: http.StatusNoContent}, nil }
+func mayMeasure(*http.Request) (rest.Reply, error) {
+	return rest.Reply{Code: http.StatusNoContent}, nil
+}
 
 // inspectRoot is where objects are found with their run-time view.
 const inspectRoot = "/api/v1/inspect/"
 
 // table is all routes, the more special before the more general. Each is served with and
 // without a trailing slash.
-func (a *API) table() []route {
-	return []route{
-		{ApplyPath, rights.Known, methods{http.MethodPost: a.applyAll}},
-		{CountersPath + "{key}", rights.RunTime, methods{http.MethodGet: a.counters}},
-		{VerdictPath, rights.Known, methods{http.MethodGet: a.verdict}},
-		{TracePath, rights.Known, methods{http.MethodGet: a.trace}},
-		{"/api/v1/status", rights.Known, methods{http.MethodGet: a.status}},
-		{"/api/v1/openapi.json", rights.Known, methods{http.MethodGet: openapi}},
+func (a *API) table() []rest.Route {
+	return []rest.Route{
+		rest.At(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
+		rest.At(CountersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
+		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.verdict}),
+		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.trace}),
+		rest.At("/api/v1/status", rights.Known, rest.Methods{http.MethodGet: a.status}),
+		rest.At("/api/v1/openapi.json", rights.Known, rest.Methods{http.MethodGet: openapi}),
 
-		{"/api/v1/{segment}", rights.OfKind, methods{http.MethodGet: a.list}},
-		{"/api/v1/{segment}/{key}", rights.OfKind, methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}},
-		{inspectRoot + "{segment:globals}/{key}", rights.Known, methods{http.MethodGet: a.inspect}},
-		{inspectRoot + "{segment:" + contivmodel.EndpointSegment + "}/{key}", rights.Known, methods{http.MethodGet: a.inspect}},
-		{inspectRoot + "{segment}/{key}", rights.OfKind, methods{http.MethodGet: a.inspect}},
+		rest.At("/api/v1/{segment}", rights.OfKind, rest.Methods{http.MethodGet: a.list}),
+		rest.At("/api/v1/{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}),
+		rest.At(inspectRoot+"{segment:globals}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
+		rest.At(inspectRoot+"{segment:"+contivmodel.EndpointSegment+"}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
+		rest.At(inspectRoot+"{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.inspect}),
 
-		{mastercfg.AllocAddressPath, rights.Agents, methods{http.MethodPost: plugin(a.allocAddress)}},
-		{mastercfg.ReleaseAddressPath, rights.Agents, methods{http.MethodPost: plugin(a.releaseAddress)}},
-		{mastercfg.CreateEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.createEndpoint)}},
-		{mastercfg.DeleteEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.deleteEndpoint)}},
-		{mastercfg.UpdateEndpointPath, rights.Agents, methods{http.MethodPost: plugin(a.updateEndpoint)}},
+		rest.At(mastercfg.AllocAddressPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.allocAddress)}),
+		rest.At(mastercfg.ReleaseAddressPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.releaseAddress)}),
+		rest.At(mastercfg.CreateEndpointPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.createEndpoint)}),
+		rest.At(mastercfg.DeleteEndpointPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.deleteEndpoint)}),
+		rest.At(mastercfg.UpdateEndpointPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.updateEndpoint)}),
 
-		{mastercfg.AuthorityPath, rights.Public, methods{http.MethodGet: a.authority}},
-		{mastercfg.JoinPath, rights.Public, methods{http.MethodPost: notOpen(plugin(a.join))}}, // a token is shown
-		{mastercfg.RenewPath, rights.Public, methods{http.MethodPost: plugin(a.renew)}},        // a certificate that may have expired
-		{mastercfg.AuthoritiesPath, rights.Public, methods{http.MethodGet: a.mastersOnly("the keys of the authorities", a.handOver)}},
-		{mastercfg.StoreMembersPath, rights.Public, methods{http.MethodPost: a.mastersOnly("a member of the store", plugin(a.addMember))}},
-		{mastercfg.RotatePath, rights.Access, methods{http.MethodPost: plugin(a.rotate)}},
-		{mastercfg.RotateKeysPath, rights.Access, methods{http.MethodPost: plugin(a.rotateKeys)}},
-		{mastercfg.JoinTokensPath, rights.Access, methods{http.MethodGet: notOpen(a.joinTokens), http.MethodPost: notOpen(plugin(a.createJoinToken))}},
-		{mastercfg.JoinTokensPath + "/{id}", rights.Access, methods{http.MethodDelete: notOpen(a.removeJoinToken)}},
-		{mastercfg.NodesPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}},
-		{mastercfg.NodesPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}},
-		{mastercfg.NodesPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}},
-		{mastercfg.NodesPath + "/{host}/agent/{what:" + agentPaths + "}", rights.Operations, methods{http.MethodGet: a.agent}},
-		{mastercfg.NodesPath + "/{host}/agent/{what:metrics}", rights.Measured, methods{http.MethodGet: a.agent}},
-		{mastercfg.MastersPath, rights.Operations, methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}},
-		{mastercfg.MastersPath + "/{host}", rights.Access, methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}},
-		{mastercfg.MastersPath + "/{host}/rekey", rights.Access, methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}},
+		rest.At(mastercfg.AuthorityPath, rights.Public, rest.Methods{http.MethodGet: a.authority}),
+		rest.At(mastercfg.JoinPath, rights.Public, rest.Methods{http.MethodPost: notOpen(rest.WithBody(a.join))}), // a token is shown
+		rest.At(mastercfg.RenewPath, rights.Public, rest.Methods{http.MethodPost: rest.WithBody(a.renew)}),        // a certificate that may have expired
+		rest.At(mastercfg.AuthoritiesPath, rights.Public, rest.Methods{http.MethodGet: a.mastersOnly("the keys of the authorities", a.handOver)}),
+		rest.At(mastercfg.StoreMembersPath, rights.Public, rest.Methods{http.MethodPost: a.mastersOnly("a member of the store", rest.WithBody(a.addMember))}),
+		rest.At(mastercfg.RotatePath, rights.Access, rest.Methods{http.MethodPost: rest.WithBody(a.rotate)}),
+		rest.At(mastercfg.RotateKeysPath, rights.Access, rest.Methods{http.MethodPost: rest.WithBody(a.rotateKeys)}),
+		rest.At(mastercfg.JoinTokensPath, rights.Access, rest.Methods{http.MethodGet: notOpen(a.joinTokens), http.MethodPost: notOpen(rest.WithBody(a.createJoinToken))}),
+		rest.At(mastercfg.JoinTokensPath+"/{id}", rights.Access, rest.Methods{http.MethodDelete: notOpen(a.removeJoinToken)}),
+		rest.At(mastercfg.NodesPath, rights.Operations, rest.Methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}),
+		rest.At(mastercfg.NodesPath+"/{host}", rights.Access, rest.Methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}),
+		rest.At(mastercfg.NodesPath+"/{host}/rekey", rights.Access, rest.Methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}),
+		rest.At(mastercfg.NodesPath+"/{host}/agent/{what:"+agentPaths+"}", rights.Operations, rest.Methods{http.MethodGet: a.agent}),
+		rest.At(mastercfg.NodesPath+"/{host}/agent/{what:metrics}", rights.Measured, rest.Methods{http.MethodGet: a.agent}),
+		rest.At(mastercfg.MastersPath, rights.Operations, rest.Methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}),
+		rest.At(mastercfg.MastersPath+"/{host}", rights.Access, rest.Methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}),
+		rest.At(mastercfg.MastersPath+"/{host}/rekey", rights.Access, rest.Methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}),
 
-		{"/version", rights.Public, methods{http.MethodGet: version}},
-		{MetricsPath, rights.Measured, methods{http.MethodGet: mayMeasure}},
-		{"/info", rights.Operations, methods{http.MethodGet: a.info}},
-		{"/services", rights.Known, methods{http.MethodGet: a.services}},
-		{"/service/{id}", rights.Known, methods{http.MethodGet: a.service}},
-		{"/debug/ofnet", rights.Operations, methods{http.MethodGet: a.ofnet}},
+		rest.At("/version", rights.Public, rest.Methods{http.MethodGet: version}),
+		rest.At(MetricsPath, rights.Measured, rest.Methods{http.MethodGet: mayMeasure}),
+		rest.At("/info", rights.Operations, rest.Methods{http.MethodGet: a.info}),
+		rest.At("/services", rights.Known, rest.Methods{http.MethodGet: a.services}),
+		rest.At("/service/{id}", rights.Known, rest.Methods{http.MethodGet: a.service}),
+		rest.At("/debug/ofnet", rights.Operations, rest.Methods{http.MethodGet: a.ofnet}),
 
-		{"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}", rights.RunTime, methods{http.MethodDelete: a.cleanUp}},
+		rest.At("/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}", rights.RunTime, rest.Methods{http.MethodDelete: a.cleanUp}),
 	}
 }
 
@@ -104,12 +95,12 @@ func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
 	for _, entry := range a.accountRoutes() {
-		router.Handle(entry.path+"{slash:/?}", served{a, entry, true})
+		router.Handle(entry.Path+"{slash:/?}", served{a, entry, true})
 	}
 	for _, entry := range append(a.securityRoutes(), a.table()...) {
-		route := router.Handle(entry.path+"{slash:/?}", served{a, entry, false})
-		if at := strings.Index(entry.path, "{segment}"); at >= 0 {
-			route.MatcherFunc(knownSegment(entry.path[:at]))
+		route := router.Handle(entry.Path+"{slash:/?}", served{a, entry, false})
+		if at := strings.Index(entry.Path, "{segment}"); at >= 0 {
+			route.MatcherFunc(knownSegment(entry.Path[:at]))
 		}
 	}
 	return cleanly(router)
@@ -133,10 +124,10 @@ func cleanly(router http.Handler) http.Handler {
 // noRoute tells only those whom it knows what there is.
 func noRoute(w http.ResponseWriter, r *http.Request) {
 	if q := askingOf(r.Context()); q != nil && q.mode == mastercfg.SecurityEnforced && q.who.Kind == identity.Nobody {
-		WriteError(w, r, denial{error: fault.New(fault.Denied, "nobody says who is asking"), code: http.StatusUnauthorized})
+		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
 		return
 	}
-	WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
+	rest.WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
 }
 
 // knownSegment lets a path whose segment, below a root, is no collection be not found.
@@ -169,10 +160,10 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if method == http.MethodHead {
 		method = http.MethodGet // the server drops the body
 	}
-	handler, ok := s.methods[method]
+	handler, ok := s.Methods[method]
 	if !ok {
-		w.Header().Set("Allow", s.methods.allow())
-		WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
+		w.Header().Set("Allow", s.Methods.Allow())
+		rest.WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
 	if err := s.api.begin(r); err != nil {
@@ -193,20 +184,18 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // noteFailure has the log tell of an error that is no fault of who asked.
 func (a *API) noteFailure(r *http.Request, err error) {
 	if fault.Is(err, fault.Internal) && a.failed.isNews(err, a.config.Now()) {
-		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": requestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
+		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
 	}
 }
 
 // refuse answers with an error; the account routes as the original's proxy did.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.api.noteFailure(r, err)
-	_, isDenial := denied(err)
-	if s.closed && !isDenial && !WantsProblem(r) {
-		retryAfter(w, err)
-		writeProxyError(w, codeOf(err), err.Error())
+	if s.closed {
+		rest.WriteErrorAsProxy(w, r, err)
 		return
 	}
-	WriteError(w, r, err)
+	rest.WriteError(w, r, err)
 }
 
 // admit refuses who may not use the route, and notes what he needs for what follows.
@@ -228,38 +217,25 @@ func (s served) admit(r *http.Request) error {
 }
 
 // need is what a request to the route needs.
-func (r route) need(asked *http.Request) need {
+func (s served) need(asked *http.Request) need {
 	verb := rights.Change
 	if asked.Method == http.MethodGet || asked.Method == http.MethodHead {
 		verb = rights.Read
 	}
 	vars := mux.Vars(asked)
-	switch kind, _ := contivmodel.KindBySegment(vars["segment"]); r.area {
+	switch kind, _ := contivmodel.KindBySegment(vars["segment"]); s.Area {
 	case rights.OfKind:
 		return needOf(verb, kind, vars["key"])
 	case rights.RunTime:
 		tenant, _, _ := strings.Cut(vars["tenant"]+vars["key"], ":")
-		return need{verb, r.area, tenant}
+		return need{verb, s.Area, tenant}
 	}
-	return need{verb: verb, area: r.area}
+	return need{verb: verb, area: s.Area}
 }
 
 // named is the path of the route, with the collection that a request is about.
-func (r route) named(asked *http.Request) string {
-	return strings.Replace(r.path, "{segment}", mux.Vars(asked)["segment"], 1)
-}
-
-// allow lists the methods served.
-func (m methods) allow() string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	if slices.Contains(names, http.MethodGet) {
-		names = append(names, http.MethodHead)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+func (s served) named(asked *http.Request) string {
+	return strings.Replace(s.Path, "{segment}", mux.Vars(asked)["segment"], 1)
 }
 
 // kindOf is the kind a request is about; knownSegment has checked that there is one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -150,8 +151,8 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 			t.Errorf("Authorization %.10q: %d %s", value, code, answer)
 		}
 	}
-	code, answer, _ := b.do("GET", "networks/red:web", "", tokenHeader, ann, "Accept", problemType)
-	var p problem
+	code, answer, _ := b.do("GET", "networks/red:web", "", tokenHeader, ann, "Accept", rest.ProblemType)
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || p.Reason != "denied" || p.Message != "user/ann may not read objects of tenant red: it is tenant-admin of blue" {
 		t.Errorf("%d %+v, %v", code, p, err)
 	}
@@ -220,15 +221,15 @@ func TestAnApplyIsJudgedWholeBeforeItBegins(t *testing.T) {
 		}
 		return `{"operations":[` + strings.Join(operations, ",") + `]}`
 	}
-	code, answer, _ := b.do("POST", ApplyPath, apply("blue", "red", "none"), tokenHeader, ann, "Accept", problemType)
-	var p problem
+	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), tokenHeader, ann, "Accept", rest.ProblemType)
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || strings.Join(p.Details, ", ") != "network red:green, network none:green" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}
-	b.want(ann, "POST", ApplyPath+"?dryRun=true", apply("blue", "red"), 403, "Insufficient")
-	b.want("", "POST", ApplyPath, apply("blue"), 401, "")
+	b.want(ann, "POST", rest.ApplyPath+"?dryRun=true", apply("blue", "red"), 403, "Insufficient")
+	b.want("", "POST", rest.ApplyPath, apply("blue"), 401, "")
 	b.want(ann, "GET", "networks/blue:green", "", 500, "not found")
-	b.want(ann, "POST", ApplyPath, apply("blue"), 200, "created")
+	b.want(ann, "POST", rest.ApplyPath, apply("blue"), 200, "created")
 }
 
 func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
@@ -273,12 +274,12 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 		}
 		return access.Unbind(tx, identity.Identity{Kind: identity.Root}, all[0].ID)
 	})
-	if d, is := denied(write()); !is || d.code != 403 {
+	if d, is := rest.Denied(write()); !is || d.Status != 403 {
 		t.Errorf("a plan after the right was taken away: %v", d)
 	}
 	b.want(ann, "POST", "networks/blue:green", green, 403, "")
 	b.plan(func(tx *ledger.Tx) error { access.Logout(tx, q.who); return nil })
-	if d, is := denied(write()); !is || d.code != 401 {
+	if d, is := rest.Denied(write()); !is || d.Status != 401 {
 		t.Errorf("a plan after the logout: %v", d)
 	}
 	b.want(ann, "GET", "tenants", "", 401, "")

@@ -5,13 +5,13 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -26,16 +26,16 @@ import (
 // connections do (package daemon).
 
 // securityRoutes are those routes.
-func (a *API) securityRoutes() []route {
-	change := func(next step) methods {
-		return methods{http.MethodPost: func(r *http.Request) (reply, error) { return a.changeMode(r, next) }}
+func (a *API) securityRoutes() []rest.Route {
+	change := func(next step) rest.Methods {
+		return rest.Methods{http.MethodPost: func(r *http.Request) (rest.Reply, error) { return a.changeMode(r, next) }}
 	}
-	return []route{
-		{mastercfg.SecurityPath, rights.Operations, methods{http.MethodGet: a.security}},
-		{mastercfg.SecurityPath + "/report", rights.Operations, methods{http.MethodGet: a.securityReport}},
-		{mastercfg.SecurityPath + "/init", rights.Access, methods{http.MethodPost: a.initSecurity}},
-		{mastercfg.SecurityPath + "/enforce", rights.Access, change(enforced)},
-		{mastercfg.SecurityPath + "/relax", rights.Access, change(relaxed)},
+	return []rest.Route{
+		rest.At(mastercfg.SecurityPath, rights.Operations, rest.Methods{http.MethodGet: a.security}),
+		rest.At(mastercfg.SecurityPath+"/report", rights.Operations, rest.Methods{http.MethodGet: a.securityReport}),
+		rest.At(mastercfg.SecurityPath+"/init", rights.Access, rest.Methods{http.MethodPost: a.initSecurity}),
+		rest.At(mastercfg.SecurityPath+"/enforce", rights.Access, change(enforced)),
+		rest.At(mastercfg.SecurityPath+"/relax", rights.Access, change(relaxed)),
 	}
 }
 
@@ -67,26 +67,26 @@ func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.S
 // initSecurity gives an open cluster authorities, which the leader makes, and has it ask who
 // somebody is. Of an open cluster nobody can be told to be an admin, so it is taken from the machine of
 // the leader only.
-func (a *API) initSecurity(r *http.Request) (reply, error) {
+func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
 	open := askingOf(r.Context()) == nil
-	if open && !OfThisMachine(r) {
-		return reply{}, denial{code: http.StatusForbidden, error: fault.New(fault.Denied,
+	if open && !rest.OfThisMachine(r) {
+		return rest.Reply{}, rest.Denial{Status: http.StatusForbidden, Cause: fault.New(fault.Denied,
 			"security: an open cluster is closed from the machine of its leader only, which is %s", a.config.Self)}
 	}
-	dryRun, err := flag(r, "dryRun")
+	dryRun, err := rest.Flag(r, "dryRun")
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if a.config.Found == nil {
-		return reply{}, fault.New(fault.Mode, "security: this netmaster has no directory for authorities (--pki-dir)")
+		return rest.Reply{}, fault.New(fault.Mode, "security: this netmaster has no directory for authorities (--pki-dir)")
 	}
 	if open && !dryRun {
 		if err := a.config.Found(); err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		if keys := a.config.Keyring; keys != nil {
 			if err := keys.Make(); err != nil {
-				return reply{}, err
+				return rest.Reply{}, err
 			}
 		}
 	}
@@ -103,31 +103,23 @@ func (a *API) initSecurity(r *http.Request) (reply, error) {
 	if open && !dryRun {
 		status := http.StatusOK
 		if err != nil {
-			status = codeOf(err)
+			status = rest.StatusOf(err)
 		}
 		by := &asking{who: identity.From(r.Context()), routed: true, need: need{verb: rights.Change, area: rights.Access}}
-		a.writeDown(by, r, status, said.revision)
+		a.writeDown(by, r, status, said.Revision)
 	}
 	return said, err
 }
 
-// OfThisMachine tells whether a request comes from this machine, by the socket or by
-// loopback.
-func OfThisMachine(r *http.Request) bool {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	return identity.From(r.Context()).Kind == identity.Root || err == nil && addr.Unmap().IsLoopback()
-}
-
 // changeMode writes what a step makes of the record, or says what it would be.
-func (a *API) changeMode(r *http.Request, next step) (reply, error) {
-	dryRun, err := flag(r, "dryRun")
+func (a *API) changeMode(r *http.Request, next step) (rest.Reply, error) {
+	dryRun, err := rest.Flag(r, "dryRun")
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	daemons, err := a.daemons(r.Context())
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var was, is mastercfg.Security
 	plan := func(tx *ledger.Tx) (err error) {
@@ -146,7 +138,7 @@ func (a *API) changeMode(r *http.Request, next step) (reply, error) {
 		rev, err = a.ledger.Update(r.Context(), plan)
 	}
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	said := a.securityStatus(is, daemons)
 	said.Was = string(was.Mode)
@@ -156,18 +148,18 @@ func (a *API) changeMode(r *http.Request, next step) (reply, error) {
 		}
 		a.config.Log.WithField("mode", is.Mode).WithField("was", was.Mode).Warn("the cluster's security mode was changed")
 	}
-	return reply{body: said, revision: rev}, nil
+	return rest.Reply{Body: said, Revision: rev}, nil
 }
 
 // security answers how far the cluster is closed.
-func (a *API) security(r *http.Request) (reply, error) {
+func (a *API) security(r *http.Request) (rest.Reply, error) {
 	daemons, err := a.daemons(r.Context())
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		is, err := access.SecurityOf(reader)
-		return reply{body: a.securityStatus(is, daemons)}, err
+		return rest.Reply{Body: a.securityStatus(is, daemons)}, err
 	}}, nil
 }
 

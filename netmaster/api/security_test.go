@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -239,7 +240,7 @@ func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
 	b.want("", "GET", "/version", "", 200, "")
 	plain := httptest.NewRequest("GET", "/version", nil)
 	plain.RemoteAddr = "127.0.0.1:4000"
-	b.api.ServeHTTP(httptest.NewRecorder(), Plain(plain))
+	b.api.ServeHTTP(httptest.NewRecorder(), rest.Plain(plain))
 	want := map[string]int64{"nobody GET /api/v1/networks/{key}": 2, "user/ann GET /api/v1/networks/{key}": 1, "nobody GET /version": 1}
 	check := func(when string, want map[string]int64) {
 		t.Helper()

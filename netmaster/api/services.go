@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/api/objects"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -15,15 +16,15 @@ import (
 )
 
 // services answers with the records of all services, with their providers.
-func (a *API) services(asked *http.Request) (reply, error) {
+func (a *API) services(asked *http.Request) (rest.Reply, error) {
 	q := askingOf(asked.Context())
-	return reply{from: func(r ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		sees, err := q.sees(r)
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		if !objects.HoldsAny(r, mastercfg.ServiceLBPrefix) {
-			return reply{}, fault.New(fault.NotFound, "key not found")
+			return rest.Reply{}, fault.New(fault.NotFound, "key not found")
 		}
 		all := func(item func(any) error) error {
 			providers := providers{r, map[string][]mastercfg.CfgEndpointState{}}
@@ -37,27 +38,27 @@ func (a *API) services(asked *http.Request) (reply, error) {
 				return item(s)
 			})
 		}
-		return reply{body: jsonstream.Array(all)}, nil
+		return rest.Reply{Body: jsonstream.Array(all)}, nil
 	}}, nil
 }
 
 // service answers with the record of one service in an array, or with null.
-func (a *API) service(r *http.Request) (reply, error) {
+func (a *API) service(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		sees, err := askingOf(r.Context()).sees(reader)
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		s, err := master.GetService(reader, id)
 		if fault.Is(err, fault.NotFound) || err == nil && !sees(s.Tenant) {
-			return reply{}, nil
+			return rest.Reply{}, nil
 		}
 		if err == nil {
 			providers := providers{reader, map[string][]mastercfg.CfgEndpointState{}}
 			err = providers.fillIn(&s)
 		}
-		return reply{body: []mastercfg.CfgServiceLBState{s}}, err
+		return rest.Reply{Body: []mastercfg.CfgServiceLBState{s}}, err
 	}}, nil
 }
 

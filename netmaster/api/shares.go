@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -107,13 +108,13 @@ func (a *API) longAnswer(ctx context.Context) spool.Place {
 func sharer(r *http.Request) string {
 	q := askingOf(r.Context())
 	if q == nil { // the cluster is open
-		q = &asking{who: identity.From(r.Context()), source: sourceOf(r)}
-		if forwarded(r, q.who) {
+		q = &asking{who: identity.From(r.Context()), source: rest.SourceOf(r)}
+		if rest.Forwarded(r, q.who) {
 			q.who = identity.Identity{}
 		}
 	}
 	client, bounded := q.client()
-	if !bounded || !q.mayExceed() || OfThisMachine(r) {
+	if !bounded || !q.mayExceed() || rest.OfThisMachine(r) {
 		return ""
 	}
 	return client
@@ -125,7 +126,7 @@ func (q *asking) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced 
 // excess refuses a request that is beyond what its client may have; in a permissive cluster it notes that. Clients that ask for
 // proper ones get status 429, the others 500.
 func (q *asking) excess(format string, args ...any) error {
-	err := statusError{fault.New(fault.Unavailable, format, args...), http.StatusTooManyRequests}
+	err := rest.WithStatus(http.StatusTooManyRequests, fault.New(fault.Unavailable, format, args...))
 	if q.mayExceed() {
 		q.note(err)
 		return nil

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -60,7 +61,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	log := audit.New(path, testkit.Quiet())
 	b := stopped(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
 	ann, bob := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
-	if codes := b.flood(ann, 60, 30, "Accept", problemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
+	if codes := b.flood(ann, 60, 30, "Accept", rest.ProblemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
 		t.Errorf("of ann: %v", codes)
 	}
 	if codes := b.flood(ann, 30, 30); codes[500] != 30 { // clients of old
@@ -70,13 +71,13 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	for range 30 {
 		b.want("proven:root", "GET", "networks/blue:web", "", 200, "")
 	}
-	code, answer, _ := b.do("GET", "networks/blue:web", "", tokenHeader, ann, "Accept", problemType)
-	var p problem
+	code, answer, _ := b.do("GET", "networks/blue:web", "", tokenHeader, ann, "Accept", rest.ProblemType)
+	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}
 	// nobody is somebody by the address; a wrong token makes nobody of anyone
-	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", problemType); codes[200] != 15 || codes[429] != 15 {
+	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", rest.ProblemType); codes[200] != 15 || codes[429] != 15 {
 		t.Errorf("of nobody: %v", codes)
 	}
 	b.want(bob, "GET", "networks/blue:web", "", 200, "")
@@ -112,7 +113,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	}
 	refused := func(who, method, path, body, want string, code int) {
 		t.Helper()
-		status, answer, header := b.do(method, path, body, tokenHeader, who, "Accept", problemType)
+		status, answer, header := b.do(method, path, body, tokenHeader, who, "Accept", rest.ProblemType)
 		if status != code || !strings.Contains(answer, want) || (code == 429) != (header.Get("Retry-After") == "1") {
 			t.Errorf("%s %s: %d %s", method, path, status, answer)
 		}
@@ -135,12 +136,12 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 		t.Fatal("no apply goes on")
 	}
 	const nothing = `{"operations":[]}`
-	refused(ann, "POST", ApplyPath, nothing, "1 apply at once", 429)
-	refused(bob, "POST", ApplyPath, nothing, "", 200)
+	refused(ann, "POST", rest.ApplyPath, nothing, "1 apply at once", 429)
+	refused(bob, "POST", rest.ApplyPath, nothing, "", 200)
 	release()
-	refused(ann, "POST", ApplyPath, nothing, "", 200)
-	refused(ann, "POST", ApplyPath, "{", "", 400) // gives its place back, too
-	refused(ann, "POST", ApplyPath, nothing, "", 200)
+	refused(ann, "POST", rest.ApplyPath, nothing, "", 200)
+	refused(ann, "POST", rest.ApplyPath, "{", "", 400) // gives its place back, too
+	refused(ann, "POST", rest.ApplyPath, nothing, "", 200)
 
 	asked := context.WithValue(t.Context(), askingKey{}, &asking{who: identity.Identity{Kind: identity.User, Name: "ann"}, mode: mastercfg.SecurityEnforced})
 	long := func() (*spool.Answer, error) {
@@ -151,7 +152,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	}
 	for n := range clientAnswers + 1 {
 		answer, err := long()
-		if n < clientAnswers && err != nil || n == clientAnswers && codeOf(err) != http.StatusTooManyRequests {
+		if n < clientAnswers && err != nil || n == clientAnswers && rest.StatusOf(err) != http.StatusTooManyRequests {
 			t.Errorf("long answer %d: %v", n+1, err)
 		}
 		if err == nil {
@@ -193,7 +194,7 @@ func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
 		}
 		ctx := identity.With(r.Context(), c.who)
 		if c.mode != "" {
-			ctx = context.WithValue(ctx, askingKey{}, &asking{who: c.who, mode: c.mode, source: sourceOf(r)})
+			ctx = context.WithValue(ctx, askingKey{}, &asking{who: c.who, mode: c.mode, source: rest.SourceOf(r)})
 		}
 		if got := sharer(r.WithContext(ctx)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -221,7 +222,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 func from(address string, who identity.Identity, path string) *http.Request {
 	r := httptest.NewRequest("GET", path, nil)
 	r.RemoteAddr = address
-	r.Header.Set("Accept", problemType)
+	r.Header.Set("Accept", rest.ProblemType)
 	return r.WithContext(identity.With(r.Context(), who))
 }
 

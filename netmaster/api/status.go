@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -28,7 +29,7 @@ const storePatience = 2 * time.Second
 
 // status answers even while the store does not: then without what only the
 // store knows.
-func (a *API) status(r *http.Request) (reply, error) {
+func (a *API) status(r *http.Request) (rest.Reply, error) {
 	s := contivmodel.Status{
 		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{},
 		Store: contivmodel.StoreStatus{Endpoints: a.store.Endpoints()},
@@ -79,12 +80,12 @@ func (a *API) status(r *http.Request) (reply, error) {
 	})
 	if err == nil && !whole {
 		s.Masters, s.Nodes, s.Store.Endpoints, s.Store.Learners = []contivmodel.MasterStatus{}, []contivmodel.NodeStatus{}, []string{}, nil
-		return reply{body: s}, nil
+		return rest.Reply{Body: s}, nil
 	}
 	if err == nil {
 		s.Kubernetes, err = a.kubernetes(r.Context())
 	}
-	return reply{body: s}, err
+	return rest.Reply{Body: s}, err
 }
 
 // nodeStates puts together what is known of each host, sorted by name. out are those that have to
@@ -129,7 +130,7 @@ var openAPI = sync.OnceValues(func() (json.RawMessage, error) {
 })
 
 // openapi answers with the description of these routes.
-func openapi(*http.Request) (reply, error) {
+func openapi(*http.Request) (rest.Reply, error) {
 	document, err := openAPI()
-	return reply{body: document}, err
+	return rest.Reply{Body: document}, err
 }

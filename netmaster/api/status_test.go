@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -88,7 +89,7 @@ func TestTheDocumentTellsWhatIsServed(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{ApplyPath, "/api/v1/status", "/api/v1/openapi.json"} {
+	for _, path := range []string{rest.ApplyPath, "/api/v1/status", "/api/v1/openapi.json"} {
 		if document.Paths.Find(path) == nil {
 			t.Errorf("%s is not in the document", path)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/hops"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -20,22 +21,22 @@ const TracePath = "/api/v1/trace"
 
 // trace asks the node of an endpoint what becomes of a packet of it and, if that goes there, the node of the
 // receiver. Both ends are found among what the caller sees.
-func (a *API) trace(r *http.Request) (reply, error) {
+func (a *API) trace(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
 	_, known := verdictProtocols[q.Get("protocol")]
 	if icmp := q.Get("protocol") == "icmp"; err != nil || !icmp && (port == 0 || !known) {
-		return reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp, sctp or icmp", q.Get("port"), q.Get("protocol"))
+		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp, sctp or icmp", q.Get("port"), q.Get("protocol"))
 	}
 	if source := q.Get("source"); source != "" {
 		if _, err := netip.ParseAddr(source); err != nil {
-			return reply{}, fault.New(fault.Invalid, "source %q: want an address", source)
+			return rest.Reply{}, fault.New(fault.Invalid, "source %q: want an address", source)
 		}
 	}
 	t := contivmodel.Trace{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port), Source: q.Get("source")}
 	from, to, err := a.tracedEnds(r.Context(), t)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	query := url.Values{"from": {from.ID}, "to": {to}, "protocol": {t.Protocol}, "port": {strconv.Itoa(t.Port)}, "source": {t.Source}}
 	for next := from.HomingHost; next != "" && len(t.Hops) < 2; {
@@ -44,11 +45,11 @@ func (a *API) trace(r *http.Request) (reply, error) {
 			hop, err = hops.Hop{Node: next, Exit: hops.Silent, Note: err.Error()}, nil
 		}
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		t.Hops, next = append(t.Hops, hop), hop.Next
 	}
-	return reply{body: t}, nil
+	return rest.Reply{Body: t}, nil
 }
 
 // tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.

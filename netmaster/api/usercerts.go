@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -25,35 +26,35 @@ type userCertForm struct {
 // createUserCert makes a certificate for the key of a local user. Users have one made for themselves when they have logged
 // in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
 // themselves a password as well, have one made for anybody.
-func (a *API) createUserCert(r *http.Request) (reply, error) {
+func (a *API) createUserCert(r *http.Request) (rest.Reply, error) {
 	who := askingOf(r.Context()).who
 	name, err := a.about(r, rights.Change, who.Session != "")
 	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
-		err = denial{error: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), code: http.StatusForbidden}
+		err = rest.Denial{Cause: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), Status: http.StatusForbidden}
 	}
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var sent struct{ CSR []byte } // DER
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	if err := mastercfg.CheckCSR(sent.CSR); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	wanted, err := a.asked(sent.CSR)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	signed, err := wanted.by[pki.Client].Sign(pki.Leaf{
 		Who: identity.Identity{Kind: identity.User, Name: name}, Use: x509.ExtKeyUsageClientAuth, Key: wanted.key, Life: wanted.life}, wanted.now)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: wanted.hash, Creator: who.String(), Created: wanted.now, Expires: signed.NotAfter})
 	})
-	return reply{code: http.StatusCreated, revision: rev, body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
+	return rest.Reply{Code: http.StatusCreated, Revision: rev, Body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
 		Authorities: string(pki.EncodeCertificates(wanted.by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
 }
 
@@ -66,26 +67,26 @@ type madeUserCert struct {
 }
 
 // listUserCerts are the certificates of a user that count.
-func (a *API) listUserCerts(r *http.Request) (reply, error) {
+func (a *API) listUserCerts(r *http.Request) (rest.Reply, error) {
 	name, err := a.about(r, rights.Read, true)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		forms := []madeUserCert{}
 		all, err := access.Certificates(reader, name, a.config.Now())
 		for _, c := range all {
 			forms = append(forms, madeUserCert{Key: c.Key, Creator: c.Creator, Created: c.Created, Expires: c.Expires})
 		}
-		return reply{body: forms}, err
+		return rest.Reply{Body: forms}, err
 	}}, nil
 }
 
 // dropUserCerts ends all certificates of a user.
-func (a *API) dropUserCerts(r *http.Request) (reply, error) {
+func (a *API) dropUserCerts(r *http.Request) (rest.Reply, error) {
 	name, err := a.about(r, rights.Change, true)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := access.UserAt(tx, name); err != nil {
@@ -93,5 +94,5 @@ func (a *API) dropUserCerts(r *http.Request) (reply, error) {
 		}
 		return access.DropCertificates(tx, name)
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

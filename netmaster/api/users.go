@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -29,31 +30,31 @@ func formOf(u mastercfg.LocalUser) userForm {
 	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
 }
 
-func (a *API) listUsers(*http.Request) (reply, error) {
-	return reply{from: func(r ledger.Reader) (reply, error) {
+func (a *API) listUsers(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		users, err := ledger.ReadAll[mastercfg.LocalUser](r, mastercfg.UserPrefix)
 		forms := []userForm{}
 		for _, u := range users {
 			forms = append(forms, formOf(u))
 		}
-		return reply{body: forms}, err
+		return rest.Reply{Body: forms}, err
 	}}, nil
 }
 
-func (a *API) createUser(r *http.Request) (reply, error) {
+func (a *API) createUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
-	if err := readInto(r, &sent); err != nil {
-		return reply{}, err
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
 	}
 	if err := accounts.CheckName(sent.Username); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if sent.Password == nil {
-		return reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
+		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
 	change, err := a.userChange(r.Context(), sent)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var made mastercfg.LocalUser
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
@@ -64,7 +65,7 @@ func (a *API) createUser(r *http.Request) (reply, error) {
 		made, err = access.ChangeUser(tx, identity.Identity{}, sent.Username, change)
 		return err
 	})
-	return reply{code: http.StatusCreated, body: formOf(made), revision: rev}, err
+	return rest.Reply{Code: http.StatusCreated, Body: formOf(made), Revision: rev}, err
 }
 
 // userChange is what a form changes, with the hash of the password.
@@ -104,50 +105,50 @@ func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, e
 	return name, a.ledger.View(q.still)
 }
 
-func (a *API) getUser(r *http.Request) (reply, error) {
+func (a *API) getUser(r *http.Request) (rest.Reply, error) {
 	name, err := a.about(r, rights.Read, true)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{from: func(reader ledger.Reader) (reply, error) {
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		user, err := access.UserAt(reader, name)
-		return reply{body: formOf(user)}, err
+		return rest.Reply{Body: formOf(user)}, err
 	}}, nil
 }
 
-func (a *API) changeUser(r *http.Request) (reply, error) {
+func (a *API) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
-	malformed := readInto(r, &sent)
+	malformed := rest.ReadInto(r, &sent)
 	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
 	name, err := a.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || askingOf(r.Context()).who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
 	}
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if sent.Username != "" && sent.Username != name {
-		return reply{}, fault.New(fault.Immutable, "user %s: the name cannot be changed to %.64q", name, sent.Username).WithField("username")
+		return rest.Reply{}, fault.New(fault.Immutable, "user %s: the name cannot be changed to %.64q", name, sent.Username).WithField("username")
 	}
 	change, err := a.userChange(r.Context(), sent)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var user mastercfg.LocalUser
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		user, err = access.ChangeUser(tx, askingOf(r.Context()).who, name, change)
 		return err
 	})
-	return reply{body: formOf(user), revision: rev}, err
+	return rest.Reply{Body: formOf(user), Revision: rev}, err
 }
 
-func (a *API) deleteUser(r *http.Request) (reply, error) {
+func (a *API) deleteUser(r *http.Request) (rest.Reply, error) {
 	name, err := a.about(r, rights.Change, false)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.DeleteUser(tx, askingOf(r.Context()).who, name)
 	})
-	return reply{code: http.StatusNoContent, revision: rev}, err
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/tiers"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -22,12 +23,12 @@ var tierNames = map[int]string{tiers.None: "none", 0: "ClusterNetworkPolicy, Adm
 var verdictProtocols = map[string]uint8{"tcp": 6, "udp": 17, "sctp": 132}
 
 // verdict says whether an endpoint may begin a connection to another, and what decides.
-func (a *API) verdict(r *http.Request) (reply, error) {
+func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
 	protocol, known := verdictProtocols[q.Get("protocol")]
 	if err != nil || port == 0 || !known {
-		return reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
+		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
 	caller := askingOf(r.Context())
@@ -47,7 +48,7 @@ func (a *API) verdict(r *http.Request) (reply, error) {
 		}
 		return nil
 	})
-	return reply{body: all}, err
+	return rest.Reply{Body: all}, err
 }
 
 // judge has what is written about two endpoints.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -50,17 +51,17 @@ func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.I
 // that of one name, so the name is given to another key as well: a machine that was set up
 // anew comes back by itself, and who has the token of a machine is root there, who has its
 // key, too. The tenants that a node was limited to it stays limited to.
-func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (reply, error) {
+func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	wanted, err := a.asked(request.CSR)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	who, err := a.vouches.ask(r.Context(), a.config.Vouch, request.Token)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if who.Kind == identity.Node && who.Name != request.Host {
-		return reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
+		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if err := stillGood(tx, who.Kind, wanted.hash); err != nil {
@@ -78,7 +79,7 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (repl
 		}
 		return wanted.admit(tx, at, who.Kind, joined)
 	})
-	return reply{body: wanted.answer, revision: rev}, err
+	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
 // KnownBy is what the certificates of netmasters are signed by, as PEM; empty: nothing yet.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -69,7 +70,7 @@ func (a *API) Run(ctx context.Context) error {
 
 // wantsWatch tells whether a request to list is one to watch.
 func wantsWatch(r *http.Request) (bool, error) {
-	watch, err := flag(r, "watch")
+	watch, err := rest.Flag(r, "watch")
 	return watch && r.Method == http.MethodGet, err
 }
 
@@ -91,41 +92,41 @@ type watch struct {
 }
 
 // watch answers with a stream of events.
-func (a *API) watch(r *http.Request, kind contivmodel.Kind) (reply, error) {
+func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) {
 	w := &watch{api: a, asked: r, asking: askingOf(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
 		rev, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || rev < 0 {
-			return reply{}, fault.New(fault.Invalid, "revision %s is not a number", text).WithField("revision")
+			return rest.Reply{}, fault.New(fault.Invalid, "revision %s is not a number", text).WithField("revision")
 		}
 		w.revision = rev
 	}
 	if err := a.ledger.View(w.begin); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	if err := w.known(r.Context()); err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	release, err := a.mayWatch(r.Context())
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
 	var present *spool.Answer
 	if w.revision == 0 {
 		var err error
 		if present, err = w.present(r.Context()); err != nil {
 			release()
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 		if err := a.config.Trusted(); err != nil {
 			release()
 			present.Close()
-			return reply{}, err
+			return rest.Reply{}, err
 		}
 	}
-	return reply{stream: func(client http.ResponseWriter) {
+	return rest.Reply{Stream: func(client http.ResponseWriter) {
 		defer release()
-		out := newStream(client, w.api.config.Trusted)
+		out := rest.NewStream(client, w.api.config.Trusted)
 		if present != nil {
 			_, err := present.WriteTo(client)
 			present.Close()
@@ -218,10 +219,10 @@ func (w *watch) begun(ctx context.Context) error {
 }
 
 // gone is the refusal of a revision from which a client cannot go on.
-func gone(err error) error { return statusError{err, http.StatusGone} }
+func gone(err error) error { return rest.WithStatus(http.StatusGone, err) }
 
 // run tells events until the client, the term or the feed does not go on.
-func (w *watch) run(ctx context.Context, out *stream) {
+func (w *watch) run(ctx context.Context, out *rest.Stream) {
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
 	again, stop := w.asksAgain()
@@ -233,11 +234,11 @@ func (w *watch) run(ctx context.Context, out *stream) {
 		}
 		if w.newest > 0 && w.revision >= w.newest || w.newest == 0 && w.passed >= bookmarkAfter {
 			w.newest, w.listed, w.passed = 0, nil, 0
-			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+			if out.Line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
 				return
 			}
 		}
-		if out.flush() != nil {
+		if out.Flush() != nil {
 			return
 		}
 		if len(changes) > 0 {
@@ -249,7 +250,7 @@ func (w *watch) run(ctx context.Context, out *stream) {
 			if w.api.ledger.View(w.allowed) != nil {
 				return
 			}
-			if out.line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+			if out.Line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
 				return
 			}
 		case <-again:
@@ -277,7 +278,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 	return w.api.answers.Write(ctx, sharer(w.asked), w.api.longAnswer(ctx), func(out io.Writer) error {
-		lines := lineEncoder(out)
+		lines := rest.Lines(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
 			if err = w.begin(r); err != nil {
 				return err
@@ -305,13 +306,13 @@ func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 
 // tell writes the changes that are in the scope. No state is held while the
 // client is waited for.
-func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
+func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
 	for len(changes) > 0 {
 		err := w.api.ledger.View(func(r ledger.Reader) error {
 			if err := w.allowed(r); err != nil {
 				return err
 			}
-			for len(changes) > 0 && !out.full() {
+			for len(changes) > 0 && !out.Full() {
 				c := changes[0]
 				changes = changes[1:]
 				if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
@@ -320,7 +321,7 @@ func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
 				}
 				w.passed = 0
 				if e, ok := w.event(r, c); ok {
-					if err := out.line(e); err != nil {
+					if err := out.Line(e); err != nil {
 						return err
 					}
 				}
@@ -330,8 +331,8 @@ func (w *watch) tell(out *stream, changes []mirror.Change, upTo int64) error {
 		if err != nil {
 			return err
 		}
-		if out.full() {
-			if err := out.flush(); err != nil {
+		if out.Full() {
+			if err := out.Flush(); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -51,7 +52,7 @@ func (b *bench) watchAs(query, token string) *watching {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != StreamType {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != rest.StreamType {
 		b.Fatalf("%s: %s %v", query, resp.Status, resp.Header)
 	}
 	w := &watching{TB: b, lines: make(chan string, 10000), cancel: cancel}
@@ -278,13 +279,13 @@ func TestRevisionsThatCannotBeContinuedAreGone(t *testing.T) {
 	storetest.Compact(t)
 	successor := b.successor()
 	for _, query := range []string{"revision=1", "revision=99999999"} {
-		code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", problemType)
+		code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", rest.ProblemType)
 		if code != http.StatusGone || !strings.Contains(answer, `"reason":"conflict"`) {
 			t.Errorf("%s: %d %s", query, code, answer)
 		}
 	}
 	for query, want := range map[string]int{"revision=x": 400, "revision=-1": 400} {
-		if code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", problemType); code != want {
+		if code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", rest.ProblemType); code != want {
 			t.Errorf("%s: %d %s", query, code, answer)
 		}
 	}
@@ -377,7 +378,7 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 	b.api.watching.Store(maxWatches - 1)
 	w := b.watchAt("rules/?watch=true")
 	w.expect("BOOKMARK")
-	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", "", "Accept", problemType); code != http.StatusServiceUnavailable {
+	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", "", "Accept", rest.ProblemType); code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", code, answer)
 	}
 	w.cancel()

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -20,7 +21,7 @@ func admit(next http.Handler, refusals *api.EarlyRefusals) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	refuse := func(w http.ResponseWriter, r *http.Request, status int, why *fault.Error) {
 		refusals.Add(r, "", status, why)
-		api.WriteStatus(w, r, status, why)
+		rest.WriteStatus(w, r, status, why)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := origins.Check(r); err != nil {

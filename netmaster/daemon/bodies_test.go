@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -17,13 +17,13 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 	bound := newBodies()
 	source := "192.0.2.1"
 	send := func(size int, then http.HandlerFunc) {
-		r := httptest.NewRequest("POST", api.ApplyPath, strings.NewReader(strings.Repeat("x", size)))
+		r := httptest.NewRequest("POST", rest.ApplyPath, strings.NewReader(strings.Repeat("x", size)))
 		conn := &from{ip: source}
 		bound.limit(then).ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), connKey{}, net.Conn(conn))))
 	}
 	read := func(want error) http.HandlerFunc {
 		return func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := api.ReadBody(r); (err == nil) != (want == nil) || err != nil && !fault.Is(err, fault.KindOf(want)) {
+			if _, err := rest.ReadBody(r); (err == nil) != (want == nil) || err != nil && !fault.Is(err, fault.KindOf(want)) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
@@ -32,7 +32,7 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 	// nested has as many requests in flight as a machine has room for.
 	var nested func(depth int, then func())
 	nested = func(depth int, then func()) {
-		send(api.MaxApply, func(_ http.ResponseWriter, r *http.Request) {
+		send(rest.MaxApply, func(_ http.ResponseWriter, r *http.Request) {
 			if _, err := io.ReadAll(r.Body); err != nil {
 				t.Error(err)
 			}
@@ -40,21 +40,21 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 				nested(depth-1, then)
 				return
 			}
-			send(api.MaxApply, read(full))
+			send(rest.MaxApply, read(full))
 			send(smallBody, read(nil))
 			then()
 		})
 	}
-	nested(bodiesOfOne/api.MaxApply, func() {
+	nested(bodiesOfOne/rest.MaxApply, func() {
 		source = "192.0.2.2" // which has the other half
-		nested(bodiesOfOne/api.MaxApply, func() {
+		nested(bodiesOfOne/rest.MaxApply, func() {
 			source = "192.0.2.3"
-			send(api.MaxApply, read(full))
+			send(rest.MaxApply, read(full))
 		})
 	})
 	if len(bound.of) != 0 || bound.held != 0 {
 		t.Errorf("%d bytes are held, by %v", bound.held, bound.of)
 	}
 	source = "192.0.2.1"
-	send(api.MaxApply, read(nil)) // what was answered counts no more
+	send(rest.MaxApply, read(nil)) // what was answered counts no more
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -21,7 +21,7 @@ func debugging() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, _ := r.Context().Value(connKey{}).(net.Conn); !ofRoot(conn) {
-			api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for root of this machine, on the socket", r.URL.Path))
+			rest.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for root of this machine, on the socket", r.URL.Path))
 			return
 		}
 		pages.ServeHTTP(w, r)

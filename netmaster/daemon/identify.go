@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -40,7 +41,7 @@ func identify(next http.Handler, clients verifier, refusals *api.EarlyRefusals) 
 				r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
 			}
 			if plain != "" {
-				r = api.Plain(r)
+				r = rest.Plain(r)
 			}
 		}
 		if err != nil {
@@ -56,11 +57,11 @@ func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *api.Earl
 	w.Header().Set("Connection", "close")
 	if fault.Is(err, fault.Unavailable) {
 		w.Header().Set("Retry-After", "1")
-		api.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "%s %s: %w", r.Method, r.URL.Path, err))
+		rest.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "%s %s: %w", r.Method, r.URL.Path, err))
 		return
 	}
 	refusals.Add(r, "certificate", http.StatusUnauthorized, err)
-	api.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
+	rest.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 }
 
 // forwardedFor takes from a request what it says of where it comes from, and returns the

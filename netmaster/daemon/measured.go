@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -50,7 +50,7 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	shown := shownBy(r)
 	said := &verdict{header: http.Header{}}
-	m.ask.ServeHTTP(said, api.AskingExactly(r)) // who asks too often has a leader
+	m.ask.ServeHTTP(said, rest.AskingExactly(r)) // who asks too often has a leader
 	switch {
 	case said.code/100 == 2:
 		m.remember(shown)

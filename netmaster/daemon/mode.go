@@ -12,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -84,7 +85,7 @@ func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback stri
 			next.ServeHTTP(w, r)
 			return
 		}
-		here := api.OfThisMachine(r)
+		here := rest.OfThisMachine(r)
 		switch {
 		case (here || mode() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		case here && loopback != "":
@@ -92,14 +93,14 @@ func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback stri
 		case mode() == mastercfg.SecurityEnforced:
 			why := fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r))
 			refusals.Add(r, "", http.StatusForbidden, why)
-			api.WriteStatus(w, r, http.StatusForbidden, why)
+			rest.WriteStatus(w, r, http.StatusForbidden, why)
 			return
 		case mode() == "":
 			w.Header().Set("Retry-After", "1")
-			api.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r)))
+			rest.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r)))
 			return
 		default:
-			r = api.Plain(r)
+			r = rest.Plain(r)
 		}
 		next.ServeHTTP(w, r)
 	})

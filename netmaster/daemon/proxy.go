@@ -17,6 +17,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
@@ -78,12 +79,12 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := api.Confidential(r); err != nil {
 		p.refusals.Add(r, "", http.StatusForbidden, err)
-		api.WriteError(w, r, err)
+		rest.WriteError(w, r, err)
 		return
 	}
-	body, err := api.ReadBody(r)
+	body, err := rest.ReadBody(r)
 	if err != nil {
-		api.WriteError(w, r, err)
+		rest.WriteError(w, r, err)
 		return
 	}
 	forwarding := httputil.ReverseProxy{
@@ -102,7 +103,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				own.ServeHTTP(w, r)
 				return
 			}
-			api.Identify(w, r) // informational answers of the leader take headers away
+			rest.Identify(w, r) // informational answers of the leader take headers away
 			p.giveUp(w, r, err)
 		},
 	}
@@ -116,7 +117,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Set(contivmodel.RequestIDHeader, r.In.Header.Get(contivmodel.RequestIDHeader)) // also where the client calls it the connection's
 	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
-	if api.IsPlain(r.In) {
+	if rest.IsPlain(r.In) {
 		r.Out.Header.Set(plainHeader, "true")
 	}
 	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
@@ -167,11 +168,11 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	switch {
 	case a.certificates.hasAuthorities():
 		out.URL.Scheme = "https"
-	case api.Private(r) && api.HasSecret(r, a.mode != nil && a.mode() == mastercfg.SecurityOpen):
+	case rest.Private(r) && api.HasSecret(r, a.mode != nil && a.mode() == mastercfg.SecurityOpen):
 		return nil, false, errInPlainText
 	}
 	resp, err = a.transport.RoundTrip(out)
-	if isPlain(err) && !api.Private(r) {
+	if isPlain(err) && !rest.Private(r) {
 		// The leader has no authorities, or somebody else answers in its place. Nothing was
 		// sent, and what others could read already they may read again.
 		out.URL.Scheme = mastercfg.Scheme
@@ -205,13 +206,13 @@ func (p *proxy) giveUp(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Header.Get(forwardedHeader) != "":
 		w.Header().Set(forwardedHeader, p.self)
-		api.WriteError(w, r, fault.New(fault.NotLeader, "netmaster %s does not lead", p.self))
-	case errors.Is(err, errNoLeader) && !api.WantsProblem(r):
+		rest.WriteError(w, r, fault.New(fault.NotLeader, "netmaster %s does not lead", p.self))
+	case errors.Is(err, errNoLeader) && !rest.WantsProblem(r):
 		http.Error(w, errNoLeader.Error(), http.StatusInternalServerError)
 	case fault.As(err) != nil:
-		api.WriteError(w, r, err) // no leader, or the store does not tell
+		rest.WriteError(w, r, err) // no leader, or the store does not tell
 	default:
-		api.WriteStatus(w, r, http.StatusBadGateway, fault.New(fault.Unavailable, "leader does not answer: %w", err))
+		rest.WriteStatus(w, r, http.StatusBadGateway, fault.New(fault.Unavailable, "leader does not answer: %w", err))
 	}
 }
 

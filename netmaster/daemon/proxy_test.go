@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -82,7 +82,7 @@ func TestALeaderThatDoesNotAnswerIsAProblemForClientsThatAsk(t *testing.T) {
 	if w.Code != 502 || problem.Code != 502 || problem.Reason != "unavailable" || !strings.HasPrefix(problem.Message, "leader does not answer: ") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := forwarded(gone, "POST", strings.Repeat("x", api.MaxBody+1), "application/problem+json"); w.Code != 413 {
+	if w := forwarded(gone, "POST", strings.Repeat("x", rest.MaxBody+1), "application/problem+json"); w.Code != 413 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -125,7 +125,7 @@ func TestAForwardedRequestKeepsItsID(t *testing.T) {
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Header.Get(contivmodel.RequestIDHeader))
 		w.WriteHeader(http.StatusContinue) // which takes headers away
-		api.Identify(w, r)
+		rest.Identify(w, r)
 	}))
 	t.Cleanup(leader.Close)
 	w := forwarded(leader.Listener.Addr().String(), "GET", "", "")

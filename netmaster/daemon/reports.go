@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
@@ -31,7 +31,7 @@ const (
 // ownReport answers netmasters, and root of this machine.
 func (d *Daemon) ownReport(w http.ResponseWriter, r *http.Request) {
 	if kind := identity.From(r.Context()).Kind; kind != identity.Master && kind != identity.Root {
-		api.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for netmasters", r.URL.Path))
+		rest.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for netmasters", r.URL.Path))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -157,7 +157,7 @@ var named = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	who := identity.From(r.Context())
 	from, _, _ := net.SplitHostPort(r.RemoteAddr)
 	fmt.Fprintf(w, "%s key=%t tls=%t header=%q forwarded=%q from=%s plain=%t private=%t", who, who.KeyHash != "", r.TLS != nil,
-		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, api.IsPlain(r), api.Private(r))
+		r.Header.Get(identityHeader), r.Header.Get("X-Forwarded-For"), from, rest.IsPlain(r), rest.Private(r))
 })
 
 // served serves a handler as netmaster does, with authorities.

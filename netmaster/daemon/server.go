@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
 // Limits of the HTTP server.
@@ -49,7 +50,7 @@ func newServer(handler http.Handler, clients verifier, refusals *api.EarlyRefusa
 // numbered gives each request an id, and its answer the same.
 func numbered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.Identify(w, r)
+		rest.Identify(w, r)
 		next.ServeHTTP(w, r)
 	})
 }

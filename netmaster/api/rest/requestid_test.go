@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"net/http/httptest"
@@ -29,7 +29,7 @@ func TestARequestHasAnID(t *testing.T) {
 				r.Header.Add(contivmodel.RequestIDHeader, id)
 			}
 			Identify(w, r)
-			id := requestID(r)
+			id := RequestID(r)
 			if told := w.Header().Values(contivmodel.RequestIDHeader); len(told) != 1 || told[0] != id || !isRequestID(id) {
 				t.Errorf("the request has %q, the answer %q", id, told)
 			}

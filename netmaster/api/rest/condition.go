@@ -1,16 +1,12 @@
-package api
+package rest
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/master"
-	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -18,9 +14,9 @@ import (
 // carry it as entity tag; a request that names the one it was made for is
 // refused if there is another, so that of two editors the slower one is told.
 
-// condition is what a request demands of the object it is about to change. The
+// Condition is what a request demands of the object it is about to change. The
 // zero value demands nothing.
-type condition struct {
+type Condition struct {
 	match tags // it has one of these revisions
 	none  tags // it has none of these
 }
@@ -29,8 +25,9 @@ type condition struct {
 // one: whoever sends it has read nothing, and must not write.
 type tags []string
 
-func conditionOf(h http.Header) condition {
-	return condition{tagsOf(h, "If-Match", ""), tagsOf(h, "If-None-Match", "W/")}
+// ConditionOf is the one that a header names.
+func ConditionOf(h http.Header) Condition {
+	return Condition{tagsOf(h, "If-Match", ""), tagsOf(h, "If-None-Match", "W/")}
 }
 
 // tagsOf reads a header. Tags are compared without the prefix, and others that
@@ -53,16 +50,16 @@ func (t tags) has(rev int64) bool {
 	return slices.Contains(t, "*") || slices.Contains(t, strconv.FormatInt(rev, 10))
 }
 
-// ifRevision is the condition that an object has a revision; 0 demands nothing.
-func ifRevision(rev int64) condition {
+// IfRevision is the condition that an object has a revision; 0 demands nothing.
+func IfRevision(rev int64) Condition {
 	if rev == 0 {
-		return condition{}
+		return Condition{}
 	}
-	return condition{match: tags{strconv.FormatInt(rev, 10)}}
+	return Condition{match: tags{strconv.FormatInt(rev, 10)}}
 }
 
-// check compares the condition with the object's revision, 0 if there is none.
-func (c condition) check(kind contivmodel.Kind, key string, rev int64) error {
+// Check compares the condition with the object's revision, 0 if there is none.
+func (c Condition) Check(kind contivmodel.Kind, key string, rev int64) error {
 	switch {
 	case rev == 0 && c.match != nil:
 		return outdated("%s %s does not exist any more", kind.Type, key)
@@ -82,19 +79,5 @@ func (c condition) check(kind contivmodel.Kind, key string, rev int64) error {
 
 // outdated is the refusal of a request whose condition does not hold.
 func outdated(format string, args ...any) error {
-	return statusError{fault.New(fault.Conflict, format, args...), http.StatusPreconditionFailed}
-}
-
-// settle makes the answer to a change: the object as it is known now, with its
-// links, and its entity tag unless it has changed again already.
-func (a *API) settle(object contivmodel.Object, written []byte) (tag int64, err error) {
-	err = a.ledger.View(func(r ledger.Reader) error {
-		key := mastercfg.ModelKey(object.ModelType(), object.ModelKey())
-		master.Complete(r, object)
-		if now, ok := r.Get(key); ok && bytes.Equal(now, written) {
-			tag = r.Revision(key)
-		}
-		return nil
-	})
-	return tag, err
+	return WithStatus(http.StatusPreconditionFailed, fault.New(fault.Conflict, format, args...))
 }

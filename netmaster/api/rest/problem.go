@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"encoding/json"
@@ -12,13 +12,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// problemType is the media type by which a client asks for proper status codes.
-const problemType = "application/problem+json"
+// ProblemType is the media type by which a client asks for proper status codes.
+const ProblemType = "application/problem+json"
 
 // AskingExactly is a request to which a refusal has the status of its cause: clients of the original get 500 for most.
 func AskingExactly(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
-	r.Header.Set("Accept", problemType)
+	r.Header.Set("Accept", ProblemType)
 	return r
 }
 
@@ -52,14 +52,17 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// codeOf is the status of an error for clients that ask for proper ones.
-func codeOf(err error) int {
+// WithStatus gives an error a status of its own.
+func WithStatus(code int, err error) error { return statusError{err, code} }
+
+// StatusOf is the status of an error for clients that ask for proper ones.
+func StatusOf(err error) int {
 	var special statusError
 	if errors.As(err, &special) {
 		return special.code
 	}
-	if d, ok := denied(err); ok {
-		return d.code
+	if d, ok := Denied(err); ok {
+		return d.Status
 	}
 	if code, ok := codes[fault.KindOf(err)]; ok {
 		return code
@@ -67,9 +70,9 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// problem is the body for clients that asked for it. The message is the one for
+// Problem is the body for clients that asked for it. The message is the one for
 // people; the others get the text that the original controller had.
-type problem struct {
+type Problem struct {
 	Code    int      `json:"code"`
 	Reason  string   `json:"reason"`
 	Message string   `json:"message"`
@@ -80,7 +83,7 @@ type problem struct {
 
 // WantsProblem tells whether the client asked for proper status codes.
 func WantsProblem(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), problemType)
+	return strings.Contains(r.Header.Get("Accept"), ProblemType)
 }
 
 // WriteError answers a request with an error.
@@ -89,7 +92,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	message, _, _ := strings.Cut(err.Error(), "\n")
 	retryAfter(w, err)
 	if !WantsProblem(r) {
-		if d, ok := denied(err); ok {
+		if d, ok := Denied(err); ok {
 			d.writeAsProxy(w)
 			return
 		}
@@ -97,7 +100,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	explanation, _, _ := strings.Cut(fault.Explain(err), "\n")
-	p := problem{Code: codeOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: w.Header().Get(contivmodel.RequestIDHeader)}
+	p := Problem{Code: StatusOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: w.Header().Get(contivmodel.RequestIDHeader)}
 	if e := fault.As(err); e != nil {
 		p.Field = e.Field
 		p.Details = append(p.Details, e.Details...)
@@ -107,7 +110,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, message, p.Code)
 		return
 	}
-	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Content-Type", ProblemType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Code)
 	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
@@ -115,9 +118,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 
 // retryAfter says when it may help to try again, if it may.
 func retryAfter(w http.ResponseWriter, err error) {
-	switch d, _ := denied(err); {
-	case d.wait > 0:
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.wait.Seconds()))))
+	switch d, _ := Denied(err); {
+	case d.Wait > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Wait.Seconds()))))
 	case fault.Is(err, fault.NotLeader) || fault.Is(err, fault.Unavailable):
 		w.Header().Set("Retry-After", "1")
 	}
@@ -127,7 +130,7 @@ func retryAfter(w http.ResponseWriter, err error) {
 // one about the request as such, or the way it went, not about objects.
 func WriteStatus(w http.ResponseWriter, r *http.Request, code int, err *fault.Error) {
 	if WantsProblem(r) {
-		WriteError(w, r, statusError{err, code})
+		WriteError(w, r, WithStatus(code, err))
 		return
 	}
 	http.Error(w, err.Error(), code)

@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"bytes"
@@ -13,6 +13,10 @@ import (
 
 	"github.com/contiv/netplugin/utils/fault"
 )
+
+// ApplyPath takes many changes at once. They are one plan: either all of them
+// are made or, if one is refused, none.
+const ApplyPath = "/api/v1/apply"
 
 const (
 	// MaxBody is the largest request body that is taken.
@@ -51,8 +55,8 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// flag reads a switch of the query; it is off when absent.
-func flag(r *http.Request, name string) (bool, error) {
+// Flag reads a switch of the query; it is off when absent.
+func Flag(r *http.Request, name string) (bool, error) {
 	text := r.URL.Query().Get(name)
 	on, err := strconv.ParseBool(cmp.Or(text, "false"))
 	if err != nil {
@@ -61,23 +65,23 @@ func flag(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// plugin turns a function of a decoded and checked body into an answer.
-func plugin[Request any, P interface {
+// WithBody makes an answer of a function of the body, which is decoded and checked.
+func WithBody[Request any, P interface {
 	*Request
 	Check() error
-}](serve func(*http.Request, P) (reply, error)) answer {
-	return func(r *http.Request) (reply, error) {
+}](serve func(*http.Request, P) (Reply, error)) Answer {
+	return func(r *http.Request) (Reply, error) {
 		body, err := ReadBody(r)
 		if err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
 		var request Request
 		// Like for the model's objects, what follows the first value is ignored.
 		if err := json.NewDecoder(bytes.NewReader(body)).Decode(&request); err != nil {
-			return reply{}, malformed(err)
+			return Reply{}, malformed(err)
 		}
 		if err := P(&request).Check(); err != nil {
-			return reply{}, err
+			return Reply{}, err
 		}
 		return serve(r, &request)
 	}
@@ -93,4 +97,16 @@ func malformed(err error) error {
 		return fault.New(fault.Malformed, "field %q takes no %s", wrongType.Field, wrongType.Value).WithField(wrongType.Field)
 	}
 	return fault.New(fault.Malformed, "request body is not JSON: %w", err)
+}
+
+// ReadInto decodes a body.
+func ReadInto(r *http.Request, into any) error {
+	body, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return malformed(err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"crypto/rand"
@@ -14,7 +14,7 @@ const longestRequestID = 64
 // Identify gives a request an id, by which its lines in logs are found: the one that its client has
 // sent, if that is letters, digits, dots, dashes and underlines, or a new one. The answer carries it, too.
 func Identify(w http.ResponseWriter, r *http.Request) {
-	id := requestID(r)
+	id := RequestID(r)
 	if len(r.Header.Values(contivmodel.RequestIDHeader)) != 1 || !isRequestID(id) {
 		id = rand.Text()
 		r.Header.Set(contivmodel.RequestIDHeader, id)
@@ -22,8 +22,8 @@ func Identify(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(contivmodel.RequestIDHeader, id)
 }
 
-// requestID is the id of a request that was identified.
-func requestID(r *http.Request) string { return r.Header.Get(contivmodel.RequestIDHeader) }
+// RequestID is the id of a request that was identified.
+func RequestID(r *http.Request) string { return r.Header.Get(contivmodel.RequestIDHeader) }
 
 func isRequestID(text string) bool {
 	return text != "" && len(text) <= longestRequestID && !strings.ContainsFunc(text, func(c rune) bool {

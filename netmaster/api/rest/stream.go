@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"bytes"
@@ -14,39 +14,39 @@ const (
 	StreamType = "application/x-ndjson"
 )
 
-// stream writes lines of JSON to a client as they come. It holds what was not
+// Stream writes lines of JSON to a client as they come. It holds what was not
 // flushed yet; how long a client may take to accept that is the server's to say.
 // What was not flushed when the term ended is not told.
-type stream struct {
+type Stream struct {
 	out     http.ResponseWriter
 	trusted func() error
 	pending bytes.Buffer
 	lines   *json.Encoder
 }
 
-// newStream begins the answer.
-func newStream(out http.ResponseWriter, trusted func() error) *stream {
-	s := &stream{out: out, trusted: trusted}
-	s.lines = lineEncoder(&s.pending)
+// NewStream begins the answer.
+func NewStream(out http.ResponseWriter, trusted func() error) *Stream {
+	s := &Stream{out: out, trusted: trusted}
+	s.lines = Lines(&s.pending)
 	out.Header().Set("Content-Type", StreamType)
 	return s
 }
 
-// lineEncoder writes values to out, one to a line.
-func lineEncoder(out io.Writer) *json.Encoder {
+// Lines writes values to out, one to a line.
+func Lines(out io.Writer) *json.Encoder {
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	return lines
 }
 
-// line adds a value.
-func (s *stream) line(v any) error { return s.lines.Encode(v) }
+// Line adds a value.
+func (s *Stream) Line(v any) error { return s.lines.Encode(v) }
 
-// full tells that it is time to flush.
-func (s *stream) full() bool { return s.pending.Len() >= streamPiece }
+// Full tells that it is time to flush.
+func (s *Stream) Full() bool { return s.pending.Len() >= streamPiece }
 
-// flush sends what there is.
-func (s *stream) flush() error {
+// Flush sends what there is.
+func (s *Stream) Flush() error {
 	if err := s.trusted(); err != nil {
 		return err
 	}

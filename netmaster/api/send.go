@@ -1,0 +1,56 @@
+package api
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/api/spool"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+const (
+	// answersTotal is what answers may occupy together while their clients read.
+	answersTotal = 64 << 20
+	// answersOfOne is what those of one client may, where no other limit of its long answers is enforced (sharer).
+	answersOfOne = answersTotal / 4
+)
+
+// send answers a request with a reply. It fails, and has sent nothing, if that cannot be made.
+func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) error {
+	if said.Stream != nil {
+		said.Stream(w)
+		return nil
+	}
+	final := said
+	var place spool.Place // what has happened is told, however long that is, and whatever he may do by now who asked for it
+	var client string
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if reads {
+		place, client = a.longAnswer(r.Context()), sharer(r)
+	}
+	whole, err := a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
+		if said.From == nil && !reads {
+			return said.Write(out)
+		}
+		return a.ledger.View(func(reader ledger.Reader) (err error) {
+			if err := askingOf(r.Context()).still(reader); err != nil {
+				return err
+			}
+			if said.From != nil {
+				if final, err = said.From(reader); err != nil {
+					return err
+				}
+			}
+			return final.Write(out)
+		})
+	})
+	if err == nil {
+		defer whole.Close()
+	}
+	if err = a.judged(r, err); err != nil {
+		return err
+	}
+	final.Send(w, whole)
+	return nil
+}
