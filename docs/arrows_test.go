@@ -23,12 +23,17 @@ var mayImport = map[string][]string{
 	"ofnet":       {"utils"},
 	"drivers":     {"ofnet", "utils"},
 	"netmaster":   {"contivmodel", "objdb", "ofnet/pipeline", "utils"},
-	"netmaster/api/rest": {"contivmodel", "netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool", "netmaster/identity", "netmaster/mastercfg",
-		"netmaster/rights", "objdb", "utils"},
-	"netplugin": append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
-	"mgmtfn":    {"contivmodel/limits", "drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
-	"netctl":    {"contivmodel", "netmaster/mastercfg", "utils"},
+	"netplugin":   append([]string{"contivmodel/hops", "drivers", "objdb", "ofnet", "utils"}, fromNetmaster...),
+	"mgmtfn":      {"contivmodel/limits", "drivers", "netmaster/mastercfg", "netplugin/agent", "utils"},
+	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
+
+	// The parts of the REST interface, each above those before it.
+	"netmaster/api/rest":   append([]string{"netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool"}, belowREST...),
+	"netmaster/api/asking": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/rest", "netmaster/api/spool", "netmaster/audit", "netmaster/master", "netmaster/shares"}, belowREST...),
 }
+
+// belowREST is what all parts of the REST interface speak of.
+var belowREST = []string{"contivmodel", "netmaster/identity", "netmaster/mastercfg", "netmaster/rights", "objdb", "utils"}
 
 // fromNetmaster is what agents have in common with it: the records, who somebody is, and how he joins.
 var fromNetmaster = []string{"netmaster/identity", "netmaster/joining", "netmaster/jointoken", "netmaster/mastercfg", "netmaster/pki"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -17,26 +18,26 @@ import (
 
 // speaksFor refuses an agent that asks for something of another host.
 func speaksFor(ctx context.Context, host string) error {
-	q := askingOf(ctx)
-	if q == nil || q.who.Kind != identity.Node || host == q.who.Name {
+	q := asking.Of(ctx)
+	if q == nil || q.Who.Kind != identity.Node || host == q.Who.Name {
 		return nil
 	}
-	return q.Deny("%s may not speak for host %.64q", q.who, host)
+	return q.Deny("%s may not speak for host %.64q", q.Who, host)
 }
 
 // serves refuses an agent that asks for something in a tenant that it may not serve; empty:
 // there is none yet.
 func serves(ctx context.Context, r ledger.Reader, tenant string) error {
-	q := askingOf(ctx)
-	if q == nil || q.who.Kind != identity.Node {
+	q := asking.Of(ctx)
+	if q == nil || q.Who.Kind != identity.Node {
 		return nil
 	}
-	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+q.who.Name)
+	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+q.Who.Name)
 	if fault.Is(err, fault.NotFound) {
 		return nil // which the request was judged by
 	}
 	if err == nil && tenant != "" && len(joined.Tenants) > 0 && !slices.Contains(joined.Tenants, tenant) {
-		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.who, tenant, joined.Tenants)
+		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.Who, tenant, joined.Tenants)
 	}
 	return err
 }

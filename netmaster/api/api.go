@@ -10,7 +10,7 @@
 // writers; a long answer is made one object at a time (send.go). Several changes
 // at once are one plan (apply.go), and whoever wants to hear of changes reads a stream
 // of them (watch.go). Who asks, and whether he may, is decided for all routes in one place
-// (asking.go), from the table of routes (routes.go). What requests, answers and errors look like is said in package rest.
+// (package asking), from the table of routes (routes.go). What requests, answers and errors look like is said in package rest.
 package api
 
 import (
@@ -27,6 +27,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
@@ -35,16 +36,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
-	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
-	"github.com/contiv/netplugin/objdb/ledger"
 )
-
-// Ledger is the leader's way to the state, for plans of any size.
-type Ledger interface {
-	master.Ledger
-	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
-}
 
 // Store reads what others write: the run-time records of agents, the registry, the lock.
 type Store interface {
@@ -77,9 +70,9 @@ type Config struct {
 	AddMember  func(ctx context.Context, name, peerURL string) (map[string]string, error)
 	Now        func() time.Time // of certificates, tokens and sessions; nil: time.Now
 	Audit      *audit.Log       // who has changed what, in clusters that ask; nil: nothing is written down
-	ClientRate rate.Limit       // requests a second of one identity, in clusters that ask; 0: ClientRate, rate.Inf: any number
+	ClientRate rate.Limit       // requests a second of one identity, in clusters that ask; 0: asking.ClientRate, rate.Inf: any number
 	HashCost   accounts.Cost    // of passwords; zero: accounts.DefaultCost
-	Foreseen   *Foreseen        // what this netmaster has counted in all its terms; nil: it begins anew
+	Foreseen   *asking.Foreseen // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept
@@ -91,7 +84,7 @@ type Config struct {
 
 // API serves the routes. Make one per term: it holds the term's ledger.
 type API struct {
-	ledger   Ledger
+	ledger   asking.Ledger
 	store    Store
 	config   Config
 	nodes    nodes
@@ -100,12 +93,9 @@ type API struct {
 	objects  *objects.Config
 	router   http.Handler
 	answers  *spool.Budget
-	limits   shares.Limits
-	shares   *shares.Shares
+	entrance *asking.Entrance
 	cooldown *master.Cooldown
 	rotating sync.Mutex // held while authorities are replaced
-
-	foreseen *Foreseen // what an enforced cluster would have refused
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
@@ -126,7 +116,7 @@ type API struct {
 
 // New makes the API of a term. It answers at once; watches need Run, which
 // fills the feed of the model's objects.
-func New(ledger Ledger, store Store, feed Feed, config Config) *API {
+func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
 	}
@@ -143,15 +133,14 @@ func New(ledger Ledger, store Store, feed Feed, config Config) *API {
 		config.Now = time.Now
 	}
 	if config.Foreseen == nil {
-		config.Foreseen = NewForeseen(config.Now().UTC())
+		config.Foreseen = asking.NewForeseen(config.Now().UTC())
 	}
-	limits := clientLimits(config.ClientRate)
 	a := &API{
-		ledger: guarded{ledger}, store: store, config: config, nodes: newNodes(config), types: objects.Types(),
+		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config), types: objects.Types(),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
-		limits: limits, shares: shares.New(limits),
-		foreseen: config.Foreseen, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
+		hasher:   accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(places, greetedAtOnce)}, vouches: newVouches(), uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
@@ -167,16 +156,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.config.Log.Logger.IsLevelEnabled(logrus.DebugLevel) {
 		a.config.Log.WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path, "from": r.RemoteAddr}).Debug("request")
 	}
-	asked, err := a.asks(r)
+	asked, err := a.entrance.Enter(r)
 	if err != nil {
 		a.noteFailure(r, err)
 		rest.WriteError(w, r, err)
 		return
 	}
-	if q := askingOf(asked.Context()); q != nil {
-		said := &answered{ResponseWriter: w}
-		defer func() { a.writeDown(q, asked, said.status, said.revision()) }()
-		w = said
-	}
+	w, done := a.entrance.Noting(w, asked)
+	defer done()
 	a.router.ServeHTTP(w, asked)
 }

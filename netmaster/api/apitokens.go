@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -63,7 +64,7 @@ func (a *API) createToken(r *http.Request) (rest.Reply, error) {
 	}
 	var form tokenForm
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, askingOf(r.Context()).who, a.config.Now())
+		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, asking.Of(r.Context()).Who, a.config.Now())
 		form = formOfToken(made)
 		form.Token = text
 		return err

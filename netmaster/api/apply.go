@@ -28,7 +28,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	release, err := a.take(r.Context(), shares.Apply)
+	release, err := a.entrance.Take(r.Context(), shares.Apply)
 	if err != nil {
 		return rest.Reply{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -193,7 +194,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	before := storetest.Dump(b, b.db)
 	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", rest.ApplyPath, `{"operations":[]}`},
 		{"POST", AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
-		if code, answer, header := b.do(change[0], change[1], change[2], tokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
+		if code, answer, header := b.do(change[0], change[1], change[2], asking.TokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
 		}
 	}
@@ -227,7 +228,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 }
 
 // unsure is a ledger whose answers are lost, although it commits.
-type unsure struct{ Ledger }
+type unsure struct{ asking.Ledger }
 
 func (u unsure) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
 	if _, err := u.Ledger.Update(ctx, plan); err != nil {
@@ -249,7 +250,7 @@ func TestAJoinOfUnknownOutcomeIsWrittenDown(t *testing.T) {
 			t.Fatal("joined with another secret")
 		}
 	}
-	j.api.ledger = guarded{unsure{j.ledger}}
+	j.given.Ledger = unsure{j.ledger}
 	for range 2 {
 		if _, refused := j.join(newMachine(t, "h1"), wrong); strings.Contains(refused, "unknown outcome") {
 			t.Fatal(refused)

@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -43,14 +44,14 @@ func grantOf(b access.Bound) rights.Grant {
 
 // granting refuses whoever may not give, or take, a role. Who may what is guarded in
 // permissive clusters, too.
-func (q *asking) granting(r ledger.Reader, grants ...rights.Grant) error {
-	set, err := access.Rights(r, q.who, q.now())
+func (a *API) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Grant) error {
+	set, err := access.Rights(r, q.Who, a.config.Now())
 	if err != nil {
 		return err
 	}
 	for _, g := range grants {
 		if !set.MayGrant(g) {
-			return rest.Denial{Cause: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.who, set), Status: http.StatusForbidden}
+			return rest.Denial{Cause: fault.New(fault.Denied, "%s may not give or take roles: it is %s", q.Who, set), Status: http.StatusForbidden}
 		}
 	}
 	return nil
@@ -58,13 +59,13 @@ func (q *asking) granting(r ledger.Reader, grants ...rights.Grant) error {
 
 // listBindings tells of those which the caller may take.
 func (a *API) listBindings(r *http.Request) (rest.Reply, error) {
-	q := askingOf(r.Context())
+	q := asking.Of(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		all, err := access.Bindings(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		set, err := access.Rights(reader, q.who, q.now())
+		set, err := access.Rights(reader, q.Who, a.config.Now())
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -78,26 +79,26 @@ func (a *API) listBindings(r *http.Request) (rest.Reply, error) {
 }
 
 func (a *API) getBinding(r *http.Request) (rest.Reply, error) {
-	q := askingOf(r.Context())
+	q := asking.Of(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		b, err := q.bindingAt(reader, mux.Vars(r)["id"])
+		b, err := a.bindingAt(q, reader, mux.Vars(r)["id"])
 		return rest.Reply{Body: formOfBinding(b)}, err
 	}}, nil
 }
 
 // bindingAt finds a binding that the caller may take. Who is no admin is not told
 // whether there is another.
-func (q *asking) bindingAt(r ledger.Reader, id string) (access.Bound, error) {
+func (a *API) bindingAt(q *asking.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {
-		if refused := q.granting(r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
+		if refused := a.granting(q, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
 			return b, refused
 		}
 	}
 	if err != nil {
 		return b, err
 	}
-	return b, q.granting(r, grantOf(b))
+	return b, a.granting(q, r, grantOf(b))
 }
 
 func (a *API) bind(r *http.Request) (rest.Reply, error) {
@@ -120,7 +121,7 @@ func (a *API) bind(r *http.Request) (rest.Reply, error) {
 	}
 	var bound access.Bound
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := askingOf(r.Context()).granting(tx, g); err != nil {
+		if err := a.granting(asking.Of(r.Context()), tx, g); err != nil {
 			return err
 		}
 		bound, err = access.Bind(tx, sent.PrincipalName, sent.Local, g)
@@ -130,13 +131,13 @@ func (a *API) bind(r *http.Request) (rest.Reply, error) {
 }
 
 func (a *API) unbind(r *http.Request) (rest.Reply, error) {
-	q := askingOf(r.Context())
+	q := asking.Of(r.Context())
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		b, err := q.bindingAt(tx, mux.Vars(r)["id"])
+		b, err := a.bindingAt(q, tx, mux.Vars(r)["id"])
 		if err != nil {
 			return err
 		}
-		return access.Unbind(tx, q.who, b.ID)
+		return access.Unbind(tx, q.Who, b.ID)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -25,7 +26,7 @@ func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
 	err := a.ledger.View(func(reader ledger.Reader) error {
-		sees, err := askingOf(r.Context()).seesNetworks(reader)
+		sees, err := seesNetworks(asking.Of(r.Context()), reader)
 		if err == nil {
 			ep, err = lookupEndpoint(reader, sees, text)
 		}
@@ -115,8 +116,8 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 
 // seesNetworks tells in which networks the caller may see endpoints. Who may see all of
 // them has no network read.
-func (q *asking) seesNetworks(r ledger.Reader) (func(networkID string) bool, error) {
-	tenants, all, err := q.visible(r, rights.RunTime)
+func seesNetworks(q *asking.Caller, r ledger.Reader) (func(networkID string) bool, error) {
+	tenants, all, err := q.Visible(r, rights.RunTime)
 	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err
 }
 

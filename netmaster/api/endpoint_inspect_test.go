@@ -2,13 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -56,11 +57,16 @@ func TestALookUpReadsNoMoreNetworksThanItsRightsNeed(t *testing.T) {
 	for _, c := range []string{"abc", "abcd", "xbcz"} {
 		b.endpoint("blue", "web", "front", c)
 	}
-	root := &asking{who: identity.Identity{Kind: identity.Root}, mode: mastercfg.SecurityEnforced, now: time.Now}
+	b.mode(mastercfg.SecurityEnforced)
+	r, err := b.api.entrance.Enter(httptest.NewRequest("GET", "/", nil).WithContext(identity.With(t.Context(), identity.Identity{Kind: identity.Root})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := asking.Of(r.Context())
 	b.plan(func(tx *ledger.Tx) error {
-		for name, q := range map[string]*asking{"of an open cluster": nil, "by root": root} {
+		for name, q := range map[string]*asking.Caller{"of an open cluster": nil, "by root": root} {
 			counted := &networkReads{Reader: tx}
-			sees, err := q.seesNetworks(counted)
+			sees, err := seesNetworks(q, counted)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
@@ -31,9 +32,8 @@ func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning stri
 	}
 	warning = what + " came over plain HTTP, where others can read it: send another one over https, or on the machine of a netmaster"
 	a.config.Log.WithField("source", rest.SourceOf(r)).Warn(warning)
-	if q := askingOf(r.Context()); q != nil {
-		why := what + " came over plain HTTP"
-		q.exposed.Store(&why)
+	if q := asking.Of(r.Context()); q != nil {
+		q.Exposes(what + " came over plain HTTP")
 	}
 	return warning
 }

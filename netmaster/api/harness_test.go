@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -32,10 +33,14 @@ type bench struct {
 	testing.TB
 	db     *objdb.DB
 	ledger *ledger.Ledger
+	given  *given // what the API has for it
 	api    *API
 	url    string
 	client *http.Transport
 }
+
+// given is a ledger in whose place a test may put another one.
+type given struct{ asking.Ledger }
 
 // start begins with an empty store: no global object, no tenant.
 func start(t testing.TB, change ...func(*Config)) *bench {
@@ -47,7 +52,8 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	for _, c := range change {
 		c(&config)
 	}
-	a := New(ledger, db, mirror.NewFeed(db, mastercfg.ModelRoot), config)
+	given := &given{ledger}
+	a := New(given, db, mirror.NewFeed(db, mastercfg.ModelRoot), config)
 	run(t, a)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest.Identify(w, r) // as the daemon's server does
@@ -56,7 +62,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Cleanup(server.Close)
 	client := &http.Transport{MaxIdleConnsPerHost: clients}
 	t.Cleanup(client.CloseIdleConnections)
-	return &bench{t, db, ledger, a, server.URL, client}
+	return &bench{t, db, ledger, given, a, server.URL, client}
 }
 
 // run serves watches until stop, which the end of the test calls at the latest.

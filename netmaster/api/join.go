@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -61,7 +62,7 @@ func Confidential(r *http.Request) error {
 // HasSecret tells whether a request has a token or a password in its body or in that of its answer, or shows a token. In a
 // cluster that is open there are none: what is shown there is for somebody else, or of another cluster, and always went on.
 func HasSecret(r *http.Request, open bool) bool {
-	shows := r.Header.Get(tokenHeader) != "" || r.Header.Get("Authorization") != ""
+	shows := r.Header.Get(asking.TokenHeader) != "" || r.Header.Get("Authorization") != ""
 	return shows && !open || hasSecret(r.Method, path.Clean(r.URL.Path))
 }
 

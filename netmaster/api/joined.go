@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -22,7 +23,7 @@ import (
 // for, would count once it is closed. It may have authorities already, while it is about to be closed.
 func notOpen(serve rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
-		if askingOf(r.Context()) == nil {
+		if asking.Of(r.Context()) == nil {
 			return rest.Reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
 		}
 		return serve(r)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/directory"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -136,7 +137,7 @@ func (a *API) deleteDirectory(r *http.Request) (rest.Reply, error) {
 		if _, err := directoryOf(tx); err != nil {
 			return err
 		}
-		return access.KeepingAdmin(tx, askingOf(r.Context()).who, func() error {
+		return access.KeepingAdmin(tx, asking.Of(r.Context()).Who, func() error {
 			tx.Delete(mastercfg.DirectoryKey)
 			return nil
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -74,7 +75,7 @@ func (a *API) login(r *http.Request) (rest.Reply, error) {
 	if accounts.CheckName(account) != nil {
 		account = "" // nobody has this name
 	}
-	askingOf(r.Context()).about = account
+	asking.Of(r.Context()).IsFor(account)
 	hash, local := a.hashOf(account)
 	guess := account
 	if !local { // to a directory all spellings are one account, and they share their guesses
@@ -168,7 +169,7 @@ func (a *API) hashOf(name string) (hash string, local bool) {
 // logout ends the session whose token was shown.
 func (a *API) logout(r *http.Request) (rest.Reply, error) {
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		access.Logout(tx, askingOf(r.Context()).who)
+		access.Logout(tx, asking.Of(r.Context()).Who)
 		return nil
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
@@ -183,17 +184,17 @@ type caller struct {
 }
 
 func (a *API) whoAmI(r *http.Request) (rest.Reply, error) {
-	q := askingOf(r.Context())
-	if q.flaw != nil {
-		return rest.Reply{}, q.flaw
+	q := asking.Of(r.Context())
+	if flaw := q.Flaw(); flaw != nil {
+		return rest.Reply{}, flaw
 	}
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		set, err := access.Rights(reader, q.who, q.now())
+		set, err := access.Rights(reader, q.Who, a.config.Now())
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		answer := caller{Identity: q.who.String(), Mode: string(q.mode), Roles: append(rights.Set{}, set...)}
-		if ends := access.Expires(reader, q.who); !ends.IsZero() {
+		answer := caller{Identity: q.Who.String(), Mode: string(q.Mode()), Roles: append(rights.Set{}, set...)}
+		if ends := access.Expires(reader, q.Who); !ends.IsZero() {
 			answer.Expires = &ends
 		}
 		return rest.Reply{Body: answer}, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -164,13 +165,12 @@ func TestBadLogins(t *testing.T) {
 func TestARightPasswordIsNoGuessWhateverBecomesOfTheSession(t *testing.T) {
 	b, _ := directed(t) // which knows ann
 	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
-	sound := b.api.ledger
 	for _, name := range []string{"ann", "bob"} {
-		b.api.ledger = guarded{unsure{b.ledger}}
+		b.given.Ledger = unsure{b.ledger}
 		for range 7 { // more than a guesser has, fewer than an address
 			b.want("", "POST", AuthPath+"/login/", `{"username":"`+name+`","password":"`+goodPassword+`"}`, 503, "unknown outcome")
 		}
-		b.api.ledger = sound
+		b.given.Ledger = b.ledger
 		b.login(name, goodPassword)
 	}
 }
@@ -324,7 +324,7 @@ func TestAnOpenClusterHasNoUsers(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/login/", "/local_users/", "/authorizations/", "/tokens/", "/version/"} {
 		for _, method := range []string{"GET", "POST"} {
-			if code, answer, _ := b.do(method, AuthPath+path, "{}", tokenHeader, "anything"); code != 404 || answer != "404 page not found" {
+			if code, answer, _ := b.do(method, AuthPath+path, "{}", asking.TokenHeader, "anything"); code != 404 || answer != "404 page not found" {
 				t.Errorf("%s %s: %d %s", method, path, code, answer)
 			}
 		}

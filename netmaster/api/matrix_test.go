@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -218,7 +219,7 @@ func (b *bench) cell(token, method, path string) string {
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		r = r.WithContext(identity.With(r.Context(), b.proven(proven)))
 	} else if token != "" {
-		r.Header.Set(tokenHeader, token)
+		r.Header.Set(asking.TokenHeader, token)
 	}
 	w := httptest.NewRecorder()
 	b.api.ServeHTTP(w, r)
@@ -237,7 +238,7 @@ func (b *bench) cell(token, method, path string) string {
 func TestARouteWithoutAnAreaIsRefused(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	forgotten := served{api: b.api, Route: rest.Route{Path: "/x", Methods: rest.Methods{http.MethodGet: version}}}
-	r, err := b.api.asks(httptest.NewRequest("GET", "/x", nil).WithContext(identity.With(t.Context(), identity.Identity{Kind: identity.Root})))
+	r, err := b.api.entrance.Enter(httptest.NewRequest("GET", "/x", nil).WithContext(identity.With(t.Context(), identity.Identity{Kind: identity.Root})))
 	if err != nil {
 		t.Fatal(err)
 	}

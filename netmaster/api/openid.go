@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/openid"
@@ -143,7 +144,7 @@ func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, a.providerFailed(err)
 	}
 	a.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
-	askingOf(r.Context()).about = who.Name
+	asking.Of(r.Context()).IsFor(who.Name)
 	var token accounts.Token
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, who.Name, who.Groups, a.config.Now())
@@ -277,7 +278,7 @@ func (a *API) deleteProvider(r *http.Request) (rest.Reply, error) {
 		if _, err := providerOf(tx); err != nil {
 			return err
 		}
-		return access.KeepingAdmin(tx, askingOf(r.Context()).who, func() error {
+		return access.KeepingAdmin(tx, asking.Of(r.Context()).Who, func() error {
 			tx.Delete(mastercfg.OpenIDKey)
 			return nil
 		})

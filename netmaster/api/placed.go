@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -22,19 +23,19 @@ const sandboxesOfPod = 8
 // the one before. Beside that there are the node's own endpoints in infra networks, endpoints that it has already,
 // and those of tenant default, where static pods belong that netmaster knows nothing of.
 func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
-	q := askingOf(ctx)
-	if q == nil || q.who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
+	q := asking.Of(ctx)
+	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
 	id := mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.ConfigEP.Container)
 	if _, there := r.Get(mastercfg.EndpointPrefix + id); there {
 		return nil // it is judged by where it is
 	}
-	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(q.who.Name, req.PodUID))
+	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(q.Who.Name, req.PodUID))
 	switch {
 	case err == nil && pod.Tenant == req.TenantName && pod.Network == req.NetworkName:
-		if has := master.EndpointsOfPod(r, q.who.Name, pod.UID); has >= sandboxesOfPod {
-			return q.Deny("pod %s has %d endpoints on %s, and so many at most", pod.Pod(), has, q.who)
+		if has := master.EndpointsOfPod(r, q.Who.Name, pod.UID); has >= sandboxesOfPod {
+			return q.Deny("pod %s has %d endpoints on %s, and so many at most", pod.Pod(), has, q.Who)
 		}
 		req.ConfigEP.ServiceName = pod.Group
 		return nil
@@ -44,20 +45,20 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 		return nil
 	}
 	network, err := master.Get[contivmodel.Network](r, req.TenantName+":"+req.NetworkName, nil)
-	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == q.who.Name {
+	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == q.Who.Name {
 		return nil
 	}
-	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.who, req.NetworkName, req.TenantName)
+	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.Who, req.NetworkName, req.TenantName)
 }
 
 // notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: who has stolen the key of a node
 // would have it of every tenant that the node serves.
 func (a *API) notOfNodes(ctx context.Context, what, why string) error {
-	q := askingOf(ctx)
-	if q == nil || q.who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
+	q := asking.Of(ctx)
+	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
-	return q.Deny("%s may not %s: under Kubernetes %s", q.who, what, why)
+	return q.Deny("%s may not %s: under Kubernetes %s", q.Who, what, why)
 }
 
 // allocates refuses, under Kubernetes, an agent that allocates or releases addresses by themselves. Pods

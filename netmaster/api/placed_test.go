@@ -65,7 +65,7 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	})
 	ask := func(container, group, more string) (code int, answer string) {
 		code, answer, _ = b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","PodUID":"u1"%s,"ConfigEP":{"Container":%q,"Host":"h1","ServiceName":%q}}`,
-			more, container, group), provenHeader, "node/h1", "Accept", problemType)
+			more, container, group), provenHeader, "node/h1", "Accept", rest.ProblemType)
 		return code, answer
 	}
 	for i, group := range []string{"front", "db", ""} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -50,8 +51,8 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
 		r.Header.Set("Accept", rest.ProblemType)
-		if r.Header.Set(tokenHeader, c.token); c.token == "" {
-			r.Header.Del(tokenHeader)
+		if r.Header.Set(asking.TokenHeader, c.token); c.token == "" {
+			r.Header.Del(asking.TokenHeader)
 		}
 		w := httptest.NewRecorder()
 		b.api.ServeHTTP(w, r)

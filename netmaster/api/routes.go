@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -123,7 +124,7 @@ func cleanly(router http.Handler) http.Handler {
 
 // noRoute tells only those whom it knows what there is.
 func noRoute(w http.ResponseWriter, r *http.Request) {
-	if q := askingOf(r.Context()); q != nil && q.mode == mastercfg.SecurityEnforced && q.who.Kind == identity.Nobody {
+	if q := asking.Of(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
 		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
 		return
 	}
@@ -141,7 +142,7 @@ func knownSegment(root string) mux.MatcherFunc {
 
 // ServeHTTP implements http.Handler.
 func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.closed && askingOf(r.Context()) == nil {
+	if s.closed && asking.Of(r.Context()) == nil {
 		noRoute(w, r)
 		return
 	}
@@ -166,7 +167,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rest.WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
-	if err := s.api.begin(r); err != nil {
+	if err := s.api.entrance.Begin(r); err != nil {
 		s.refuse(w, r, err)
 		return
 	}
@@ -200,24 +201,15 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // admit refuses who may not use the route, and notes what he needs for what follows.
 func (s served) admit(r *http.Request) error {
-	q := askingOf(r.Context())
-	if q == nil {
-		return nil
-	}
-	q.need, q.routed = s.need(r), true
-	q.request = r.Method + " " + s.named(r)
-	if err := s.api.inTurn(r.Context(), q); err != nil {
-		return err
-	}
-	err := s.api.ledger.View(q.still)
-	if err == nil {
+	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
+	if q := asking.Of(r.Context()); q != nil && err == nil {
 		s.api.noteUse(q)
 	}
 	return err
 }
 
 // need is what a request to the route needs.
-func (s served) need(asked *http.Request) need {
+func (s served) need(asked *http.Request) asking.Need {
 	verb := rights.Change
 	if asked.Method == http.MethodGet || asked.Method == http.MethodHead {
 		verb = rights.Read
@@ -225,12 +217,12 @@ func (s served) need(asked *http.Request) need {
 	vars := mux.Vars(asked)
 	switch kind, _ := contivmodel.KindBySegment(vars["segment"]); s.Area {
 	case rights.OfKind:
-		return needOf(verb, kind, vars["key"])
+		return asking.NeedOf(verb, kind, vars["key"])
 	case rights.RunTime:
 		tenant, _, _ := strings.Cut(vars["tenant"]+vars["key"], ":")
-		return need{verb, s.Area, tenant}
+		return asking.Need{Verb: verb, Area: s.Area, Tenant: tenant}
 	}
-	return need{verb: verb, area: s.Area}
+	return asking.Need{Verb: verb, Area: s.Area}
 }
 
 // named is the path of the route, with the collection that a request is about.

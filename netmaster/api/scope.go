@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -25,16 +26,16 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	if kind.Type != "tenant" && !kind.OfTenant() {
 		return scope{prefixes: []string{root}}, nil
 	}
-	q, area := askingOf(r.Context()), rights.Objects
+	q, area := asking.Of(r.Context()), rights.Objects
 	if kind.Type == "tenant" {
 		area = rights.Tenants
 	}
-	tenants, all, err := q.visible(reader, area)
+	tenants, all, err := q.Visible(reader, area)
 	if err != nil {
 		return scope{}, err
 	}
 	if tenant := r.URL.Query().Get("tenant"); tenant != "" {
-		if err := q.judge(reader, need{rights.Read, area, tenant}); err != nil {
+		if err := q.Judge(reader, asking.Need{Verb: rights.Read, Area: area, Tenant: tenant}); err != nil {
 			return scope{}, err
 		}
 		tenants, all = []string{tenant}, false

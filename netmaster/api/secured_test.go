@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -108,7 +109,7 @@ func (b *bench) as(who, method, path, body string) (int, string, http.Header) {
 	case isProven:
 		return b.do(method, path, body, provenHeader, proven)
 	}
-	return b.do(method, path, body, tokenHeader, who)
+	return b.do(method, path, body, asking.TokenHeader, who)
 }
 
 // want sends a request and compares its status, and a part of the answer.
@@ -135,12 +136,12 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 	b.want("proven:root", "GET", "tenants", "", 200, "red")
 	b.want(ann, "GET", "tenants", "", 200, "blue")
 	b.want("", "GET", "/api/v1/tenants/?token="+ann+"&access_token="+ann+"&X-Auth-Token="+ann, "", 401, "nobody says") // not in a URL, which logs keep
-	if code, answer, _ := b.do("GET", "tenants", "", "Cookie", tokenHeader+"="+ann); code != 401 {
+	if code, answer, _ := b.do("GET", "tenants", "", "Cookie", asking.TokenHeader+"="+ann); code != 401 {
 		t.Errorf("a token in a cookie: %d %s", code, answer)
 	}
 	for name, headers := range map[string][]string{
-		"two tokens":               {tokenHeader, ann, "Authorization", "Bearer " + b.user("bob")},
-		"a token and a connection": {tokenHeader, ann, provenHeader, "node/h1"},
+		"two tokens":               {asking.TokenHeader, ann, "Authorization", "Bearer " + b.user("bob")},
+		"a token and a connection": {asking.TokenHeader, ann, provenHeader, "node/h1"},
 	} {
 		if code, answer, _ := b.do("GET", "tenants", "", headers...); code != 400 || !strings.Contains(answer, "two identities") {
 			t.Errorf("%s: %d %s", name, code, answer)
@@ -151,7 +152,7 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 			t.Errorf("Authorization %.10q: %d %s", value, code, answer)
 		}
 	}
-	code, answer, _ := b.do("GET", "networks/red:web", "", tokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("GET", "networks/red:web", "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || p.Reason != "denied" || p.Message != "user/ann may not read objects of tenant red: it is tenant-admin of blue" {
 		t.Errorf("%d %+v, %v", code, p, err)
@@ -221,7 +222,7 @@ func TestAnApplyIsJudgedWholeBeforeItBegins(t *testing.T) {
 		}
 		return `{"operations":[` + strings.Join(operations, ",") + `]}`
 	}
-	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), tokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), asking.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || strings.Join(p.Details, ", ") != "network red:green, network none:green" {
 		t.Errorf("%d %s, %v", code, answer, err)
@@ -246,20 +247,31 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 	b.want("", "DELETE", mastercfg.MastersPath+"/m1", "", 401, "")
 }
 
+// showing is a request from this machine that shows a token.
+func showing(token string) *http.Request {
+	r := httptest.NewRequest("GET", "/api/v1/networks/blue:web/", nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	r.Header.Set(asking.TokenHeader, token)
+	return r
+}
+
+// entered is a request that shows a token, in the context of who that is.
+func (b *bench) entered(token string) *http.Request {
+	b.Helper()
+	r, err := b.api.entrance.Enter(showing(token))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
 func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	// between the request's entry and its plan
-	ctx, q := t.Context(), (*asking)(nil)
-	request := httptest.NewRequest("POST", "/api/v1/networks/blue:green/", strings.NewReader(green)).WithContext(ctx)
-	request.RemoteAddr = "127.0.0.1:40000"
-	request.Header.Set(tokenHeader, ann)
-	entered, err := b.api.asks(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q = askingOf(entered.Context())
-	q.need = need{rights.Change, rights.Objects, "blue"}
+	entered := b.entered(ann)
+	q := asking.Of(entered.Context())
+	q.Needs(asking.Need{Verb: rights.Change, Area: rights.Objects, Tenant: "blue"})
 	write := func() error {
 		_, err := b.api.ledger.Update(entered.Context(), func(tx *ledger.Tx) error { tx.Put(mastercfg.OperRoot+"global/x", []byte("x")); return nil })
 		return err
@@ -278,7 +290,7 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 		t.Errorf("a plan after the right was taken away: %v", d)
 	}
 	b.want(ann, "POST", "networks/blue:green", green, 403, "")
-	b.plan(func(tx *ledger.Tx) error { access.Logout(tx, q.who); return nil })
+	b.plan(func(tx *ledger.Tx) error { access.Logout(tx, q.Who); return nil })
 	if d, is := rest.Denied(write()); !is || d.Status != 401 {
 		t.Errorf("a plan after the logout: %v", d)
 	}
@@ -361,17 +373,17 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 func BenchmarkAsking(b *testing.B) {
 	s := secured(b, mastercfg.SecurityEnforced)
 	token := s.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "red"}, rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
-	request := httptest.NewRequest("GET", "/api/v1/networks/blue:web/", nil)
-	request.RemoteAddr = "127.0.0.1:40000"
-	request.Header.Set(tokenHeader, token)
+	request := showing(token)
 	for b.Loop() {
-		entered, err := s.api.asks(request)
+		entered, err := s.api.entrance.Enter(request)
 		if err != nil {
 			b.Fatal(err)
 		}
-		q := askingOf(entered.Context())
+		q := asking.Of(entered.Context())
 		for range 2 { // at the entry, and in the snapshot or the plan
-			if err := s.api.ledger.View(func(r ledger.Reader) error { return q.judge(r, need{rights.Read, rights.Objects, "blue"}) }); err != nil {
+			if err := s.api.ledger.View(func(r ledger.Reader) error {
+				return q.Judge(r, asking.Need{Verb: rights.Read, Area: rights.Objects, Tenant: "blue"})
+			}); err != nil {
 				b.Fatal(err)
 			}
 		}

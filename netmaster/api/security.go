@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -22,7 +23,7 @@ import (
 )
 
 // How far the cluster is closed, and the way from open to enforced and back. Each step is
-// one record; what each mode means is decided where requests enter (asking.go) and where
+// one record; what each mode means is decided where requests enter (package asking) and where
 // connections do (package daemon).
 
 // securityRoutes are those routes.
@@ -68,7 +69,7 @@ func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.S
 // somebody is. Of an open cluster nobody can be told to be an admin, so it is taken from the machine of
 // the leader only.
 func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
-	open := askingOf(r.Context()) == nil
+	open := asking.Of(r.Context()) == nil
 	if open && !rest.OfThisMachine(r) {
 		return rest.Reply{}, rest.Denial{Status: http.StatusForbidden, Cause: fault.New(fault.Denied,
 			"security: an open cluster is closed from the machine of its leader only, which is %s", a.config.Self)}
@@ -105,8 +106,7 @@ func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
 		if err != nil {
 			status = rest.StatusOf(err)
 		}
-		by := &asking{who: identity.From(r.Context()), routed: true, need: need{verb: rights.Change, area: rights.Access}}
-		a.writeDown(by, r, status, said.Revision)
+		a.entrance.NoteOpen(r, rights.Access, status, said.Revision)
 	}
 	return said, err
 }
@@ -212,4 +212,24 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Name, b.Name))
 	})
 	return found, err
+}
+
+// securityReport answers what an enforced cluster would have refused.
+func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
+	said := a.config.Foreseen.Report(a.config.Now().UTC())
+	if a.config.OtherReports != nil && asking.Of(r.Context()) != nil {
+		others, silent, err := a.config.OtherReports(r.Context())
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		for _, other := range others {
+			said = asking.AddReport(said, other)
+		}
+		said.Silent = silent
+	}
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
+		mode, err := access.ModeOf(r)
+		said.Mode = string(mode)
+		return rest.Reply{Body: said}, err
+	}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -262,45 +263,6 @@ func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
 	check("enforced", map[string]int64{})
 }
 
-// However many clients there are.
-func TestTheReportIsBounded(t *testing.T) {
-	now := time.Now()
-	f := NewForeseen(now)
-	for i := range 3 * mostForeseen {
-		f.add(foreseenKey{source: string(rune(i))}, "why", now)
-	}
-	if said := f.Report(now); len(said.Rows) != mostForeseen || said.More != 2*mostForeseen {
-		t.Errorf("%d rows, %d more", len(said.Rows), said.More)
-	}
-	now = now.Add(25 * time.Hour)
-	f.add(foreseenKey{source: "later"}, "why", now)
-	if said := f.Report(now); len(said.Rows) != 1 || said.More != 0 || now.Sub(said.Since) != 24*time.Hour {
-		t.Errorf("%+v", said)
-	}
-}
-
-// What several netmasters have counted is one report, as long as that of one.
-func TestReportsOfSeveralNetmastersAreOne(t *testing.T) {
-	now := time.Now()
-	a, b := NewForeseen(now.Add(-2*time.Hour)), NewForeseen(now.Add(-time.Hour))
-	for range 3 {
-		a.add(foreseenKey{"nobody", "192.0.2.1", "GET x"}, "before", now.Add(-time.Minute))
-	}
-	b.add(foreseenKey{"nobody", "192.0.2.1", "GET x"}, "after", now)
-	b.add(foreseenKey{"nobody", "192.0.2.2", "GET x"}, "other", now.Add(-time.Second))
-	said := join(a.Report(now), b.Report(now))
-	if !said.Since.Equal(now.Add(-time.Hour)) || len(said.Rows) != 2 || said.Rows[0].Count != 4 || said.Rows[0].Reason != "after" || !said.Rows[0].Last.Equal(now) || said.Rows[1].Count != 1 {
-		t.Errorf("%+v", said)
-	}
-	for i := range mostForeseen {
-		b.add(foreseenKey{source: string(rune(i))}, "why", now)
-	}
-	said = join(a.Report(now), b.Report(now))
-	if n := int64(len(said.Rows)) + said.More; len(said.Rows) != mostForeseen || n < mostForeseen+2 {
-		t.Errorf("%d rows, %d more", len(said.Rows), said.More)
-	}
-}
-
 // What a netmaster serves on loopback as a role is that role and no more; who shows a token
 // there is who the token says.
 func TestLoopbackHasItsRole(t *testing.T) {
@@ -310,7 +272,7 @@ func TestLoopbackHasItsRole(t *testing.T) {
 	b.want("proven:loopback/viewer", "POST", "networks/blue:green", green, 403, "")
 	b.want("proven:loopback/viewer", "POST", mastercfg.CreateEndpointPath, "{}", 403, "")
 	b.want("proven:loopback/admin", "POST", "networks/blue:green", green, 200, "")
-	if code, answer, _ := b.do("DELETE", "networks/blue:green", "", tokenHeader, ann, provenHeader, "loopback/viewer"); code != 200 {
+	if code, answer, _ := b.do("DELETE", "networks/blue:green", "", asking.TokenHeader, ann, provenHeader, "loopback/viewer"); code != 200 {
 		t.Errorf("%d %s", code, answer)
 	}
 	if who := (identity.Identity{Kind: identity.Loopback, Name: "viewer"}); who.String() != "loopback/viewer" {

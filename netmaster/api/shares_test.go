@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
@@ -33,7 +34,7 @@ func (b *bench) flood(who string, requests, clients int, headers ...string) map[
 	for range clients {
 		sending.Go(func() {
 			for range requests / clients {
-				code, answer, header := b.do("GET", "/version", "", append([]string{tokenHeader, who}, headers...)...)
+				code, answer, header := b.do("GET", "/version", "", append([]string{asking.TokenHeader, who}, headers...)...)
 				if code != http.StatusOK && (header.Get("Retry-After") != "1" || !strings.Contains(answer, "requests a second")) {
 					b.Errorf("%d %s %v", code, answer, header)
 				}
@@ -71,7 +72,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	for range 30 {
 		b.want("proven:root", "GET", "networks/blue:web", "", 200, "")
 	}
-	code, answer, _ := b.do("GET", "networks/blue:web", "", tokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("GET", "networks/blue:web", "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
@@ -108,12 +109,13 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	ann, bob := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	var open []*watching
+	const clientWatches, clientAnswers = 32, 4 // as docs/limits.md has them
 	for range clientWatches {
 		open = append(open, b.watchAs("networks/?watch=true", ann))
 	}
 	refused := func(who, method, path, body, want string, code int) {
 		t.Helper()
-		status, answer, header := b.do(method, path, body, tokenHeader, who, "Accept", rest.ProblemType)
+		status, answer, header := b.do(method, path, body, asking.TokenHeader, who, "Accept", rest.ProblemType)
 		if status != code || !strings.Contains(answer, want) || (code == 429) != (header.Get("Retry-After") == "1") {
 			t.Errorf("%s %s: %d %s", method, path, status, answer)
 		}
@@ -123,17 +125,15 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	b.watchAs("networks/?watch=true", bob)
 	open[0].cancel()
 	testkit.Eventually(t, 20*time.Second, "the place of a watch that has ended is free", func() bool {
-		release, ok := b.api.shares.Take("user/ann", shares.Watch, b.api.config.Now())
-		if ok {
-			release()
-		}
-		return ok
+		release, err := b.api.entrance.Take(b.entered(ann).Context(), shares.Watch)
+		release()
+		return err == nil
 	})
 	b.watchAs("networks/?watch=true", ann)
 
-	release, ok := b.api.shares.Take("user/ann", shares.Apply, b.api.config.Now())
-	if !ok {
-		t.Fatal("no apply goes on")
+	release, err := b.api.entrance.Take(b.entered(ann).Context(), shares.Apply)
+	if err != nil {
+		t.Fatal(err)
 	}
 	const nothing = `{"operations":[]}`
 	refused(ann, "POST", rest.ApplyPath, nothing, "1 apply at once", 429)
@@ -143,9 +143,9 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	refused(ann, "POST", rest.ApplyPath, "{", "", 400) // gives its place back, too
 	refused(ann, "POST", rest.ApplyPath, nothing, "", 200)
 
-	asked := context.WithValue(t.Context(), askingKey{}, &asking{who: identity.Identity{Kind: identity.User, Name: "ann"}, mode: mastercfg.SecurityEnforced})
+	asked := b.entered(ann).Context()
 	long := func() (*spool.Answer, error) {
-		return b.api.answers.Write(asked, "", b.api.longAnswer(asked), func(out io.Writer) error {
+		return b.api.answers.Write(asked, "", b.api.entrance.LongAnswer(asked), func(out io.Writer) error {
 			_, err := out.Write(make([]byte, 1<<20))
 			return err
 		})
@@ -157,47 +157,6 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 		}
 		if err == nil {
 			defer answer.Close()
-		}
-	}
-}
-
-// Who shows no identity has the share of his address: of the connection, or as a netmaster that has shown its certificate says.
-func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
-	const far = "10.1.1.1:40000"
-	ann, master := identity.Identity{Kind: identity.User, Name: "ann"}, identity.Identity{Kind: identity.Master, Name: "m1"}
-	for name, c := range map[string]struct {
-		mode   mastercfg.SecurityMode
-		who    identity.Identity
-		from   string
-		header string // which a netmaster that passes a request on sets
-		want   string
-	}{
-		"an address":                       {from: far, want: "nobody at 10.1.1.1"},
-		"an address of IPv6":               {from: "[2001:db8::1]:40000", want: "nobody at 2001:db8::/64"},
-		"who says that he passes it on":    {from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
-		"who shows a certificate":          {who: ann, from: far, want: "user/ann"},
-		"a netmaster":                      {who: master, from: far},
-		"a netmaster that says no more":    {who: master, from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
-		"root":                             {who: identity.Identity{Kind: identity.Root}, from: "@"},
-		"the machine itself":               {from: "127.0.0.1:40000"},
-		"the machine itself, by IPv6":      {from: "[::1]:40000"},
-		"permissive, an address":           {mode: mastercfg.SecurityPermissive, from: far, want: "nobody at 10.1.1.1"},
-		"permissive, somebody":             {mode: mastercfg.SecurityPermissive, who: ann, from: far, want: "user/ann"},
-		"permissive, a netmaster":          {mode: mastercfg.SecurityPermissive, who: master, from: far},
-		"enforced, who has so many places": {mode: mastercfg.SecurityEnforced, who: ann, from: far},
-	} {
-		r := httptest.NewRequest("GET", "/api/v1/networks/", nil)
-		r.RemoteAddr = c.from
-		r.Header.Set("X-Forwarded-For", "10.9.9.9") // the daemon takes it away; here it must not matter
-		if c.header != "" {
-			r.Header.Set(mastercfg.ForwardedHeader, c.header)
-		}
-		ctx := identity.With(r.Context(), c.who)
-		if c.mode != "" {
-			ctx = context.WithValue(ctx, askingKey{}, &asking{who: c.who, mode: c.mode, source: rest.SourceOf(r)})
-		}
-		if got := sharer(r.WithContext(ctx)); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

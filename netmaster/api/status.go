@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -58,9 +59,9 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		s.Masters = append(s.Masters, of)
 	}
 	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	q, whole := askingOf(r.Context()), false // who runs no cluster is told how it is, not what it is made of
+	q, whole := asking.Of(r.Context()), false // who runs no cluster is told how it is, not what it is made of
 	err := a.ledger.View(func(reader ledger.Reader) error {
-		sees, err := q.sees(reader)
+		sees, err := q.Sees(reader)
 		if err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		}
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.mustJoin(n) }))
 		s.Services, err = servicesOf(reader, sees)
-		whole = q.may(reader, need{verb: rights.Read, area: rights.Operations})
+		whole = q.May(reader, asking.Need{Verb: rights.Read, Area: rights.Operations})
 		return err
 	})
 	if err == nil && !whole {

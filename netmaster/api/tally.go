@@ -33,7 +33,7 @@ type tally struct {
 // tally asks all nodes what they count. To a client it is a long answer, to all who ask the same meanwhile it is one, and no
 // node is asked for two: it has few places for what takes long.
 func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
-	release, err := a.take(ctx, shares.LongAnswer)
+	release, err := a.entrance.Take(ctx, shares.LongAnswer)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -43,9 +44,9 @@ func (u *tokenUses) note(id string, now time.Time) {
 }
 
 // noteUse notes that an API token was shown, if that is what shows who asks, and it may.
-func (a *API) noteUse(q *asking) {
-	if q.who.Kind == identity.Token {
-		a.uses.note(q.who.Session, a.config.Now())
+func (a *API) noteUse(q *asking.Caller) {
+	if q.Who.Kind == identity.Token {
+		a.uses.note(q.Who.Session, a.config.Now())
 	}
 }
 

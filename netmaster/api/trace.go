@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/hops"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -55,7 +56,7 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 // tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.
 func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from mastercfg.CfgEndpointState, to string, err error) {
 	err = a.ledger.View(func(r ledger.Reader) error {
-		sees, err := askingOf(ctx).seesNetworks(r)
+		sees, err := seesNetworks(asking.Of(ctx), r)
 		if err != nil {
 			return err
 		}

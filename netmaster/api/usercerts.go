@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -27,7 +28,7 @@ type userCertForm struct {
 // in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
 // themselves a password as well, have one made for anybody.
 func (a *API) createUserCert(r *http.Request) (rest.Reply, error) {
-	who := askingOf(r.Context()).who
+	who := asking.Of(r.Context()).Who
 	name, err := a.about(r, rights.Change, who.Session != "")
 	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
 		err = rest.Denial{Cause: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), Status: http.StatusForbidden}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -92,17 +93,17 @@ const maxHumanName = 256
 // about is the user that a request names. Everybody may look at himself, and change
 // himself, but not whether he may log in.
 func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
-	q, name := askingOf(r.Context()), mux.Vars(r)["user"]
+	q, name := asking.Of(r.Context()), mux.Vars(r)["user"]
 	himself := false
 	_ = a.ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
-		himself = q.who.Name == name && access.IsLocal(r, q.who)
+		himself = q.Who.Name == name && access.IsLocal(r, q.Who)
 		return nil
 	})
 	if own && himself {
 		return name, nil
 	}
-	q.need = need{verb: verb, area: rights.Access}
-	return name, a.ledger.View(q.still)
+	q.Needs(asking.Need{Verb: verb, Area: rights.Access})
+	return name, a.ledger.View(q.Still)
 }
 
 func (a *API) getUser(r *http.Request) (rest.Reply, error) {
@@ -120,7 +121,7 @@ func (a *API) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	malformed := rest.ReadInto(r, &sent)
 	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
-	name, err := a.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || askingOf(r.Context()).who.Session != ""))
+	name, err := a.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || asking.Of(r.Context()).Who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
 	}
@@ -136,7 +137,7 @@ func (a *API) changeUser(r *http.Request) (rest.Reply, error) {
 	}
 	var user mastercfg.LocalUser
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		user, err = access.ChangeUser(tx, askingOf(r.Context()).who, name, change)
+		user, err = access.ChangeUser(tx, asking.Of(r.Context()).Who, name, change)
 		return err
 	})
 	return rest.Reply{Body: formOf(user), Revision: rev}, err
@@ -148,7 +149,7 @@ func (a *API) deleteUser(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		return access.DeleteUser(tx, askingOf(r.Context()).who, name)
+		return access.DeleteUser(tx, asking.Of(r.Context()).Who, name)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

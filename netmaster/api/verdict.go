@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/tiers"
@@ -31,10 +32,10 @@ func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
-	caller := askingOf(r.Context())
+	caller := asking.Of(r.Context())
 	err = a.ledger.View(func(r ledger.Reader) error {
 		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
-		sees, err := caller.seesNetworks(r)
+		sees, err := seesNetworks(caller, r)
 		if err != nil {
 			return err
 		}

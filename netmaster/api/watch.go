@@ -13,6 +13,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -78,7 +79,7 @@ func wantsWatch(r *http.Request) (bool, error) {
 type watch struct {
 	api      *API
 	asked    *http.Request
-	asking   *asking
+	asking   *asking.Caller
 	kind     contivmodel.Kind
 	scope    scope // what the caller may see; see allowed
 	revision int64 // everything up to here has been told; 0: nothing
@@ -93,7 +94,7 @@ type watch struct {
 
 // watch answers with a stream of events.
 func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) {
-	w := &watch{api: a, asked: r, asking: askingOf(r.Context()), kind: kind}
+	w := &watch{api: a, asked: r, asking: asking.Of(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
 		rev, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || rev < 0 {
@@ -140,7 +141,7 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) 
 
 // mayWatch counts a watch, until release.
 func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
-	own, err := a.take(ctx, shares.Watch)
+	own, err := a.entrance.Take(ctx, shares.Watch)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +159,8 @@ func (w *watch) begin(r ledger.Reader) (err error) {
 	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.asking == nil || w.revision == 0 {
 		return err
 	}
-	if since := access.Since(r, w.asking.who); since > w.revision {
-		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.asking.who, since))
+	if since := access.Since(r, w.asking.Who); since > w.revision {
+		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.asking.Who, since))
 	}
 	return nil
 }
@@ -170,14 +171,14 @@ var errOver = errors.New("other rights")
 
 // allowed fails unless the caller may see in this state what he could at the beginning.
 func (w *watch) allowed(r ledger.Reader) error {
-	if mode, err := access.ModeOf(r); err != nil || mode != w.asking.modeOf() {
+	if mode, err := access.ModeOf(r); err != nil || mode != w.asking.Mode() {
 		return errOver
 	}
 	if w.asking == nil {
 		return nil
 	}
 	now, err := scopeOf(r, w.kind, w.asked)
-	if err != nil || w.asking.still(r) != nil || !now.equal(w.scope) {
+	if err != nil || w.asking.Still(r) != nil || !now.equal(w.scope) {
 		return errOver
 	}
 	w.api.noteUse(w.asking)
@@ -277,7 +278,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, sharer(w.asked), w.api.longAnswer(ctx), func(out io.Writer) error {
+	return w.api.answers.Write(ctx, asking.Sharer(w.asked), w.api.entrance.LongAnswer(ctx), func(out io.Writer) error {
 		lines := rest.Lines(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
 			if err = w.begin(r); err != nil {

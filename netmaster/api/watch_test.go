@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -46,7 +47,7 @@ func (b *bench) watchAs(query, token string) *watching {
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		req.Header.Set(provenHeader, proven)
 	} else if token != "" {
-		req.Header.Set(tokenHeader, token)
+		req.Header.Set(asking.TokenHeader, token)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
@@ -182,7 +183,7 @@ func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
 
 // In an open cluster a watch asks for rights when it has something to say, and only then.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
-	for q, want := range map[*asking]bool{nil: false, {}: true} {
+	for q, want := range map[*asking.Caller]bool{nil: false, {}: true} {
 		due, stop := (&watch{asking: q}).asksAgain()
 		stop()
 		if asks := due != nil; asks != want {
@@ -301,7 +302,7 @@ func (b *bench) successor() *bench {
 	run(b, a)
 	server := httptest.NewServer(a)
 	b.Cleanup(server.Close)
-	return &bench{b.TB, b.db, b.ledger, a, server.URL, b.client}
+	return &bench{b.TB, b.db, b.ledger, nil, a, server.URL, b.client}
 }
 
 func TestAWatchGoesOnWithTheNextLeader(t *testing.T) {
@@ -332,7 +333,7 @@ func TestWatchesEndCleanlyWithTheTerm(t *testing.T) {
 	stop := run(b, a)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	term := &bench{b.TB, b.db, b.ledger, a, server.URL, b.client}
+	term := &bench{b.TB, b.db, b.ledger, nil, a, server.URL, b.client}
 	var all []*watching
 	for range 10 {
 		w := term.watchAt("rules/?watch=true")

@@ -98,7 +98,7 @@ func TestClientsOfTheOriginalsProxyAreServedAtItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	client := clientOf(t, []*x509.Certificate{all[pki.API].Certificate})
 	token, id := "", ""
 	for _, r := range recorded {
 		path := strings.ReplaceAll(r.path, "ID", id)

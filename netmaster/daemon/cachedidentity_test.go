@@ -72,7 +72,7 @@ func TestWhoIsTrustedNoMoreIsRefusedOnHisConnection(t *testing.T) {
 // nodeClient is node h1, with one connection to a netmaster.
 func nodeClient(t *testing.T, p *certificates) *http.Client {
 	all := p.authorities()
-	return asking(t, []*x509.Certificate{all[pki.API].Certificate},
+	return clientOf(t, []*x509.Certificate{all[pki.API].Certificate},
 		certificate(t, all[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageClientAuth, time.Now()))
 }
 

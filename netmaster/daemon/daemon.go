@@ -44,6 +44,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/gate"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -109,7 +110,7 @@ type Daemon struct {
 	keyring      *keyring.Keyring // nil: no secrets are kept
 	mode         *mode
 	removed      *removals
-	refusals     *api.EarlyRefusals
+	refusals     *asking.EarlyRefusals
 	member       *member
 	promoting    notify.Signal // a member was added
 	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
@@ -150,8 +151,8 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: api.NewEarlyRefusals(cfg.API.Audit)}
-	d.cfg.API.Foreseen, d.cfg.API.OtherReports = api.NewForeseen(time.Now().UTC()), d.otherReports
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: asking.NewEarlyRefusals(cfg.API.Audit)}
+	d.cfg.API.Foreseen, d.cfg.API.OtherReports = asking.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()
 	if cfg.Security.Store {

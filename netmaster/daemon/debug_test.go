@@ -33,7 +33,7 @@ func TestProfilesAreForRootOnTheSocketWhereTheyAreAskedFor(t *testing.T) {
 		if want := map[bool]int{true: 200, false: 404}[asked]; code != want || asked != strings.Contains(answer, "goroutine profile") {
 			t.Errorf("root, asked for %t: %d %.200s", asked, code, answer)
 		}
-		for name, client := range map[string]*http.Client{"nobody": asking(t, roots), "a netmaster": asking(t, roots, master)} {
+		for name, client := range map[string]*http.Client{"nobody": clientOf(t, roots), "a netmaster": clientOf(t, roots, master)} {
 			if code, answer := exchange(t, client, "GET", "https://"+n.addr+page, ""); code/100 != 4 || strings.Contains(answer, "goroutine profile") {
 				t.Errorf("%s, asked for %t: %d %.200s", name, asked, code, answer)
 			}

@@ -190,7 +190,7 @@ func (c *tenancy) client(user string) *http.Client {
 		c.Fatal(err)
 	}
 	block, _ := pem.Decode([]byte(made.Certificate))
-	client := asking(c.T, []*x509.Certificate{c.all[pki.API].Certificate}, tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key})
+	client := clientOf(c.T, []*x509.Certificate{c.all[pki.API].Certificate}, tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key})
 	client.Timeout = 0
 	return client
 }

@@ -67,7 +67,7 @@ func TestANetmasterThatJoinsIsGivenTheAuthorities(t *testing.T) {
 	third.shut()
 	first.shut()
 	leader(t, second)
-	client := asking(t, []*x509.Certificate{own[pki.API].Certificate})
+	client := clientOf(t, []*x509.Certificate{own[pki.API].Certificate})
 	if code, answer := exchange(t, client, "GET", "https://"+second.addr+mastercfg.MastersPath, ""); code != http.StatusOK || !strings.Contains(answer, `"m2"`) || !strings.Contains(answer, `"m3"`) {
 		t.Errorf("netmasters: %d %s", code, answer)
 	}

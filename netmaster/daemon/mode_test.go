@@ -85,7 +85,7 @@ func TestAnOpenClusterWithAuthoritiesGivesNobodyAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, _ := founding(t, func(s *Security) { s.Dir = dir })
-	client := asking(t, []*x509.Certificate{before[pki.API].Certificate})
+	client := clientOf(t, []*x509.Certificate{before[pki.API].Certificate})
 	if code, answer := exchange(t, client, "POST", "https://"+n.addr+mastercfg.JoinTokensPath, `{"role":"master","ttl":"8760h"}`); code != http.StatusConflict || !strings.Contains(answer, "netctl security init") {
 		t.Errorf("%d %s", code, answer)
 	}
@@ -115,7 +115,7 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plainly, encrypted := asking(t, nil), asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	plainly, encrypted := clientOf(t, nil), clientOf(t, []*x509.Certificate{all[pki.API].Certificate})
 	refused := func(path string) bool {
 		code, answer := exchange(t, plainly, "GET", n.url+path, "")
 		return code == http.StatusForbidden && strings.Contains(answer, "https://"+n.addr)
@@ -157,14 +157,14 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 func TestAnOpenClusterGetsAuthoritiesWhileItServes(t *testing.T) {
 	storetest.Open(t)
 	n, cfg := founding(t)
-	if code, answer := exchange(t, asking(t, nil), "POST", n.url+mastercfg.SecurityPath+"/init", ""); code != http.StatusOK || !strings.Contains(answer, `"permissive"`) {
+	if code, answer := exchange(t, clientOf(t, nil), "POST", n.url+mastercfg.SecurityPath+"/init", ""); code != http.StatusOK || !strings.Contains(answer, `"permissive"`) {
 		t.Fatalf("%d %s", code, answer)
 	}
 	all, err := pki.Load(cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	client := clientOf(t, []*x509.Certificate{all[pki.API].Certificate})
 	for _, url := range []string{"https://" + n.addr, n.url} {
 		if code, answer := exchange(t, client, "GET", url+"/api/v1/tenants/", ""); code != http.StatusOK {
 			t.Errorf("%s: %d %s", url, code, answer)
@@ -225,7 +225,7 @@ func TestTheLeaderHearsThatARequestWasPlain(t *testing.T) {
 		}
 		req.Header.Set(identityHeader, "nobody")
 		req.Header.Set(plainHeader, "true")
-		resp, err := asking(t, roots, certificate(t, all[pki.Client], c.who, client, time.Now())).Do(req)
+		resp, err := clientOf(t, roots, certificate(t, all[pki.Client], c.who, client, time.Now())).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

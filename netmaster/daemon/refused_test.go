@@ -60,7 +60,7 @@ func TestRefusalsBeforeTheRoutesAreWrittenDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown := certificate(t, others[pki.Client], identity.Identity{Kind: identity.Node, Name: "h1"}, x509.ExtKeyUsageClientAuth, time.Now())
-		client := asking(t, []*x509.Certificate{n.daemon.certificates.authorities()[pki.API].Certificate}, shown)
+		client := clientOf(t, []*x509.Certificate{n.daemon.certificates.authorities()[pki.API].Certificate}, shown)
 		if code, answer := exchange(t, client, "GET", "https://"+n.addr+"/api/v1/tenants/", ""); code != http.StatusUnauthorized {
 			t.Errorf("%d %s", code, answer)
 		}

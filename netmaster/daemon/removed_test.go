@@ -22,7 +22,7 @@ import (
 // passed on for root.
 func asMaster(t *testing.T, at *node, by pki.Authorities, shown tls.Certificate) (keys, passed string) {
 	t.Helper()
-	client := asking(t, []*x509.Certificate{by[pki.API].Certificate}, shown)
+	client := clientOf(t, []*x509.Certificate{by[pki.API].Certificate}, shown)
 	for path, into := range map[string]*string{mastercfg.AuthoritiesPath: &keys, mastercfg.NodesPath: &passed} {
 		req, err := http.NewRequest("GET", "https://"+at.addr+path, nil)
 		if err != nil {

@@ -76,7 +76,7 @@ func TestTheReportIsOfAllWhoHaveLed(t *testing.T) {
 	}
 	roots := []*x509.Certificate{all[pki.API].Certificate}
 	stranger := certificate(t, all[pki.Client], identity.Identity{Kind: identity.User, Name: "ann"}, x509.ExtKeyUsageClientAuth, time.Now())
-	if code, answer := exchange(t, asking(t, roots, stranger), "GET", "https://"+a.addr+reportPath, ""); code != http.StatusForbidden {
+	if code, answer := exchange(t, clientOf(t, roots, stranger), "GET", "https://"+a.addr+reportPath, ""); code != http.StatusForbidden {
 		t.Errorf("a user is told: %d %s", code, answer)
 	}
 	db := b.daemon.db

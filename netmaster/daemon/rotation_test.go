@@ -47,19 +47,19 @@ func TestAuthoritiesAreReplacedWithoutARestart(t *testing.T) {
 	})
 	roots := []*x509.Certificate{now[pki.API].Certificate}
 	for at, n := range map[string]*node{"the leader": first, "m2": second} {
-		if code, answer := exchange(t, asking(t, roots), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
+		if code, answer := exchange(t, clientOf(t, roots), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
 			t.Errorf("%s: %d %s", at, code, answer)
 		}
-		if code, _ := exchange(t, asking(t, roots, old), "GET", "https://"+n.addr+"/version", ""); code != http.StatusUnauthorized {
+		if code, _ := exchange(t, clientOf(t, roots, old), "GET", "https://"+n.addr+"/version", ""); code != http.StatusUnauthorized {
 			t.Errorf("%s believes a certificate of the old authority: %d", at, code)
 		}
 	}
-	if code, _ := exchange(t, asking(t, roots), "GET", "https://"+first.addr+mastercfg.AuthoritiesPath, ""); code == http.StatusOK {
+	if code, _ := exchange(t, clientOf(t, roots), "GET", "https://"+first.addr+mastercfg.AuthoritiesPath, ""); code == http.StatusOK {
 		t.Error("the keys are for everybody")
 	}
 	for _, kind := range []identity.Kind{identity.Node, identity.User} {
 		c := certificate(t, now[pki.Client], identity.Identity{Kind: kind, Name: "x"}, x509.ExtKeyUsageClientAuth, time.Now())
-		if code, _ := exchange(t, asking(t, roots, c), "GET", "https://"+second.addr+mastercfg.AuthoritiesPath, ""); code == http.StatusOK {
+		if code, _ := exchange(t, clientOf(t, roots, c), "GET", "https://"+second.addr+mastercfg.AuthoritiesPath, ""); code == http.StatusOK {
 			t.Errorf("the keys are for a %s", kind)
 		}
 	}

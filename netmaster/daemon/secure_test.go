@@ -38,8 +38,8 @@ func secured(t *testing.T) (n *node, cfg Security) {
 	return n, cfg
 }
 
-// asking is a client over TLS; with a certificate if there is one.
-func asking(t *testing.T, roots []*x509.Certificate, own ...tls.Certificate) *http.Client {
+// clientOf is a client over TLS; with a certificate if there is one.
+func clientOf(t *testing.T, roots []*x509.Certificate, own ...tls.Certificate) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
 	for _, c := range roots {
@@ -88,7 +88,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := asking(t, []*x509.Certificate{all[pki.API].Certificate})
+	client := clientOf(t, []*x509.Certificate{all[pki.API].Certificate})
 	for _, url := range []string{"https://" + n.addr, n.url} {
 		if code, answer := exchange(t, client, "GET", url+"/api/v1/tenants/", ""); code != http.StatusOK || !strings.Contains(answer, "default") {
 			t.Errorf("%s: %d %s", url, code, answer)
@@ -121,7 +121,7 @@ func TestASecuredClusterIsJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := tls.Certificate{Certificate: [][]byte{certs[0].Raw}, PrivateKey: key}
-	if code, answer := exchange(t, asking(t, []*x509.Certificate{all[pki.API].Certificate}, own), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
+	if code, answer := exchange(t, clientOf(t, []*x509.Certificate{all[pki.API].Certificate}, own), "GET", "https://"+n.addr+"/version", ""); code != http.StatusOK {
 		t.Errorf("with the certificate: %d %s", code, answer)
 	}
 
@@ -242,7 +242,7 @@ func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {
 		}
 		req.Header.Set(identityHeader, c.header)
 		req.Header.Set("X-Forwarded-For", "10.9.9.9")
-		resp, err := asking(t, roots, c.own...).Do(req)
+		resp, err := clientOf(t, roots, c.own...).Do(req)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -290,7 +290,7 @@ func TestConnectionsThatAreNoneOfBoth(t *testing.T) {
 		t.Error("TLS 1.1 is spoken")
 	}
 	for _, url := range []string{"http://" + addr, "https://" + addr} {
-		if code, answer := exchange(t, asking(t, []*x509.Certificate{p.authorities()[pki.API].Certificate}), "GET", url, ""); code != http.StatusOK {
+		if code, answer := exchange(t, clientOf(t, []*x509.Certificate{p.authorities()[pki.API].Certificate}), "GET", url, ""); code != http.StatusOK {
 			t.Errorf("%s: %d %s", url, code, answer)
 		}
 	}

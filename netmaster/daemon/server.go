@@ -12,7 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
@@ -32,7 +32,7 @@ type server struct {
 	conn *shedder
 }
 
-func newServer(handler http.Handler, clients verifier, refusals *api.EarlyRefusals, entry *logrus.Entry) *server {
+func newServer(handler http.Handler, clients verifier, refusals *asking.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
 		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),

@@ -1,8 +1,10 @@
-package api
+package asking
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,7 +33,14 @@ func TestEarlyRefusalsDoNotFillTheAuditLog(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	refuse("192.0.2.1:5000")
 	(*EarlyRefusals)(nil).Add(httptest.NewRequest("GET", "/", nil), "", 403, errors.New("nowhere"))
-	text := linesOf(t, log, path)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	log.Run(ended)
+	lines, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(lines)
 	if n, err := audit.Verify(strings.NewReader(text)); n != 3 || err != nil || strings.Count(text, `"how":"certificate","source":"192.0.2.1"`) != 2 ||
 		strings.Count(text, `"untold":99`) != 1 || strings.Count(text, `"reason":"it has ended","status":401`) != 3 {
 		t.Errorf("%d lines, %v:\n%s", n, err, text)

@@ -1,16 +1,12 @@
-package api
+package asking
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/rest"
-	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // What an enforced cluster would refuse is counted while the cluster is permissive, so that
@@ -117,9 +113,9 @@ func sortRows(rows []contivmodel.WouldBeRefused) {
 	})
 }
 
-// join adds what another netmaster has counted. Since is the later of both: before that, one of them may have counted
+// AddReport adds what another netmaster has counted. Since is the later of both: before that, one of them may have counted
 // what it does not know any more.
-func join(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
+func AddReport(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
 	at := map[foreseenKey]int{}
 	keyOf := func(row contivmodel.WouldBeRefused) foreseenKey {
 		return foreseenKey{row.Principal, row.Source, row.Request}
@@ -151,24 +147,4 @@ func join(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
 		said.Rows = said.Rows[:mostForeseen]
 	}
 	return said
-}
-
-// securityReport answers what an enforced cluster would have refused.
-func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
-	said := a.foreseen.Report(a.config.Now().UTC())
-	if a.config.OtherReports != nil && askingOf(r.Context()) != nil {
-		others, silent, err := a.config.OtherReports(r.Context())
-		if err != nil {
-			return rest.Reply{}, err
-		}
-		for _, other := range others {
-			said = join(said, other)
-		}
-		said.Silent = silent
-	}
-	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
-		mode, err := access.ModeOf(r)
-		said.Mode = string(mode)
-		return rest.Reply{Body: said}, err
-	}}, nil
 }

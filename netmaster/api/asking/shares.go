@@ -1,4 +1,4 @@
-package api
+package asking
 
 import (
 	"context"
@@ -39,25 +39,25 @@ func clientLimits(perSecond rate.Limit) shares.Limits {
 
 // client is whose share a request is of: the identity's, or the address's of who has none. bounded is
 // false for those who may have any number.
-func (q *asking) client() (name string, bounded bool) {
-	switch q.who.Kind {
+func (q *Caller) client() (name string, bounded bool) {
+	switch q.Who.Kind {
 	case identity.Root, identity.Master:
 		return "", false
 	case identity.Nobody:
 		return "nobody at " + accounts.Source(q.source), true
 	}
-	return q.who.String(), true
+	return q.Who.String(), true
 }
 
 // inTurn waits until a request may be dealt with, if that is soon, and refuses it otherwise.
-func (a *API) inTurn(ctx context.Context, q *asking) error {
+func (e *Entrance) inTurn(ctx context.Context, q *Caller) error {
 	client, bounded := q.client()
 	if !bounded {
 		return nil
 	}
-	wait, ok := a.shares.Request(client, a.config.Now())
+	wait, ok := e.shares.Request(client, e.config.Now())
 	if !ok {
-		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(a.limits.Rate))
+		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(e.limits.Rate))
 	}
 	if wait == 0 || q.mayExceed() {
 		return nil
@@ -75,10 +75,10 @@ func (a *API) inTurn(ctx context.Context, q *asking) error {
 // lasting names the kinds in refusals.
 var lasting = map[shares.Lasting]string{shares.Watch: "watches", shares.Apply: "apply", shares.LongAnswer: "long answers"}
 
-// take counts a request that lasts, until release.
-func (a *API) take(ctx context.Context, kind shares.Lasting) (release func(), err error) {
+// Take counts a request that lasts, until release.
+func (e *Entrance) Take(ctx context.Context, kind shares.Lasting) (release func(), err error) {
 	nothing := func() {}
-	q := askingOf(ctx)
+	q := Of(ctx)
 	if q == nil {
 		return nothing, nil
 	}
@@ -86,18 +86,18 @@ func (a *API) take(ctx context.Context, kind shares.Lasting) (release func(), er
 	if !bounded {
 		return nothing, nil
 	}
-	if release, ok := a.shares.Take(client, kind, a.config.Now()); ok {
+	if release, ok := e.shares.Take(client, kind, e.config.Now()); ok {
 		return release, nil
 	}
-	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, a.limits.Most[kind], lasting[kind])
+	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, e.limits.Most[kind], lasting[kind])
 }
 
-// longAnswer is how the place of a long answer is taken.
-func (a *API) longAnswer(ctx context.Context) spool.Place {
-	return func() (release func(), err error) { return a.take(ctx, shares.LongAnswer) }
+// LongAnswer is how the place of a long answer is taken.
+func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
+	return func() (release func(), err error) { return e.Take(ctx, shares.LongAnswer) }
 }
 
-// sharer is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
+// Sharer is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
 // address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, for who is on the machine of a
 // netmaster, and in an enforced cluster, where the number of long answers is limited.
 //
@@ -105,12 +105,12 @@ func (a *API) longAnswer(ctx context.Context) spool.Place {
 // is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
 // certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for
 // several answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of two followers.
-func sharer(r *http.Request) string {
-	q := askingOf(r.Context())
+func Sharer(r *http.Request) string {
+	q := Of(r.Context())
 	if q == nil { // the cluster is open
-		q = &asking{who: identity.From(r.Context()), source: rest.SourceOf(r)}
-		if rest.Forwarded(r, q.who) {
-			q.who = identity.Identity{}
+		q = &Caller{Who: identity.From(r.Context()), source: rest.SourceOf(r)}
+		if rest.Forwarded(r, q.Who) {
+			q.Who = identity.Identity{}
 		}
 	}
 	client, bounded := q.client()
@@ -121,11 +121,11 @@ func sharer(r *http.Request) string {
 }
 
 // mayExceed tells whether limits are noted only.
-func (q *asking) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced }
+func (q *Caller) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced }
 
 // excess refuses a request that is beyond what its client may have; in a permissive cluster it notes that. Clients that ask for
 // proper ones get status 429, the others 500.
-func (q *asking) excess(format string, args ...any) error {
+func (q *Caller) excess(format string, args ...any) error {
 	err := rest.WithStatus(http.StatusTooManyRequests, fault.New(fault.Unavailable, format, args...))
 	if q.mayExceed() {
 		q.note(err)

@@ -1,4 +1,4 @@
-package api
+package asking
 
 import (
 	"net/http"
@@ -48,48 +48,48 @@ var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusT
 // writeDown audits a request that was answered, if it was to change something or was
 // refused because of who asked, or would have been. A path that no route has is about nothing, and so
 // is a method that the route has not.
-func (a *API) writeDown(q *asking, r *http.Request, status int, revision int64) {
+func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision int64) {
 	if !q.routed || status == http.StatusMethodNotAllowed {
 		return
 	}
-	e := a.entry(q, r)
-	e.Decision, e.Status = audit.Allowed, status
+	entry := e.entry(q, r)
+	entry.Decision, entry.Status = audit.Allowed, status
 	if revision > 0 {
-		e.Revision = strconv.FormatInt(revision, 10)
+		entry.Revision = strconv.FormatInt(revision, 10)
 	}
 	switch why := q.foreseen(r); {
 	case q.exceeds != nil:
-		e.Decision, e.Reason = audit.Denied, q.exceeds.Error()
+		entry.Decision, entry.Reason = audit.Denied, q.exceeds.Error()
 	case slices.Contains(refusals, status):
-		e.Decision = audit.Denied
+		entry.Decision = audit.Denied
 		if q.flaw != nil {
-			e.Reason = q.flaw.Error()
+			entry.Reason = q.flaw.Error()
 		}
 	case why != "":
-		e.Decision, e.Reason = audit.WouldRefuse, why
-		a.foreseen.add(foreseenKey{e.Principal, e.Source, q.request}, why, e.Time)
+		entry.Decision, entry.Reason = audit.WouldRefuse, why
+		e.config.Foreseen.add(foreseenKey{entry.Principal, entry.Source, q.request}, why, entry.Time)
 	case !changes(r):
 		return
 	}
-	if kind, often := q.often(r, status, e.Decision); often {
+	if kind, often := q.often(r, status, entry.Decision); often {
 		client, _ := q.client()
-		left, worth := a.shares.Tell(client, kind, e.Time)
+		left, worth := e.shares.Tell(client, kind, entry.Time)
 		if !worth {
 			return
 		}
-		e.Untold = left
+		entry.Untold = left
 	}
-	a.config.Audit.Add(e)
+	e.config.Audit.Add(entry)
 }
 
 // often tells whether there may be so many such requests that not each of them is written down. What has begun has an
 // end, and what was fit to be committed may have happened.
-func (q *asking) often(r *http.Request, status int, decision audit.Decision) (kind shares.Telling, often bool) {
+func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (kind shares.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
 	case q.exceeds != nil || q.countless(status):
 		return shares.Excess, true
-	case bounded && q.who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
+	case bounded && q.Who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return shares.Refusal, true
 	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
 		return shares.Forecast, true
@@ -101,14 +101,14 @@ func (q *asking) often(r *http.Request, status int, decision audit.Decision) (ki
 // which came to nothing. Of these one in a while is written down, so that they do not drive the lines about
 // changes out of the files. Tries to log in are bounded, what has begun has an end,
 // and what was fit to be committed may have happened, though its outcome is not known: it needs a token or a key.
-func (q *asking) countless(status int) bool {
-	return !q.mayExceed() && q.who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
+func (q *Caller) countless(status int) bool {
+	return !q.mayExceed() && q.Who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
 }
 
 // entry is what is known of a request before it is answered.
-func (a *API) entry(q *asking, r *http.Request) audit.Entry {
-	return audit.Entry{Time: a.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.who.String(), How: how(q.who), Source: q.source,
-		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.tenant}
+func (e *Entrance) entry(q *Caller, r *http.Request) audit.Entry {
+	return audit.Entry{Time: e.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.Who.String(), How: how(q.Who), Source: q.source,
+		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.Tenant}
 }
 
 // changes tells whether a request is to change something. To give keys away is one.
@@ -116,14 +116,14 @@ func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath
 }
 
-// begin writes down that a change begins, where nothing may happen that is not written down.
-func (a *API) begin(r *http.Request) error {
-	q := askingOf(r.Context())
+// Begin writes down that a change begins, where nothing may happen that is not written down.
+func (e *Entrance) Begin(r *http.Request) error {
+	q := Of(r.Context())
 	if q == nil || !changes(r) {
 		return nil
 	}
-	q.begun = a.config.Audit.IsStrict()
-	return a.config.Audit.Begin(r.Context(), a.entry(q, r))
+	q.begun = e.config.Audit.IsStrict()
+	return e.config.Audit.Begin(r.Context(), e.entry(q, r))
 }
 
 // how says what has shown who it is.

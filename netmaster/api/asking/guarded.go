@@ -1,14 +1,23 @@
-package api
+package asking
 
 import (
 	"context"
 
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// guarded is a ledger whose plans are judged: each begins with the question whether who
+// Ledger is the leader's way to the state, for plans of any size.
+type Ledger interface {
+	master.Ledger
+	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
+}
+
+// Guard makes a ledger whose plans are judged: each begins with the question whether who
 // asked for it, as its context says, may have what his route needs in the state that the
 // plan sees.
+func Guard(l Ledger) Ledger { return guarded{l} }
+
 type guarded struct{ Ledger }
 
 func (g guarded) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
@@ -25,7 +34,7 @@ func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error
 
 // noted is a plan that notes with who asked that it did not refuse.
 func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := askingOf(ctx)
+	q := Of(ctx)
 	if q == nil {
 		return plan
 	}
@@ -40,12 +49,12 @@ func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) er
 
 // first is a plan that asks before it begins.
 func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := askingOf(ctx)
+	q := Of(ctx)
 	if q == nil {
 		return plan
 	}
 	return func(tx *ledger.Tx) error {
-		if err := q.still(tx); err != nil {
+		if err := q.Still(tx); err != nil {
 			return err
 		}
 		return plan(tx)

@@ -1,4 +1,4 @@
-package api
+package asking
 
 import (
 	"errors"
@@ -15,11 +15,11 @@ import (
 // What the plans of objects are told of who asks: these are the methods of objects.Caller. What would be refused in a
 // permissive cluster is noted only.
 
-func (q *asking) String() string { return q.who.String() }
+func (q *Caller) String() string { return q.Who.String() }
 
 // OfTenants tells whether the caller may not change what is outside of tenants.
-func (q *asking) OfTenants(r ledger.Reader) (bool, error) {
-	set, err := access.Rights(r, q.who, q.now())
+func (q *Caller) OfTenants(r ledger.Reader) (bool, error) {
+	set, err := access.Rights(r, q.Who, q.now())
 	if errors.Is(err, access.ErrNobody) {
 		return false, nil // which the request was judged by
 	}
@@ -27,17 +27,17 @@ func (q *asking) OfTenants(r ledger.Reader) (bool, error) {
 }
 
 // Deny is a refusal of what the caller may not.
-func (q *asking) Deny(format string, args ...any) error {
+func (q *Caller) Deny(format string, args ...any) error {
 	return q.refuse(rest.Denial{Cause: fault.New(fault.Denied, format, args...), Status: http.StatusForbidden})
 }
 
 // Exceed is a refusal of what is beyond a bound.
-func (q *asking) Exceed(format string, args ...any) error {
+func (q *Caller) Exceed(format string, args ...any) error {
 	return q.refuse(fault.New(fault.Exhausted, format, args...))
 }
 
 // refuse returns a refusal, or notes it.
-func (q *asking) refuse(refusal error) error {
+func (q *Caller) refuse(refusal error) error {
 	if q.mode == mastercfg.SecurityPermissive {
 		q.note(refusal)
 		return nil
