@@ -17,7 +17,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
@@ -36,6 +36,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 )
 
@@ -61,7 +62,7 @@ type Config struct {
 	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s
 	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
 	Found       func() error                          // makes them, for a cluster that has none; nil: it cannot get any
-	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
+	Vouch       membership.Vouch                      // for tokens of others that let somebody join; nil: nobody does
 	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
 	Replace     func(seen, all pki.Authorities) error // replaces the authorities, if the present ones are still those seen; nil: it cannot
 	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
@@ -94,15 +95,14 @@ type API struct {
 	router   http.Handler
 	answers  *spool.Budget
 	entrance *asking.Entrance
+	members  *membership.Members
 	cooldown *master.Cooldown
-	rotating sync.Mutex // held while authorities are replaced
 
 	hasher  *accounts.Hasher
 	guesses *accounts.Guesses
 
 	directory outside // of users, LDAP
 	openID    provider
-	vouches   vouches    // of who joins
 	uses      *tokenUses // of API tokens
 	failed    trouble    // the last request that netmaster is to blame for
 
@@ -141,9 +141,14 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
 		hasher:   accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(places, greetedAtOnce)}, vouches: newVouches(), uses: newTokenUses(),
+		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(shares.Places, greetedAtOnce)}, uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
+	a.members = membership.New(membership.Config{
+		Ledger: a.ledger, Services: store.Services, Name: config.Name, Now: config.Now, LeafLife: config.LeafLife,
+		Authorities: config.Authorities, Replace: config.Replace, Vouch: config.Vouch, AddMember: config.AddMember,
+		Keyring: config.Keyring, StoreClosed: config.StoreClosed, SealPlain: a.objects.SealPlain, Log: config.Log,
+	})
 	a.router = a.routes()
 	return a
 }

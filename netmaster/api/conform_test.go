@@ -167,7 +167,7 @@ func TestThePlainRoutesAreOnThePage(t *testing.T) {
 	a := &API{}
 	told := apidoc.PlainRoutes()
 	served := map[string]bool{}
-	for _, r := range append(a.table(), a.accountRoutes()...) {
+	for _, r := range slices.Concat(a.table(), a.members.Routes(), a.accountRoutes()) {
 		plain := strings.HasPrefix(r.Path, AuthPath) || r.Area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
 			mastercfg.RenewPath, mastercfg.NodesPath, mastercfg.MastersPath,
 			mastercfg.AuthoritiesPath, mastercfg.StoreMembersPath}, r.Path)

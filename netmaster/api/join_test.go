@@ -281,6 +281,7 @@ func TestACertificateIsRenewedForAQuarterAfterItsEnd(t *testing.T) {
 	if _, refused := j.join(m, j.token(`{"role":"node"}`).Token); refused != "" {
 		t.Fatal(refused)
 	}
+	const renewable = 90 * 24 * time.Hour
 	for _, pause := range []time.Duration{pki.LeafLife / 2, 30 * 24 * time.Hour, pki.LeafLife + renewable} {
 		j.pass(pause)
 		answer, refused := j.renew(m)

@@ -163,7 +163,7 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	if err != nil {
 		return nil, true, err
 	}
-	done, err := a.directory.asking.take(logins)
+	done, err := a.directory.asking.Take(logins)
 	if err != nil {
 		return nil, true, err
 	}

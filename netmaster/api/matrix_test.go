@@ -155,7 +155,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		return err
 	})
 	rows := map[string]row{}
-	for _, route := range slices.Concat(b.api.table(), b.api.accountRoutes(), b.api.securityRoutes()) {
+	for _, route := range slices.Concat(b.api.allRoutes(), b.api.accountRoutes()) {
 		if route.Area == rights.OfKind {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -40,8 +41,8 @@ const (
 type nodes struct {
 	port     int
 	secured  func(host string) *tls.Config // see Config
-	reading  places                        // of answers that are many times as large when they are taken apart
-	tallying places                        // of questions to all nodes for what they count
+	reading  shares.Places                 // of answers that are many times as large when they are taken apart
+	tallying shares.Places                 // of questions to all nodes for what they count
 }
 
 // agentAt is where the agent of a host is called.
@@ -51,7 +52,7 @@ type agentAt struct {
 }
 
 func newNodes(config Config) nodes {
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(places, 1), make(places, 1)}
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(shares.Places, 1), make(shares.Places, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/openid"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/secret"
@@ -28,7 +29,7 @@ import (
 // provider is the one that is configured, as it was made at a revision of its record.
 type provider struct {
 	outside
-	greeting places // of those who ask where to log in
+	greeting shares.Places // of those who ask where to log in
 	mu       sync.Mutex
 	made     *openid.Provider
 	revision int64
@@ -93,7 +94,7 @@ func (a *API) openIDClient(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := a.openID.greeting.take(logins)
+	done, err := a.openID.greeting.Take(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -124,7 +125,7 @@ func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := a.openID.asking.take(logins)
+	done, err := a.openID.asking.Take(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}

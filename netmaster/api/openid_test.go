@@ -185,7 +185,7 @@ func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 		asking.Go(func() { b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in") })
 	}
 	for range outsideAtOnce - freeOfOneSource {
-		if _, err := b.api.openID.asking.take(logins); err != nil {
+		if _, err := b.api.openID.asking.Take(logins); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestOurOwnTroubleIsNoWrongLogin(t *testing.T) {
 	proof := b.browse()
 	var places []func()
 	for range outsideAtOnce {
-		done, err := b.api.openID.asking.take(logins)
+		done, err := b.api.openID.asking.Take(logins)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,10 @@
 package api
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/netmaster/shares"
 )
 
 // Logins that somebody outside is asked about, a directory or a provider of OpenID Connect,
@@ -14,40 +13,17 @@ import (
 
 // outside is one of those who are asked.
 type outside struct {
-	asking  places
+	asking  shares.Places
 	trouble trouble
 }
 
-func newOutside() outside { return outside{asking: make(places, outsideAtOnce)} }
+func newOutside() outside { return outside{asking: make(shares.Places, outsideAtOnce)} }
 
 // logins is what these places are for.
 const logins = "logins"
 
 // outsideAtOnce is how many logins each of them is asked about at a time.
 const outsideAtOnce = 16
-
-// places are for so many at a time.
-type places chan struct{}
-
-// take takes one, until done is called. It does not wait: what says which there are too many of.
-func (p places) take(what string) (done func(), err error) {
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, nil
-	default:
-		return nil, fault.New(fault.Unavailable, "too many %s at a time, try again in a moment", what)
-	}
-}
-
-// wait takes one as soon as there is one, until done is called.
-func (p places) wait(ctx context.Context) (done func(), err error) {
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
 
 // trouble is what the log was told of last. The zero value is that it was told nothing.
 type trouble struct {

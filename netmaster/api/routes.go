@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gorilla/mux"
@@ -62,23 +63,8 @@ func (a *API) table() []rest.Route {
 		rest.At(mastercfg.DeleteEndpointPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.deleteEndpoint)}),
 		rest.At(mastercfg.UpdateEndpointPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.updateEndpoint)}),
 
-		rest.At(mastercfg.AuthorityPath, rights.Public, rest.Methods{http.MethodGet: a.authority}),
-		rest.At(mastercfg.JoinPath, rights.Public, rest.Methods{http.MethodPost: notOpen(rest.WithBody(a.join))}), // a token is shown
-		rest.At(mastercfg.RenewPath, rights.Public, rest.Methods{http.MethodPost: rest.WithBody(a.renew)}),        // a certificate that may have expired
-		rest.At(mastercfg.AuthoritiesPath, rights.Public, rest.Methods{http.MethodGet: a.mastersOnly("the keys of the authorities", a.handOver)}),
-		rest.At(mastercfg.StoreMembersPath, rights.Public, rest.Methods{http.MethodPost: a.mastersOnly("a member of the store", rest.WithBody(a.addMember))}),
-		rest.At(mastercfg.RotatePath, rights.Access, rest.Methods{http.MethodPost: rest.WithBody(a.rotate)}),
-		rest.At(mastercfg.RotateKeysPath, rights.Access, rest.Methods{http.MethodPost: rest.WithBody(a.rotateKeys)}),
-		rest.At(mastercfg.JoinTokensPath, rights.Access, rest.Methods{http.MethodGet: notOpen(a.joinTokens), http.MethodPost: notOpen(rest.WithBody(a.createJoinToken))}),
-		rest.At(mastercfg.JoinTokensPath+"/{id}", rights.Access, rest.Methods{http.MethodDelete: notOpen(a.removeJoinToken)}),
-		rest.At(mastercfg.NodesPath, rights.Operations, rest.Methods{http.MethodGet: a.joined(mastercfg.NodePrefix)}),
-		rest.At(mastercfg.NodesPath+"/{host}", rights.Access, rest.Methods{http.MethodDelete: a.removeJoined("node", mastercfg.NodePrefix)}),
-		rest.At(mastercfg.NodesPath+"/{host}/rekey", rights.Access, rest.Methods{http.MethodPost: a.rekey("node", mastercfg.NodePrefix)}),
 		rest.At(mastercfg.NodesPath+"/{host}/agent/{what:"+agentPaths+"}", rights.Operations, rest.Methods{http.MethodGet: a.agent}),
 		rest.At(mastercfg.NodesPath+"/{host}/agent/{what:metrics}", rights.Measured, rest.Methods{http.MethodGet: a.agent}),
-		rest.At(mastercfg.MastersPath, rights.Operations, rest.Methods{http.MethodGet: a.joined(mastercfg.MasterPrefix)}),
-		rest.At(mastercfg.MastersPath+"/{host}", rights.Access, rest.Methods{http.MethodDelete: a.removeJoined("netmaster", mastercfg.MasterPrefix)}),
-		rest.At(mastercfg.MastersPath+"/{host}/rekey", rights.Access, rest.Methods{http.MethodPost: a.rekey("netmaster", mastercfg.MasterPrefix)}),
 
 		rest.At("/version", rights.Public, rest.Methods{http.MethodGet: version}),
 		rest.At(MetricsPath, rights.Measured, rest.Methods{http.MethodGet: mayMeasure}),
@@ -91,6 +77,11 @@ func (a *API) table() []rest.Route {
 	}
 }
 
+// allRoutes are all routes but those of accounts.
+func (a *API) allRoutes() []rest.Route {
+	return slices.Concat(a.securityRoutes(), a.table(), a.members.Routes())
+}
+
 // routes builds the router of the table.
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
@@ -98,7 +89,7 @@ func (a *API) routes() http.Handler {
 	for _, entry := range a.accountRoutes() {
 		router.Handle(entry.Path+"{slash:/?}", served{a, entry, true})
 	}
-	for _, entry := range append(a.securityRoutes(), a.table()...) {
+	for _, entry := range a.allRoutes() {
 		route := router.Handle(entry.Path+"{slash:/?}", served{a, entry, false})
 		if at := strings.Index(entry.Path, "{segment}"); at >= 0 {
 			route.MatcherFunc(knownSegment(entry.Path[:at]))

@@ -96,7 +96,7 @@ func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
 			return is, nil
 		}
 		is.Mode = mastercfg.SecurityPermissive
-		if all, err := a.authorities(); err == nil && is.ClusterID == "" {
+		if all, err := a.members.Authorities(); err == nil && is.ClusterID == "" {
 			is.ClusterID, is.Keyring = all.Cluster(), a.config.Keyring.State()
 		}
 		return is, nil
@@ -165,7 +165,7 @@ func (a *API) security(r *http.Request) (rest.Reply, error) {
 
 func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) contivmodel.SecurityStatus {
 	said := contivmodel.SecurityStatus{Mode: string(is.Mode), ClusterID: is.ClusterID, Daemons: daemons}
-	if all, err := a.authorities(); err == nil && is.ClusterID == all.Cluster() {
+	if all, err := a.members.Authorities(); err == nil && is.ClusterID == all.Cluster() {
 		said.Pin = pki.KeyHash(all[pki.API].Certificate)
 	}
 	return said
@@ -175,7 +175,7 @@ func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.Securi
 // and its name belongs to a key.
 func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error) {
 	found := []contivmodel.SecurityDaemon{}
-	masters, err := a.masters(ctx)
+	masters, err := a.members.Masters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 		at := net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port))
 		secured := m.Authorities != ""
 		if at == a.config.Self { // its registration may be a moment behind
-			_, err := a.authorities()
+			_, err := a.members.Authorities()
 			secured = err == nil
 		}
 		found = append(found, contivmodel.SecurityDaemon{Role: string(identity.Master), Name: at, Address: at, Secured: secured})
@@ -232,4 +232,13 @@ func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
 		said.Mode = string(mode)
 		return rest.Reply{Body: said}, err
 	}}, nil
+}
+
+// KnownBy is what the certificates of netmasters are signed by, as PEM; empty: nothing yet.
+func (a *API) KnownBy() string {
+	all, err := a.members.Authorities()
+	if err != nil {
+		return ""
+	}
+	return string(pki.EncodeCertificates(all[pki.API].Bundle()...))
 }

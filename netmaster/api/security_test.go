@@ -135,7 +135,7 @@ func TestAnOpenClusterLetsNobodyJoin(t *testing.T) {
 	if err := b.api.config.Found(); err != nil { // as of a leader that was killed before it wrote the record
 		t.Fatal(err)
 	}
-	by, err := b.api.authorities()
+	by, err := b.api.members.Authorities()
 	if err != nil {
 		t.Fatal(err)
 	}

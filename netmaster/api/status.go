@@ -74,7 +74,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		if err != nil {
 			return err
 		}
-		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.mustJoin(n) }))
+		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.members.MustJoin(n) }))
 		s.Services, err = servicesOf(reader, sees)
 		whole = q.May(reader, asking.Need{Verb: rights.Read, Area: rights.Operations})
 		return err

@@ -42,7 +42,7 @@ func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 		ctx := context.WithoutCancel(ctx) // others wait for it, too
 		waiting, cancel := context.WithTimeout(ctx, tallyPatience)
 		defer cancel()
-		done, err := a.nodes.tallying.wait(waiting)
+		done, err := a.nodes.tallying.Wait(waiting)
 		if err != nil {
 			return &tally{silent: []string{"all nodes: they are being asked by others: " + err.Error()}}, nil
 		}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/x509"
 	"net/http"
 	"time"
 
@@ -43,20 +42,16 @@ func (a *API) createUserCert(r *http.Request) (rest.Reply, error) {
 	if err := mastercfg.CheckCSR(sent.CSR); err != nil {
 		return rest.Reply{}, err
 	}
-	wanted, err := a.asked(sent.CSR)
-	if err != nil {
-		return rest.Reply{}, err
-	}
-	signed, err := wanted.by[pki.Client].Sign(pki.Leaf{
-		Who: identity.Identity{Kind: identity.User, Name: name}, Use: x509.ExtKeyUsageClientAuth, Key: wanted.key, Life: wanted.life}, wanted.now)
+	now := a.config.Now().UTC()
+	signed, by, err := a.members.CertifyUser(name, sent.CSR)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: wanted.hash, Creator: who.String(), Created: wanted.now, Expires: signed.NotAfter})
+		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter})
 	})
 	return rest.Reply{Code: http.StatusCreated, Revision: rev, Body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
-		Authorities: string(pki.EncodeCertificates(wanted.by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
+		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
 }
 
 // madeUserCert is a certificate of a user, on the wire.

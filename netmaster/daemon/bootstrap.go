@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -66,7 +66,7 @@ func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored 
 	}
 	var foreign string
 	err := opened.View(func(r ledger.Reader) error {
-		api.EachSealed(r, func(key string, value []byte) {
+		membership.EachSealed(r, func(key string, value []byte) {
 			if !d.keyring.Opens(key, value) {
 				foreign = key
 			}

@@ -3,7 +3,7 @@
 // it asks, and however often.
 //
 // A client is a name that the caller chooses: an identity, or the address of somebody who has
-// none. Nothing is kept of clients that have been silent for a moment.
+// none. Nothing is kept of clients that have been silent for a moment. What all clients have together are Places.
 package shares
 
 import (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // SourceOf is the address a request comes from, behind a netmaster that has passed it on.
@@ -50,4 +51,13 @@ func IsPlain(r *http.Request) bool { return r.Context().Value(plainKey{}) != nil
 // of the other one.
 func Private(r *http.Request) bool {
 	return r.TLS != nil && !IsPlain(r) || OfThisMachine(r)
+}
+
+// Confidential refuses a request in which, or in the answer to which, there is a token or a password, on a connection
+// that others can read.
+func Confidential(r *http.Request) error {
+	if Private(r) {
+		return nil
+	}
+	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
 }

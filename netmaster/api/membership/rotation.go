@@ -1,4 +1,4 @@
-package api
+package membership
 
 import (
 	"context"
@@ -21,12 +21,12 @@ import (
 // refuse each other.
 
 // handOver gives another netmaster the authorities with their keys.
-func (a *API) handOver(*http.Request) (rest.Reply, error) {
-	by, err := a.authorities()
+func (m *Members) handOver(*http.Request) (rest.Reply, error) {
+	by, err := m.Authorities()
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	files, err := handed(by, a.config.Keyring)
+	files, err := handed(by, m.config.Keyring)
 	return rest.Reply{Body: mastercfg.HandedAuthorities{Files: files}}, err
 }
 
@@ -45,28 +45,28 @@ func handed(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error
 
 // rotate does the next step. The authorities are on the disk of this netmaster before the
 // record names them; the others ask for them when it does.
-func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
-	a.rotating.Lock()
-	defer a.rotating.Unlock()
-	by, err := a.authorities()
+func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
+	m.rotating.Lock()
+	defer m.rotating.Unlock()
+	by, err := m.Authorities()
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	record, err := a.securityRecord()
+	record, err := m.securityRecord()
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	if hash := by.Hash(); record.Authorities != hash && (record.Authorities != "" || by.Step() != pki.Add) && !request.DryRun {
 		// A step was interrupted before the record named what it has made.
-		rev, err := a.nameAuthorities(r.Context(), hash)
+		rev, err := m.nameAuthorities(r.Context(), hash)
 		return rest.Reply{Body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, Revision: rev}, err
 	}
 	step := by.Step()
-	absent, err := a.waitedFor(r.Context(), by.Hash())
+	absent, err := m.waitedFor(r.Context(), by.Hash())
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	next, err := by.Next(a.config.Now())
+	next, err := by.Next(m.config.Now())
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -74,18 +74,18 @@ func (a *API) rotate(r *http.Request, request *mastercfg.RotateRequest) (rest.Re
 	if request.DryRun {
 		return rest.Reply{Body: said}, nil
 	}
-	if a.config.Replace == nil {
+	if m.config.Replace == nil {
 		return rest.Reply{}, fault.New(fault.Mode, "this netmaster cannot replace its authorities")
 	}
-	if err := a.config.Replace(by, next); err != nil {
+	if err := m.config.Replace(by, next); err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.nameAuthorities(r.Context(), next.Hash())
+	rev, err := m.nameAuthorities(r.Context(), next.Hash())
 	return rest.Reply{Body: said, Revision: rev}, err
 }
 
-func (a *API) securityRecord() (record mastercfg.Security, err error) {
-	err = a.ledger.View(func(r ledger.Reader) (err error) {
+func (m *Members) securityRecord() (record mastercfg.Security, err error) {
+	err = m.ledger.View(func(r ledger.Reader) (err error) {
 		record, err = ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 		return either(err, fault.New(fault.Mode, "this cluster has no authorities: key %s is missing", mastercfg.SecurityKey))
 	})
@@ -93,8 +93,8 @@ func (a *API) securityRecord() (record mastercfg.Security, err error) {
 }
 
 // nameAuthorities has the record say which authorities all are to know.
-func (a *API) nameAuthorities(ctx context.Context, hash string) (int64, error) {
-	return a.ledger.Update(ctx, func(tx *ledger.Tx) error {
+func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, error) {
+	return m.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
 		if err != nil {
 			return err
@@ -107,15 +107,15 @@ func (a *API) nameAuthorities(ctx context.Context, hash string) (int64, error) {
 // waitedFor refuses a step while somebody who is registered does not know the authorities
 // yet, and names who has joined and is away: it will have to join anew if it stays away for
 // all steps. Netmasters that were removed are not waited for.
-func (a *API) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
+func (m *Members) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
 	absent = []string{}
 	var behind []string
 	here := map[string]bool{}
 	registered := map[identity.Kind][]objdb.Service{}
-	if registered[identity.Master], err = a.masters(ctx); err != nil {
+	if registered[identity.Master], err = m.Masters(ctx); err != nil {
 		return nil, err
 	}
-	if registered[identity.Node], err = a.store.Services(ctx, mastercfg.AgentService); err != nil {
+	if registered[identity.Node], err = m.config.Services(ctx, mastercfg.AgentService); err != nil {
 		return nil, err
 	}
 	for kind, all := range registered {
@@ -135,7 +135,7 @@ func (a *API) waitedFor(ctx context.Context, authorities string) (absent []strin
 		return nil, fault.New(fault.Conflict, "authorities: the next step waits for %s, which do not know what the last one has made yet: a minute or two, else see their logs",
 			strings.Join(slices.Compact(behind), ", "))
 	}
-	err = a.ledger.View(func(r ledger.Reader) error {
+	err = m.ledger.View(func(r ledger.Reader) error {
 		nodes, err := ledger.ReadAll[mastercfg.Joined](r, mastercfg.NodePrefix)
 		for _, n := range nodes {
 			if name := string(identity.Node) + "/" + n.Host; !here[name] {

@@ -1,4 +1,4 @@
-package api
+package membership
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -26,20 +26,22 @@ const (
 )
 
 // vouches are the tokens that others are asked about.
-type vouches struct{ taken, asked places }
+type vouches struct{ taken, asked shares.Places }
 
-func newVouches() vouches { return vouches{make(places, vouchesTaken), make(places, vouchesAtOnce)} }
+func newVouches() vouches {
+	return vouches{make(shares.Places, vouchesTaken), make(shares.Places, vouchesAtOnce)}
+}
 
 // ask asks whose a token is. It fails as unavailable if too many are asked about, or when its time is over.
 func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.Identity, error) {
-	leave, err := v.taken.take("nodes and netmasters that join")
+	leave, err := v.taken.Take("nodes and netmasters that join")
 	if err != nil {
 		return identity.Identity{}, err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, vouchTime)
 	defer cancel()
-	done, err := v.asked.wait(ctx)
+	done, err := v.asked.Wait(ctx)
 	if err != nil {
 		return identity.Identity{}, fault.New(fault.Unavailable, "join token: too many are asked about: %w", err)
 	}
@@ -51,19 +53,19 @@ func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.I
 // that of one name, so the name is given to another key as well: a machine that was set up
 // anew comes back by itself, and who has the token of a machine is root there, who has its
 // key, too. The tenants that a node was limited to it stays limited to.
-func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
-	wanted, err := a.asked(request.CSR)
+func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
+	wanted, err := m.asked(request.CSR)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	who, err := a.vouches.ask(r.Context(), a.config.Vouch, request.Token)
+	who, err := m.vouches.ask(r.Context(), m.config.Vouch, request.Token)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	if who.Kind == identity.Node && who.Name != request.Host {
 		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if err := stillGood(tx, who.Kind, wanted.hash); err != nil {
 			return err
 		}
@@ -80,13 +82,4 @@ func (a *API) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest
 		return wanted.admit(tx, at, who.Kind, joined)
 	})
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
-}
-
-// KnownBy is what the certificates of netmasters are signed by, as PEM; empty: nothing yet.
-func (a *API) KnownBy() string {
-	all, err := a.authorities()
-	if err != nil {
-		return ""
-	}
-	return string(pki.EncodeCertificates(all[pki.API].Bundle()...))
 }

@@ -1,4 +1,4 @@
-package api
+package membership
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 )
 
 // mastersOnly refuses everybody but a netmaster over TLS that was not removed, whatever the mode, before a body is read.
-func (a *API) mastersOnly(what string, serve rest.Answer) rest.Answer {
+func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		who := identity.From(r.Context())
 		if who.Kind != identity.Master || r.TLS == nil {
 			return rest.Reply{}, rest.Denial{Cause: fault.New(fault.Denied, "%s: for netmasters, over TLS; this is %s", what, who), Status: http.StatusForbidden}
 		}
-		if err := a.ledger.View(func(r ledger.Reader) error {
-			_, err := access.Rights(r, who, a.config.Now())
+		if err := m.ledger.View(func(r ledger.Reader) error {
+			_, err := access.Rights(r, who, m.config.Now())
 			return err
 		}); err != nil {
 			return rest.Reply{}, err
@@ -33,20 +33,20 @@ func (a *API) mastersOnly(what string, serve rest.Answer) rest.Answer {
 
 // dismiss has nobody believe who shows the name of a netmaster, until one joins under it. The one that leads would shut
 // itself out.
-func (a *API) dismiss(tx *ledger.Tx, name string, addresses []string) error {
-	if name == a.config.Name {
+func (m *Members) dismiss(tx *ledger.Tx, name string, addresses []string) error {
+	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
 	}
-	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: a.config.Now().UTC()})
+	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: m.config.Now().UTC()})
 }
 
-// masters are the netmasters that are registered and were not removed: those that others wait for.
-func (a *API) masters(ctx context.Context) (staying []objdb.Service, err error) {
-	all, err := a.store.Services(ctx, mastercfg.MasterService)
+// Masters are the netmasters that are registered and were not removed: those that others wait for.
+func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err error) {
+	all, err := m.config.Services(ctx, mastercfg.MasterService)
 	if err != nil {
 		return nil, err
 	}
-	err = a.ledger.View(func(r ledger.Reader) error {
+	err = m.ledger.View(func(r ledger.Reader) error {
 		removed, err := ledger.ReadAll[mastercfg.RemovedMaster](r, mastercfg.RemovedMasterPrefix)
 		staying = slices.DeleteFunc(all, func(s objdb.Service) bool {
 			return slices.ContainsFunc(removed, func(gone mastercfg.RemovedMaster) bool { return isOf(s, gone) })
@@ -66,10 +66,10 @@ func isOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 
 // addMember has the store of the netmasters expect the member of another one. It has no vote
 // until it has caught up, so that one that never comes does no harm.
-func (a *API) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (rest.Reply, error) {
-	if a.config.AddMember == nil {
+func (m *Members) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (rest.Reply, error) {
+	if m.config.AddMember == nil {
 		return rest.Reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")
 	}
-	peers, err := a.config.AddMember(r.Context(), request.Name, request.PeerURL)
+	peers, err := m.config.AddMember(r.Context(), request.Name, request.PeerURL)
 	return rest.Reply{Body: mastercfg.AddMemberResponse{Peers: peers}}, err
 }

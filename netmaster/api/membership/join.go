@@ -1,4 +1,4 @@
-package api
+package membership
 
 import (
 	"cmp"
@@ -6,11 +6,8 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/netip"
-	"path"
-	"strings"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -25,77 +22,25 @@ import (
 // that was switched off for a while comes back by itself.
 const renewable = 90 * 24 * time.Hour
 
-// authorities are those that this netmaster signs with.
-func (a *API) authorities() (pki.Authorities, error) {
-	if a.config.Authorities != nil {
-		if all := a.config.Authorities(); all != nil {
-			return all, nil
-		}
-	}
-	return nil, fault.New(fault.Mode, "this cluster has no authorities for certificates: netctl security init makes them")
-}
-
-// authority answers how this cluster is known.
-func (a *API) authority(*http.Request) (rest.Reply, error) {
-	all, err := a.authorities()
-	if err != nil {
-		return rest.Reply{}, err
-	}
-	return rest.Reply{Body: mastercfg.Authority{Cluster: all.Cluster(), Authorities: string(pki.EncodeCertificates(all[pki.API].Bundle()...))}}, nil
-}
-
-// Confidential refuses a request in which, or in the answer to which, there is a token
-// or a password, on a connection that others can read. A netmaster that passes requests on asks
-// this too: the leader sees the connection between the two only. To join takes TLS in any case:
-// a netmaster that joins is given the keys of the authorities.
-func Confidential(r *http.Request) error {
-	at := path.Clean(r.URL.Path)
-	switch {
-	case at == mastercfg.JoinPath && r.Method == http.MethodPost && r.TLS == nil && identity.From(r.Context()).Kind != identity.Root:
-		return fault.New(fault.Denied, "%s %s: to join is possible over https only", r.Method, r.URL.Path)
-	case !hasSecret(r.Method, at) || rest.Private(r):
-		return nil
-	}
-	return fault.New(fault.Denied, "%s %s: tokens and passwords are taken and given over https only, or on the machine of a netmaster", r.Method, r.URL.Path)
-}
-
-// HasSecret tells whether a request has a token or a password in its body or in that of its answer, or shows a token. In a
-// cluster that is open there are none: what is shown there is for somebody else, or of another cluster, and always went on.
-func HasSecret(r *http.Request, open bool) bool {
-	shows := r.Header.Get(asking.TokenHeader) != "" || r.Header.Get("Authorization") != ""
-	return shows && !open || hasSecret(r.Method, path.Clean(r.URL.Path))
-}
-
-// hasSecret tells whether there is a secret in the body of a request or of its answer.
-func hasSecret(method, path string) bool {
-	switch path {
-	case mastercfg.JoinPath, mastercfg.JoinTokensPath, loginPath, openIDLoginPath, usersPath, tokensPath:
-		return method == http.MethodPost
-	case directoryPath, providerPath:
-		return method == http.MethodPut || method == http.MethodPatch
-	}
-	return method == http.MethodPatch && strings.HasPrefix(path, usersPath+"/")
-}
-
 // join makes a node or a netmaster of who has a token. The name belongs to the key from
 // then on. Who has not heard the answer asks again with the same key, and is not
 // counted twice.
-func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
+func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
 		return rest.Reply{}, err
 	}
-	if a.config.Vouch != nil && !jointoken.Is(request.Token) {
-		return a.joinVouched(r, request)
+	if m.config.Vouch != nil && !jointoken.Is(request.Token) {
+		return m.joinVouched(r, request)
 	}
 	token, err := jointoken.Parse(request.Token)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	wanted, err := a.asked(request.CSR)
+	wanted, err := m.asked(request.CSR)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+token.ID)
 		if err != nil {
 			return either(err, jointoken.Unknown(token.ID))
@@ -138,12 +83,12 @@ func (a *API) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply,
 }
 
 // renew makes another certificate for a node that has joined, if who asks has its key.
-func (a *API) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.Reply, error) {
-	wanted, err := a.asked(request.CSR)
+func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.Reply, error) {
+	wanted, err := m.asked(request.CSR)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		at := joinedAt(string(identity.Node), request.Host)
 		joined, err := ledger.Read[mastercfg.Joined](tx, at)
 		switch {
@@ -188,17 +133,29 @@ type certificate struct {
 }
 
 // asked reads a request for a certificate.
-func (a *API) asked(csr []byte) (*certificate, error) {
-	by, err := a.authorities()
+func (m *Members) asked(csr []byte) (*certificate, error) {
+	by, err := m.Authorities()
 	if err != nil {
 		return nil, err
 	}
-	c := &certificate{by: by, now: a.config.Now().UTC(), life: a.config.LeafLife, keys: a.config.Keyring}
+	c := &certificate{by: by, now: m.config.Now().UTC(), life: m.config.LeafLife, keys: m.config.Keyring}
 	if c.key, err = pki.ReadRequest(csr); err != nil {
 		return nil, err
 	}
 	c.hash, err = pki.PublicKeyHash(c.key)
 	return c, err
+}
+
+// CertifyUser makes a certificate of a user for the key of a request, and tells by which authorities. Errors are fault.Mode
+// if there are none.
+func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate, by pki.Authorities, err error) {
+	wanted, err := m.asked(csr)
+	if err != nil {
+		return nil, nil, err
+	}
+	signed, err = wanted.by[pki.Client].Sign(pki.Leaf{
+		Who: identity.Identity{Kind: identity.User, Name: name}, Use: x509.ExtKeyUsageClientAuth, Key: wanted.key, Life: wanted.life}, wanted.now)
+	return signed, wanted.by, err
 }
 
 // admit signs for who joins, and gives the authorities to a netmaster.

@@ -1,4 +1,4 @@
-package api
+package membership
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 
 // rotateKeys does the next step. The keyring is on the disk of this netmaster before the record
 // names it; the others ask for it when it does.
-func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
-	a.rotating.Lock()
-	defer a.rotating.Unlock()
-	keys := a.config.Keyring
-	record, err := a.securityRecord()
+func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
+	m.rotating.Lock()
+	defer m.rotating.Unlock()
+	keys := m.config.Keyring
+	record, err := m.securityRecord()
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -39,7 +39,7 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (res
 		said.Step, said.Done = "again", !turning && record.Sealed
 	case turning:
 		said.Step, said.Done = "turn", true
-		if err := a.allHave(r.Context(), keys.State()); err != nil {
+		if err := m.allHave(r.Context(), keys.State()); err != nil {
 			return rest.Reply{}, err
 		}
 	}
@@ -55,23 +55,23 @@ func (a *API) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (res
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.sealAnew(r.Context(), &said)
+	rev, err := m.sealAnew(r.Context(), &said)
 	if err == nil && said.Left > 0 {
-		a.config.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
+		m.config.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
 	}
 	return rest.Reply{Body: said, Revision: rev}, err
 }
 
 // allHave refuses a step while a netmaster that is registered has another keyring.
-func (a *API) allHave(ctx context.Context, state string) error {
-	masters, err := a.masters(ctx)
+func (m *Members) allHave(ctx context.Context, state string) error {
+	masters, err := m.Masters(ctx)
 	if err != nil {
 		return err
 	}
 	var behind []string
-	for _, m := range masters {
-		if m.Keyring != state {
-			behind = append(behind, m.HostAddr)
+	for _, other := range masters {
+		if other.Keyring != state {
+			behind = append(behind, other.HostAddr)
 		}
 	}
 	if slices.Sort(behind); len(behind) > 0 {
@@ -83,36 +83,36 @@ func (a *API) allHave(ctx context.Context, state string) error {
 
 // allSeal tells whether the store lets in netmasters only, and each of those that are registered tells agents what is sealed there:
 // one of an older version does not.
-func (a *API) allSeal(ctx context.Context) (bool, error) {
-	masters, err := a.masters(ctx)
-	if err != nil || !a.config.StoreClosed {
+func (m *Members) allSeal(ctx context.Context) (bool, error) {
+	masters, err := m.Masters(ctx)
+	if err != nil || !m.config.StoreClosed {
 		return false, err
 	}
-	return !slices.ContainsFunc(masters, func(m objdb.Service) bool { return !m.Seals }), nil
+	return !slices.ContainsFunc(masters, func(other objdb.Service) bool { return !other.Seals }), nil
 }
 
 // sealAnew has the record name the keyring, and all secrets in the store be sealed with its primary, also those of objects
 // from the step on that all netmasters have the keys and seal them.
-func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
+func (m *Members) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
 	all := said.Step == "turn"
 	if all {
 		var err error
-		if all, err = a.allSeal(ctx); err != nil {
+		if all, err = m.allSeal(ctx); err != nil {
 			return 0, err
 		}
 	}
 	var found []string
-	if err := a.ledger.View(func(r ledger.Reader) error {
+	if err := m.ledger.View(func(r ledger.Reader) error {
 		EachSealed(r, func(key string, _ []byte) { found = append(found, key) })
 		return nil
 	}); err != nil {
 		return 0, err
 	}
-	return a.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return m.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		said.Resealed, said.Left = 0, 0
 		for _, key := range found {
 			value, _ := tx.Get(key) // nothing, if it was removed meanwhile
-			now, resealed, left, err := a.config.Keyring.Reseal(key, value)
+			now, resealed, left, err := m.config.Keyring.Reseal(key, value)
 			if err != nil {
 				return err
 			}
@@ -125,9 +125,9 @@ func (a *API) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64
 		if err != nil {
 			return err
 		}
-		record.Keyring, record.Sealed = a.config.Keyring.State(), record.Sealed || all
+		record.Keyring, record.Sealed = m.config.Keyring.State(), record.Sealed || all
 		if record.Sealed {
-			fresh, err := a.objects.SealPlain(tx)
+			fresh, err := m.config.SealPlain(tx)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,85 @@
+package membership
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// joined lists who has joined below a prefix.
+func (m *Members) joined(prefix string) rest.Answer {
+	return func(*http.Request) (rest.Reply, error) {
+		return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
+			all, err := ledger.ReadAll[mastercfg.Joined](r, prefix)
+			for i := range all {
+				all[i].MustJoin = m.MustJoin(all[i])
+			}
+			return rest.Reply{Body: all}, err
+		}}, nil
+	}
+}
+
+// MustJoin tells whether a node cannot renew its certificate any more: that has ended too long
+// ago, or the authorities were replaced while the node was away, so that it takes no netmaster
+// for one of its cluster.
+func (m *Members) MustJoin(node mastercfg.Joined) bool {
+	by, err := m.Authorities()
+	if err != nil || len(node.Knows) == 0 { // it has joined before this was written down
+		return false
+	}
+	return !slices.Contains(node.Knows, pki.KeyHash(by[pki.API].Certificate)) || m.config.Now().After(node.Expires.Add(renewable))
+}
+
+// removeJoined takes the name from a key. A node is not known by its certificate from then
+// on, nor by another one for that key, and its endpoints are freed; a netmaster is not known by its name until one joins
+// under it.
+func (m *Members) removeJoined(what, prefix string) rest.Answer {
+	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, _ error) error {
+		tx.Delete(at)
+		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
+			return master.NodeRemoved(tx, host, m.config.Now())
+		}
+		return m.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record.Addresses)
+	})
+}
+
+// rekey lets the next one who shows a token have the name. What removeJoined says of the
+// key of a node holds here, too.
+func (m *Members) rekey(what, prefix string) rest.Answer {
+	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
+		if err != nil {
+			return err
+		}
+		record.Key = ""
+		return ledger.Write(tx, at, record)
+	})
+}
+
+// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
+func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
+		host := mux.Vars(r)["host"]
+		rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+			record, err := ledger.Read[mastercfg.Joined](tx, prefix+host)
+			if fault.Is(err, fault.NotFound) {
+				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
+			}
+			if err == nil && prefix == mastercfg.NodePrefix {
+				if err := takeBack(tx, record, m.config.Now()); err != nil {
+					return err
+				}
+			}
+			return change(tx, prefix+host, record, err)
+		})
+		return rest.Reply{Body: host, Revision: rev}, err
+	}
+}

@@ -1,0 +1,85 @@
+package membership
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/jointoken"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// notOpen refuses everybody, root as well, in a cluster that is open: the place that anybody could take in it, or make a token
+// for, would count once it is closed. It may have authorities already, while it is about to be closed.
+func notOpen(serve rest.Answer) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
+		if asking.Of(r.Context()) == nil {
+			return rest.Reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
+		}
+		return serve(r)
+	}
+}
+
+// createJoinToken makes a token and shows it, this once.
+func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (rest.Reply, error) {
+	if err := Confidential(r); err != nil {
+		return rest.Reply{}, err
+	}
+	by, err := m.Authorities()
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	life := jointoken.DefaultLife
+	if request.TTL != "" {
+		if life, err = time.ParseDuration(request.TTL); err != nil {
+			return rest.Reply{}, fault.New(fault.Invalid, "join token: ttl %.40q: want a time such as 24h", request.TTL).WithField("ttl")
+		}
+	}
+	now := m.config.Now().UTC()
+	record := mastercfg.JoinToken{Role: request.Role, Host: request.Host, Tenants: request.Tenants, Uses: request.Uses,
+		Creator: identity.From(r.Context()).String(), Created: now, Expires: now.Add(life)}
+	if err := jointoken.Check(&record, life); err != nil {
+		return rest.Reply{}, err
+	}
+	token, err := jointoken.New(pki.KeyHash(by[pki.API].Certificate))
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	record.ID, record.Digest = token.ID, token.Digest()
+	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
+	})
+	record.Digest = ""
+	return rest.Reply{Body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, Revision: rev}, err
+}
+
+// joinTokens lists the tokens that can still be used, and those that cannot.
+func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
+	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
+		all, err := ledger.ReadAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
+		for i := range all {
+			all[i].Digest = ""
+		}
+		return rest.Reply{Body: all}, err
+	}}, nil
+}
+
+// removeJoinToken makes a token useless. Who has joined with it stays.
+func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
+	id := mux.Vars(r)["id"]
+	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		if _, known := tx.Get(mastercfg.JoinTokenPrefix + id); !known {
+			return fault.New(fault.NotFound, "join token %s: there is none", id)
+		}
+		tx.Delete(mastercfg.JoinTokenPrefix + id)
+		return nil
+	})
+	return rest.Reply{Body: id, Revision: rev}, err
+}
