@@ -35,7 +35,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 )
@@ -53,31 +52,24 @@ type Store interface {
 
 // Config is what the API needs to know of the daemon.
 type Config struct {
-	ClusterMode string                                // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global                    // what the global object gets where a request leaves a mode open
-	Self        string                                // control address of this netmaster, ip:port
-	Name        string                                // of this netmaster in its certificates
-	Epoch       int64                                 // of the term
-	NodePort    int                                   // where agents answer questions; 0: DefaultNodePort
-	Bookmarks   time.Duration                         // longest silence of a watch; 0: 30 s
-	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
-	Found       func() error                          // makes them, for a cluster that has none; nil: it cannot get any
-	Vouch       membership.Vouch                      // for tokens of others that let somebody join; nil: nobody does
-	Changed     func(mastercfg.SecurityMode)          // is told the mode of security at each change; nil: nobody is
-	Replace     func(seen, all pki.Authorities) error // replaces the authorities, if the present ones are still those seen; nil: it cannot
-	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
-	// AddMember has the store that netmasters embed expect another member, and returns the peer URLs of
-	// all by name; nil: members are not added.
-	AddMember  func(ctx context.Context, name, peerURL string) (map[string]string, error)
-	Now        func() time.Time // of certificates, tokens and sessions; nil: time.Now
-	Audit      *audit.Log       // who has changed what, in clusters that ask; nil: nothing is written down
-	ClientRate rate.Limit       // requests a second of one identity, in clusters that ask; 0: asking.ClientRate, rate.Inf: any number
-	HashCost   accounts.Cost    // of passwords; zero: accounts.DefaultCost
-	Foreseen   *asking.Foreseen // what this netmaster has counted in all its terms; nil: it begins anew
+	membership.Config // who belongs to the cluster
+
+	ClusterMode string                       // docker, kubernetes, swarm-mode, cni, test
+	Defaults    contivmodel.Global           // what the global object gets where a request leaves a mode open
+	Self        string                       // control address of this netmaster, ip:port
+	Epoch       int64                        // of the term
+	NodePort    int                          // where agents answer questions; 0: DefaultNodePort
+	Bookmarks   time.Duration                // longest silence of a watch; 0: 30 s
+	Found       func() error                 // makes authorities, for a cluster that has none; nil: it cannot get any
+	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is
+	Now         func() time.Time             // of certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
+	ClientRate  rate.Limit                   // requests a second of one identity, in clusters that ask; 0: asking.ClientRate, rate.Inf: any number
+	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
+	Foreseen    *asking.Foreseen             // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept
-	StoreClosed  bool                          // the store lets in netmasters only
 	Trusted      func() error                  // says why the term is over; nil: it never is
 	NodeTLS      func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
 	Log          *logrus.Entry
@@ -144,10 +136,8 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(shares.Places, greetedAtOnce)}, uses: newTokenUses(),
 		feed: feed, ended: make(chan struct{}),
 	}
-	a.members = membership.New(membership.Config{
-		Ledger: a.ledger, Services: store.Services, Name: config.Name, Now: config.Now, LeafLife: config.LeafLife,
-		Authorities: config.Authorities, Replace: config.Replace, Vouch: config.Vouch, AddMember: config.AddMember,
-		Keyring: config.Keyring, StoreClosed: config.StoreClosed, SealPlain: a.objects.SealPlain, Log: config.Log,
+	a.members = membership.New(config.Config, membership.Term{
+		Ledger: a.ledger, Services: store.Services, SealPlain: a.objects.SealPlain, Now: config.Now, Keyring: config.Keyring, Log: config.Log,
 	})
 	a.router = a.routes()
 	return a

@@ -40,7 +40,7 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+token.ID)
 		if err != nil {
 			return either(err, jointoken.Unknown(token.ID))
@@ -88,7 +88,7 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		at := joinedAt(string(identity.Node), request.Host)
 		joined, err := ledger.Read[mastercfg.Joined](tx, at)
 		switch {
@@ -138,7 +138,7 @@ func (m *Members) asked(csr []byte) (*certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &certificate{by: by, now: m.config.Now().UTC(), life: m.config.LeafLife, keys: m.config.Keyring}
+	c := &certificate{by: by, now: m.term.Now().UTC(), life: m.config.LeafLife, keys: m.term.Keyring}
 	if c.key, err = pki.ReadRequest(csr); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (m *Members) MustJoin(node mastercfg.Joined) bool {
 	if err != nil || len(node.Knows) == 0 { // it has joined before this was written down
 		return false
 	}
-	return !slices.Contains(node.Knows, pki.KeyHash(by[pki.API].Certificate)) || m.config.Now().After(node.Expires.Add(renewable))
+	return !slices.Contains(node.Knows, pki.KeyHash(by[pki.API].Certificate)) || m.term.Now().After(node.Expires.Add(renewable))
 }
 
 // removeJoined takes the name from a key. A node is not known by its certificate from then
@@ -46,7 +46,7 @@ func (m *Members) removeJoined(what, prefix string) rest.Answer {
 	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, _ error) error {
 		tx.Delete(at)
 		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
-			return master.NodeRemoved(tx, host, m.config.Now())
+			return master.NodeRemoved(tx, host, m.term.Now())
 		}
 		return m.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record.Addresses)
 	})
@@ -68,13 +68,13 @@ func (m *Members) rekey(what, prefix string) rest.Answer {
 func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		host := mux.Vars(r)["host"]
-		rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 			record, err := ledger.Read[mastercfg.Joined](tx, prefix+host)
 			if fault.Is(err, fault.NotFound) {
 				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
 			if err == nil && prefix == mastercfg.NodePrefix {
-				if err := takeBack(tx, record, m.config.Now()); err != nil {
+				if err := takeBack(tx, record, m.term.Now()); err != nil {
 					return err
 				}
 			}

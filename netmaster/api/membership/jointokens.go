@@ -42,7 +42,7 @@ func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinTok
 			return rest.Reply{}, fault.New(fault.Invalid, "join token: ttl %.40q: want a time such as 24h", request.TTL).WithField("ttl")
 		}
 	}
-	now := m.config.Now().UTC()
+	now := m.term.Now().UTC()
 	record := mastercfg.JoinToken{Role: request.Role, Host: request.Host, Tenants: request.Tenants, Uses: request.Uses,
 		Creator: identity.From(r.Context()).String(), Created: now, Expires: now.Add(life)}
 	if err := jointoken.Check(&record, life); err != nil {
@@ -53,7 +53,7 @@ func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinTok
 		return rest.Reply{}, err
 	}
 	record.ID, record.Digest = token.ID, token.Digest()
-	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
 	})
 	record.Digest = ""
@@ -74,7 +74,7 @@ func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
 // removeJoinToken makes a token useless. Who has joined with it stays.
 func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
-	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, known := tx.Get(mastercfg.JoinTokenPrefix + id); !known {
 			return fault.New(fault.NotFound, "join token %s: there is none", id)
 		}

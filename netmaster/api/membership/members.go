@@ -21,8 +21,8 @@ func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 		if who.Kind != identity.Master || r.TLS == nil {
 			return rest.Reply{}, rest.Denial{Cause: fault.New(fault.Denied, "%s: for netmasters, over TLS; this is %s", what, who), Status: http.StatusForbidden}
 		}
-		if err := m.ledger.View(func(r ledger.Reader) error {
-			_, err := access.Rights(r, who, m.config.Now())
+		if err := m.term.Ledger.View(func(r ledger.Reader) error {
+			_, err := access.Rights(r, who, m.term.Now())
 			return err
 		}); err != nil {
 			return rest.Reply{}, err
@@ -37,16 +37,16 @@ func (m *Members) dismiss(tx *ledger.Tx, name string, addresses []string) error 
 	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
 	}
-	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: m.config.Now().UTC()})
+	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: m.term.Now().UTC()})
 }
 
 // Masters are the netmasters that are registered and were not removed: those that others wait for.
 func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err error) {
-	all, err := m.config.Services(ctx, mastercfg.MasterService)
+	all, err := m.term.Services(ctx, mastercfg.MasterService)
 	if err != nil {
 		return nil, err
 	}
-	err = m.ledger.View(func(r ledger.Reader) error {
+	err = m.term.Ledger.View(func(r ledger.Reader) error {
 		removed, err := ledger.ReadAll[mastercfg.RemovedMaster](r, mastercfg.RemovedMasterPrefix)
 		staying = slices.DeleteFunc(all, func(s objdb.Service) bool {
 			return slices.ContainsFunc(removed, func(gone mastercfg.RemovedMaster) bool { return isOf(s, gone) })

@@ -24,38 +24,40 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Config is what the membership needs to know of the daemon, and of the rest of the API.
+// Config is what the membership needs to know of the daemon.
 type Config struct {
-	Ledger   master.Ledger                                                   // whose plans are judged by who asks
-	Services func(ctx context.Context, name string) ([]objdb.Service, error) // who is registered
-	Name     string                                                          // of this netmaster in its certificates
-	Now      func() time.Time                                                // of certificates and tokens
-	LeafLife time.Duration                                                   // of certificates; 0: pki.LeafLife
-
+	Name        string                                // of this netmaster in its certificates
+	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
 	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
-	Replace     func(seen, all pki.Authorities) error // replaces them, if the present ones are still those seen; nil: it cannot
+	Replace     func(seen, all pki.Authorities) error // replaces the authorities, if the present ones are still those seen; nil: it cannot
 	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
+	StoreClosed bool                                  // the store lets in netmasters only
 	// AddMember has the store that netmasters embed expect another member, and returns the peer URLs of
 	// all by name; nil: members are not added.
 	AddMember func(ctx context.Context, name, peerURL string) (map[string]string, error)
+}
 
-	Keyring     *keyring.Keyring                        // of secrets in the store; nil: none are kept
-	StoreClosed bool                                    // the store lets in netmasters only
-	SealPlain   func(*ledger.Tx) (count int, err error) // seals what objects have in the store that is not sealed yet
-	Log         *logrus.Entry
+// Term is what the membership has from the API of its term.
+type Term struct {
+	Ledger    master.Ledger                                                   // whose plans are judged by who asks
+	Services  func(ctx context.Context, name string) ([]objdb.Service, error) // who is registered
+	SealPlain func(*ledger.Tx) (count int, err error)                         // seals what objects have in the store that is not sealed yet
+	Now       func() time.Time
+	Keyring   *keyring.Keyring // of secrets in the store; nil: none are kept
+	Log       *logrus.Entry
 }
 
 // Members is who belongs to the cluster, for one term.
 type Members struct {
 	config   Config
-	ledger   master.Ledger
+	term     Term
 	vouches  vouches
 	rotating sync.Mutex // held while authorities, or keys, are replaced
 }
 
 // New makes that of a term.
-func New(config Config) *Members {
-	return &Members{config: config, ledger: config.Ledger, vouches: newVouches()}
+func New(config Config, term Term) *Members {
+	return &Members{config: config, term: term, vouches: newVouches()}
 }
 
 // Routes are the routes of who joins, of who has joined, and of what they know each other by.

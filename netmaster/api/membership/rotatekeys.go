@@ -23,7 +23,7 @@ import (
 func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
 	m.rotating.Lock()
 	defer m.rotating.Unlock()
-	keys := m.config.Keyring
+	keys := m.term.Keyring
 	record, err := m.securityRecord()
 	if err != nil {
 		return rest.Reply{}, err
@@ -57,7 +57,7 @@ func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) 
 	}
 	rev, err := m.sealAnew(r.Context(), &said)
 	if err == nil && said.Left > 0 {
-		m.config.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
+		m.term.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
 	}
 	return rest.Reply{Body: said, Revision: rev}, err
 }
@@ -102,17 +102,17 @@ func (m *Members) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (i
 		}
 	}
 	var found []string
-	if err := m.ledger.View(func(r ledger.Reader) error {
+	if err := m.term.Ledger.View(func(r ledger.Reader) error {
 		EachSealed(r, func(key string, _ []byte) { found = append(found, key) })
 		return nil
 	}); err != nil {
 		return 0, err
 	}
-	return m.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return m.term.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		said.Resealed, said.Left = 0, 0
 		for _, key := range found {
 			value, _ := tx.Get(key) // nothing, if it was removed meanwhile
-			now, resealed, left, err := m.config.Keyring.Reseal(key, value)
+			now, resealed, left, err := m.term.Keyring.Reseal(key, value)
 			if err != nil {
 				return err
 			}
@@ -125,9 +125,9 @@ func (m *Members) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (i
 		if err != nil {
 			return err
 		}
-		record.Keyring, record.Sealed = m.config.Keyring.State(), record.Sealed || all
+		record.Keyring, record.Sealed = m.term.Keyring.State(), record.Sealed || all
 		if record.Sealed {
-			fresh, err := m.config.SealPlain(tx)
+			fresh, err := m.term.SealPlain(tx)
 			if err != nil {
 				return err
 			}

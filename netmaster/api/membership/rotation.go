@@ -26,7 +26,7 @@ func (m *Members) handOver(*http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	files, err := handed(by, m.config.Keyring)
+	files, err := handed(by, m.term.Keyring)
 	return rest.Reply{Body: mastercfg.HandedAuthorities{Files: files}}, err
 }
 
@@ -66,7 +66,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	next, err := by.Next(m.config.Now())
+	next, err := by.Next(m.term.Now())
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -85,7 +85,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 }
 
 func (m *Members) securityRecord() (record mastercfg.Security, err error) {
-	err = m.ledger.View(func(r ledger.Reader) (err error) {
+	err = m.term.Ledger.View(func(r ledger.Reader) (err error) {
 		record, err = ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 		return either(err, fault.New(fault.Mode, "this cluster has no authorities: key %s is missing", mastercfg.SecurityKey))
 	})
@@ -94,7 +94,7 @@ func (m *Members) securityRecord() (record mastercfg.Security, err error) {
 
 // nameAuthorities has the record say which authorities all are to know.
 func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, error) {
-	return m.ledger.Update(ctx, func(tx *ledger.Tx) error {
+	return m.term.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (m *Members) waitedFor(ctx context.Context, authorities string) (absent []s
 	if registered[identity.Master], err = m.Masters(ctx); err != nil {
 		return nil, err
 	}
-	if registered[identity.Node], err = m.config.Services(ctx, mastercfg.AgentService); err != nil {
+	if registered[identity.Node], err = m.term.Services(ctx, mastercfg.AgentService); err != nil {
 		return nil, err
 	}
 	for kind, all := range registered {
@@ -135,7 +135,7 @@ func (m *Members) waitedFor(ctx context.Context, authorities string) (absent []s
 		return nil, fault.New(fault.Conflict, "authorities: the next step waits for %s, which do not know what the last one has made yet: a minute or two, else see their logs",
 			strings.Join(slices.Compact(behind), ", "))
 	}
-	err = m.ledger.View(func(r ledger.Reader) error {
+	err = m.term.Ledger.View(func(r ledger.Reader) error {
 		nodes, err := ledger.ReadAll[mastercfg.Joined](r, mastercfg.NodePrefix)
 		for _, n := range nodes {
 			if name := string(identity.Node) + "/" + n.Host; !here[name] {

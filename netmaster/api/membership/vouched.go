@@ -65,7 +65,7 @@ func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (
 	if who.Kind == identity.Node && who.Name != request.Host {
 		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
-	rev, err := m.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if err := stillGood(tx, who.Kind, wanted.hash); err != nil {
 			return err
 		}
