@@ -30,6 +30,8 @@ var mayImport = map[string][]string{
 	// The parts of the REST interface, each above those before it.
 	"netmaster/api/rest":   append([]string{"netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool"}, belowREST...),
 	"netmaster/api/asking": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/rest", "netmaster/api/spool", "netmaster/audit", "netmaster/master", "netmaster/shares"}, belowREST...),
+	"netmaster/api/logins": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/asking", "netmaster/api/rest", "netmaster/directory", "netmaster/keyring",
+		"netmaster/master", "netmaster/openid", "netmaster/pki", "netmaster/shares"}, belowREST...),
 	"netmaster/api/membership": append([]string{"netmaster/access", "netmaster/api/asking", "netmaster/api/rest", "netmaster/jointoken", "netmaster/keyring", "netmaster/master", "netmaster/pki",
 		"netmaster/shares"}, belowREST...),
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netctl"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
@@ -89,22 +89,22 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	}
 
 	// who logs in, and where users come from
-	tell(201, "PUT", api.AuthPath+"/ldap_configuration/", `{"server":"127.0.0.1","port":1,"base_dn":"dc=x","service_account_dn":"cn=x","start_tls":true,"service_account_password":"`+all.new("directory")+`"}`)
-	tell(201, "PUT", api.AuthPath+"/openid_configuration/", `{"issuer":"https://127.0.0.1:1","client_id":"contiv","client_secret":"`+all.new("provider")+`"}`)
-	tell(201, "POST", api.AuthPath+"/local_users/", `{"username":"ann","password":"`+all.new("password")+`"}`)
-	tell(201, "POST", api.AuthPath+"/authorizations/", `{"principalName":"ann","local":true,"role":"admin"}`)
+	tell(201, "PUT", logins.AuthPath+"/ldap_configuration/", `{"server":"127.0.0.1","port":1,"base_dn":"dc=x","service_account_dn":"cn=x","start_tls":true,"service_account_password":"`+all.new("directory")+`"}`)
+	tell(201, "PUT", logins.AuthPath+"/openid_configuration/", `{"issuer":"https://127.0.0.1:1","client_id":"contiv","client_secret":"`+all.new("provider")+`"}`)
+	tell(201, "POST", logins.AuthPath+"/local_users/", `{"username":"ann","password":"`+all.new("password")+`"}`)
+	tell(201, "POST", logins.AuthPath+"/authorizations/", `{"principalName":"ann","local":true,"role":"admin"}`)
 	over := c.from("127.0.0.1")
-	all["session"] = shownSecret(t, ask(200, over, "", "POST", api.AuthPath+"/login/", `{"username":"ann","password":"`+all["password"]+`"}`))
-	all["API token"] = shownSecret(t, ask(201, c.root, "", "POST", api.AuthPath+"/tokens/", `{"name":"ci","role":"viewer","tenants":["*"]}`))
+	all["session"] = shownSecret(t, ask(200, over, "", "POST", logins.AuthPath+"/login/", `{"username":"ann","password":"`+all["password"]+`"}`))
+	all["API token"] = shownSecret(t, ask(201, c.root, "", "POST", logins.AuthPath+"/tokens/", `{"name":"ci","role":"viewer","tenants":["*"]}`))
 	all["join token"] = shownSecret(t, ask(200, c.root, "", "POST", mastercfg.JoinTokensPath, `{"role":"node"}`))
 	for _, wrong := range []string{all.new("wrong password"), all["password"] + "x"} { // of users of ours, and of somebody the directory is asked about
 		for _, name := range []string{"ann", "eve"} {
-			told.WriteString(ask(0, over, "", "POST", api.AuthPath+"/login/", `{"username":"`+name+`","password":"`+wrong+`"}`))
+			told.WriteString(ask(0, over, "", "POST", logins.AuthPath+"/login/", `{"username":"`+name+`","password":"`+wrong+`"}`))
 		}
 	}
-	told.WriteString(ask(0, over, "", "GET", api.AuthPath+"/openid/", ""))
+	told.WriteString(ask(0, over, "", "GET", logins.AuthPath+"/openid/", ""))
 	for _, list := range []string{"/local_users", "/authorizations", "/tokens", "/ldap_configuration", "/openid_configuration"} {
-		told.WriteString(ask(200, over, c.sessionOf("ann", all["password"]), "GET", api.AuthPath+list+"/", ""))
+		told.WriteString(ask(200, over, c.sessionOf("ann", all["password"]), "GET", logins.AuthPath+list+"/", ""))
 	}
 	for _, path := range []string{mastercfg.JoinTokensPath, mastercfg.SecurityPath, mastercfg.SecurityPath + "/report", "/api/v1/status", "/info", "/metrics", "/services"} {
 		tell(0, "GET", path, "")

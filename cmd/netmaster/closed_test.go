@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -108,8 +108,8 @@ const goodPassword = "correct horse battery"
 // user makes a user who may see everything, and logs in as him.
 func (c *closedOne) user(name string) (token string) {
 	c.Helper()
-	c.byRoot("POST", api.AuthPath+"/local_users/", `{"username":"`+name+`","password":"`+goodPassword+`"}`)
-	c.byRoot("POST", api.AuthPath+"/authorizations/", `{"principalName":"`+name+`","local":true,"role":"operator"}`)
+	c.byRoot("POST", logins.AuthPath+"/local_users/", `{"username":"`+name+`","password":"`+goodPassword+`"}`)
+	c.byRoot("POST", logins.AuthPath+"/authorizations/", `{"principalName":"`+name+`","local":true,"role":"operator"}`)
 	code, answer, err := c.login(c.from("127.0.0.1"), name, goodPassword)
 	var said struct{ Token string }
 	if err != nil || json.Unmarshal([]byte(answer), &said) != nil || said.Token == "" {
@@ -119,5 +119,5 @@ func (c *closedOne) user(name string) (token string) {
 }
 
 func (c *closedOne) login(client *http.Client, name, password string) (code int, answer string, err error) {
-	return c.ask(client, "", "POST", api.AuthPath+"/login/", `{"username":"`+name+`","password":"`+password+`"}`)
+	return c.ask(client, "", "POST", logins.AuthPath+"/login/", `{"username":"`+name+`","password":"`+password+`"}`)
 }

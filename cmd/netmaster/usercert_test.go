@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netctl"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 )
 
 // person is somebody with netctl, in a home directory of his own.
@@ -82,7 +82,7 @@ func TestUsersHaveCertificates(t *testing.T) {
 	root.want(5, "no local user", "", "user cert nobody --dir "+root.home)
 	counts("after what was refused")
 
-	c.byRoot("PATCH", api.AuthPath+"/local_users/ann/", `{"password":"`+goodPassword+`"}`)
+	c.byRoot("PATCH", logins.AuthPath+"/local_users/ann/", `{"password":"`+goodPassword+`"}`)
 	refused()
 	login(ann, "ann")
 	ann.want(0, "", "", certify)
@@ -91,9 +91,9 @@ func TestUsersHaveCertificates(t *testing.T) {
 	refused()
 	root.want(0, "", "", "user cert ann --dir "+ann.home)
 	counts("from an admin")
-	c.byRoot("PATCH", api.AuthPath+"/local_users/ann/", `{"disable":true}`)
+	c.byRoot("PATCH", logins.AuthPath+"/local_users/ann/", `{"disable":true}`)
 	ann.want(7, "disabled", "", ann.shows()+"tenant ls")
-	c.byRoot("DELETE", api.AuthPath+"/local_users/ann/", "")
+	c.byRoot("DELETE", logins.AuthPath+"/local_users/ann/", "")
 	c.user("ann") // another one
 	refused()
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
@@ -35,8 +36,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/logging"
 )
 
 // Store reads what others write: the run-time records of agents, the registry, the lock.
@@ -88,15 +89,10 @@ type API struct {
 	answers  *spool.Budget
 	entrance *asking.Entrance
 	members  *membership.Members
+	logins   *logins.Logins
 	cooldown *master.Cooldown
 
-	hasher  *accounts.Hasher
-	guesses *accounts.Guesses
-
-	directory outside // of users, LDAP
-	openID    provider
-	uses      *tokenUses // of API tokens
-	failed    trouble    // the last request that netmaster is to blame for
+	failed logging.Trouble // the last request that netmaster is to blame for
 
 	feed     Feed          // of the model's objects
 	ended    chan struct{} // closed when watches have to end
@@ -132,12 +128,13 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
-		hasher:   accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(shares.Places, greetedAtOnce)}, uses: newTokenUses(),
-		feed: feed, ended: make(chan struct{}),
+		feed:     feed, ended: make(chan struct{}),
 	}
 	a.members = membership.New(config.Config, membership.Term{
 		Ledger: a.ledger, Services: store.Services, SealPlain: a.objects.SealPlain, Now: config.Now, Keyring: config.Keyring, Log: config.Log,
+	})
+	a.logins = logins.New(logins.Config{
+		Ledger: a.ledger, Now: config.Now, HashCost: config.HashCost, Keyring: config.Keyring, Log: config.Log, Certify: a.members.CertifyUser,
 	})
 	a.router = a.routes()
 	return a

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -58,7 +59,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	b.want(ann, "GET", "networks/blue:web", "", 200, "") // a read that is allowed is not
 	b.want(ann, "POST", "networks/blue:green", green, 200, "")
 	b.want(ann, "GET", "networks/red:web", "", 403, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 	b.want(ann, "POST", "/nowhere", "", 404, "") // no route has it
 	b.want("", "POST", "/nowhere", "", 401, "")
 	b.mode(mastercfg.SecurityPermissive)
@@ -70,7 +71,7 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	want := []audit.Entry{
 		{Principal: "user/ann", How: "token", Verb: "POST", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.Allowed, Status: 200},
 		{Principal: "user/ann", How: "token", Verb: "GET", Key: "/api/v1/networks/red:web/", Tenant: "red", Decision: audit.Denied, Status: 403},
-		{Principal: "nobody", How: "nothing", Verb: "POST", Key: AuthPath + "/login/", About: "eve", Decision: audit.Denied, Status: 401},
+		{Principal: "nobody", How: "nothing", Verb: "POST", Key: logins.AuthPath + "/login/", About: "eve", Decision: audit.Denied, Status: 401},
 		{Principal: "nobody", How: "nothing", Verb: "DELETE", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.WouldRefuse, Status: 200},
 	}
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -109,7 +110,7 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 		}
 		if i%100 == 0 {
 			b.want(ann, "GET", "networks/red:web", "", 403, "")
-			b.want("", "POST", AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
+			b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 		}
 	}
 	tell(begin.Add(11 * time.Second))
@@ -193,7 +194,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	}
 	before := storetest.Dump(b, b.db)
 	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", rest.ApplyPath, `{"operations":[]}`},
-		{"POST", AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
+		{"POST", logins.AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
 		if code, answer, header := b.do(change[0], change[1], change[2], asking.TokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
 		}

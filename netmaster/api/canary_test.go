@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
@@ -138,9 +139,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 	ask("proven:root", "PATCH", usersPath+"/ann/", `{"password":"`+strings.Repeat(local, 100)+`"}`, 400)
 	tokens := []string{b.login("ann", local)}
 	for _, login := range []string{`{"username":"ann","password":"` + local + `-wrong"}`, `{"username":"` + local + `/","password":"` + local + `"}`, `{"username":"eve","password":"` + local + `"}`} {
-		ask("", "POST", AuthPath+"/login/", login)
+		ask("", "POST", logins.AuthPath+"/login/", login)
 	}
-	for _, path := range []string{usersPath, directoryPath, providerPath, tokensPath, AuthPath + "/authorizations", mastercfg.JoinTokensPath, WhoAmIPath} {
+	for _, path := range []string{usersPath, directoryPath, providerPath, tokensPath, logins.AuthPath + "/authorizations", mastercfg.JoinTokensPath, logins.WhoAmIPath} {
 		ask("proven:root", "GET", path+"/", "")
 	}
 	var shown struct{ Token string }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -19,7 +20,7 @@ const day = 24 * time.Hour
 // A leader whose clock is ahead takes for ended what is not, and takes nothing away for good: those after it serve what was given out before.
 func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
 	b, ahead := proxied(t)
-	const users = AuthPath + "/local_users/"
+	const users = logins.AuthPath + "/local_users/"
 	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
 	b.certified("ann", time.Now().Add(time.Hour))
 	before := b.login("ann", goodPassword)
@@ -44,7 +45,7 @@ func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
 // What a leader whose clock is far ahead gives out ends years later by the others' clocks. It does not count for them.
 func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 	b, ahead := proxied(t)
-	const users = AuthPath + "/local_users/"
+	const users = logins.AuthPath + "/local_users/"
 	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
 	ahead.Store(int64(1000 * day))
 	session := b.login("ann", goodPassword)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -167,8 +168,8 @@ func TestThePlainRoutesAreOnThePage(t *testing.T) {
 	a := &API{}
 	told := apidoc.PlainRoutes()
 	served := map[string]bool{}
-	for _, r := range slices.Concat(a.table(), a.members.Routes(), a.accountRoutes()) {
-		plain := strings.HasPrefix(r.Path, AuthPath) || r.Area == rights.Access || slices.Contains([]string{WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
+	for _, r := range slices.Concat(a.table(), a.members.Routes(), a.logins.Routes()) {
+		plain := strings.HasPrefix(r.Path, logins.AuthPath) || r.Area == rights.Access || slices.Contains([]string{logins.WhoAmIPath, mastercfg.AuthorityPath, mastercfg.JoinPath,
 			mastercfg.RenewPath, mastercfg.NodesPath, mastercfg.MastersPath,
 			mastercfg.AuthoritiesPath, mastercfg.StoreMembersPath}, r.Path)
 		for method := range r.Methods {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -40,11 +41,11 @@ func directoryBody(t *testing.T, d *ldaptest.Directory) string {
 func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b, d := directed(t)
 	token := b.login("ann", goodPassword)
-	b.want(token, "GET", WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[]`)
+	b.want(token, "GET", logins.WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[]`)
 	b.want(token, "GET", "networks", "", 200, "[]")
 	// roles of groups count at once; their names are compared as a directory does
-	bindings := AuthPath + "/authorizations/"
-	var bound bindingForm
+	bindings := logins.AuthPath + "/authorizations/"
+	var bound boundRole
 	answer := b.want("proven:root", "POST", bindings, `{"principalName":"CN=net, OU=Groups,dc=example,dc=org","local":false,"role":"ops","tenantName":"blue"}`, 201, "")
 	if err := json.Unmarshal([]byte(answer), &bound); err != nil {
 		t.Fatal(err)
@@ -55,34 +56,34 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want(token, "GET", "networks", "", 200, "[]")
 
 	for _, wrong := range [][2]string{{"ann", "another password"}, {"none", goodPassword}, {"*", goodPassword}} {
-		b.want("", "POST", AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, wrong[0], wrong[1]), 401, "Invalid username/password")
+		b.want("", "POST", logins.AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, wrong[0], wrong[1]), 401, "Invalid username/password")
 	}
 	// sessions go on while the directory is away; a local user is found before
 	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"a local password"}`, 201, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "")
 	local := b.login("ann", "a local password")
 	b.want(token, "PATCH", usersPath+"/ann/", `{"password":"taken over now"}`, 403, "") // it is another ann
 	b.want(token, "GET", usersPath+"/ann/", "", 403, "")
 	b.want(local, "GET", usersPath+"/ann/", "", 200, `"username":"ann"`)
 	d.Set("cn=Bob,"+ldaptest.Base, ldaptest.Entry{Name: "bob", Password: goodPassword})
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 200, `"port":1`)
-	b.want("", "POST", AuthPath+"/login/", `{"username":"bob","password":"`+goodPassword+`"}`, 503, "local users can log in")
-	b.want(token, "GET", WhoAmIPath, "", 200, "user/ann")
-	b.want(token, "POST", AuthPath+"/logout/", "", 204, "")
-	b.want(token, "GET", WhoAmIPath, "", 401, "")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"bob","password":"`+goodPassword+`"}`, 503, "local users can log in")
+	b.want(token, "GET", logins.WhoAmIPath, "", 200, "user/ann")
+	b.want(token, "POST", logins.AuthPath+"/logout/", "", 204, "")
+	b.want(token, "GET", logins.WhoAmIPath, "", 401, "")
 }
 
 // A directory compares names without their case: all spellings of one are one user, and are no local user's.
 func TestAUserOfADirectoryIsOneInAllSpellings(t *testing.T) {
 	b, d := directed(t)
-	b.want(b.login("Ann", goodPassword), "GET", WhoAmIPath, "", 200, `"identity":"user/ann"`)
+	b.want(b.login("Ann", goodPassword), "GET", logins.WhoAmIPath, "", 200, `"identity":"user/ann"`)
 	b.want("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"a local password","disable":true}`, 201, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"Ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"Ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
 	d.Set("cn=Bob,"+ldaptest.Base, ldaptest.Entry{Name: "bob", Password: goodPassword})
 	for _, name := range []string{"bob", "Bob", "bOb", "boB", "BOb"} {
-		b.want("", "POST", AuthPath+"/login/", `{"username":"`+name+`","password":"another password"}`, 401, "Invalid username/password")
+		b.want("", "POST", logins.AuthPath+"/login/", `{"username":"`+name+`","password":"another password"}`, 401, "Invalid username/password")
 	}
-	b.want("", "POST", AuthPath+"/login/", `{"username":"BOB","password":"another password"}`, 429, "wait")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"BOB","password":"another password"}`, 429, "wait")
 }
 
 func TestTheDirectoryIsConfigured(t *testing.T) {
@@ -113,5 +114,5 @@ func TestTheDirectoryIsConfigured(t *testing.T) {
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 204, "")
 	b.want("proven:root", "DELETE", directoryPath+"/", "", 404, "")
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 404, "")
-	b.want("", "POST", AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -35,7 +36,7 @@ func proxied(t testing.TB) (b *bench, ahead *atomic.Int64) {
 
 func (b *bench) login(name, password string) (token string) {
 	b.Helper()
-	answer := b.want("", "POST", AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, name, password), 200, "token")
+	answer := b.want("", "POST", logins.AuthPath+"/login/", fmt.Sprintf(`{"username":%q,"password":%q}`, name, password), 200, "token")
 	var said struct{ Token string }
 	if err := json.Unmarshal([]byte(answer), &said); err != nil || said.Token == "" {
 		b.Fatalf("%s: %v", answer, err)
@@ -45,7 +46,7 @@ func (b *bench) login(name, password string) (token string) {
 
 func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b, ahead := proxied(t)
-	const users, bindings = AuthPath + "/local_users/", AuthPath + "/authorizations/"
+	const users, bindings = logins.AuthPath + "/local_users/", logins.AuthPath + "/authorizations/"
 	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`","first_name":"Ann"}`, 201, `"username":"ann"`)
 	b.want("proven:root", "POST", users, `{"username":"ann","password":"`+goodPassword+`"}`, 409, `{"error":"user ann exists"}`)
 	b.want("proven:root", "POST", users, `{"username":"b/b","password":"`+goodPassword+`"}`, 400, `"error"`)
@@ -61,13 +62,13 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 		b.want("proven:root", "POST", bindings, absent, 422, `"error"`)
 	}
 	answer := b.want("proven:root", "POST", bindings, `{"principalName":"ann","local":true,"role":"ops","tenantName":"blue"}`, 201, `"Role":"ops","TenantName":"blue"`)
-	var bound bindingForm
+	var bound boundRole
 	if err := json.Unmarshal([]byte(answer), &bound); err != nil || len(bound.ID) != 36 {
 		t.Fatalf("%s, %v", answer, err)
 	}
 	b.want(ann, "GET", "networks", "", 200, "blue:web")
-	b.want(ann, "GET", WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[{"role":"tenant-admin","tenant":"blue"}],"expires"`)
-	b.want("proven:node/h1", "GET", WhoAmIPath, "", 200, `"identity":"node/h1"`)
+	b.want(ann, "GET", logins.WhoAmIPath, "", 200, `"identity":"user/ann","mode":"enforced","roles":[{"role":"tenant-admin","tenant":"blue"}],"expires"`)
+	b.want("proven:node/h1", "GET", logins.WhoAmIPath, "", 200, `"identity":"node/h1"`)
 	// who administers a tenant gives roles in it, and sees no others
 	b.want("proven:root", "POST", users, `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 	b.want(ann, "POST", bindings, `{"principalName":"bob","local":true,"role":"viewer","tenantName":"blue"}`, 201, "")
@@ -77,7 +78,7 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	if all := b.want(ann, "GET", bindings, "", 200, "bob"); strings.Contains(all, "cn=x") {
 		t.Errorf("others' bindings are shown: %s", all)
 	}
-	var admins bindingForm
+	var admins boundRole
 	if err := json.Unmarshal([]byte(foreign), &admins); err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +90,11 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(ann, "GET", users+"bob/", "", 403, "")
 	b.want(ann, "PATCH", users+"ann/", `{"disable":false}`, 403, "")
 	b.want(ann, "PATCH", users+"ann/", `{"last_name":"A"}`, 200, `"last_name":"A"`)
-	b.want("", "GET", AuthPath+"/version/", "", 200, `"version"`)
-	b.want("", "GET", AuthPath+"/health/", "", 200, `"netmaster":{`)
+	b.want("", "GET", logins.AuthPath+"/version/", "", 200, `"version"`)
+	b.want("", "GET", logins.AuthPath+"/health/", "", 200, `"netmaster":{`)
 	// sessions end by logout, by a new password, with their user and after their time
 	for name, end := range map[string]func(token string){
-		"logout":       func(token string) { b.want(token, "POST", AuthPath+"/logout/", "", 204, "") },
+		"logout":       func(token string) { b.want(token, "POST", logins.AuthPath+"/logout/", "", 204, "") },
 		"new password": func(token string) { b.want(token, "PATCH", users+"ann/", `{"password":"`+goodPassword+`"}`, 200, "") },
 		"time":         func(string) { ahead.Add(int64(accounts.SessionLife)) },
 	} {
@@ -115,8 +116,8 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 // Bad logins: none is answered with another text than the others, none leaves anything.
 func TestBadLogins(t *testing.T) {
 	b, ahead := proxied(t)
-	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
-	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"off","password":"`+goodPassword+`","disable":true}`, 201, "")
+	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
+	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"off","password":"`+goodPassword+`","disable":true}`, 201, "")
 	before := storetest.Dump(b, b.db)
 	for name, c := range map[string]struct {
 		body string
@@ -134,7 +135,7 @@ func TestBadLogins(t *testing.T) {
 		"other types": {`{"username":1,"password":[]}`, 400},
 		"10 MiB":      {`{"username":"ann","password":"` + strings.Repeat("a", 10<<20) + `"}`, 413},
 	} {
-		code, answer, _ := b.do("POST", AuthPath+"/login/", c.body)
+		code, answer, _ := b.do("POST", logins.AuthPath+"/login/", c.body)
 		var said struct{ Error string }
 		if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || code == 401 && said.Error != "Invalid username/password" || strings.Contains(answer, goodPassword) {
 			t.Errorf("%s: %d %.200s, want %d", name, code, answer, c.code)
@@ -148,7 +149,7 @@ func TestBadLogins(t *testing.T) {
 	var header http.Header
 	code := 0
 	for range 10 {
-		if code, _, header = b.do("POST", AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
+		if code, _, header = b.do("POST", logins.AuthPath+"/login/", `{"username":"ann","password":"wrong wrong wrong"}`); code == 429 {
 			break
 		}
 		ahead.Add(int64(200 * time.Millisecond))
@@ -164,11 +165,11 @@ func TestBadLogins(t *testing.T) {
 // Whose password is right has not guessed, though the store takes no session: he logs in when it does.
 func TestARightPasswordIsNoGuessWhateverBecomesOfTheSession(t *testing.T) {
 	b, _ := directed(t) // which knows ann
-	b.want("proven:root", "POST", AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
+	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
 	for _, name := range []string{"ann", "bob"} {
 		b.given.Ledger = unsure{b.ledger}
 		for range 7 { // more than a guesser has, fewer than an address
-			b.want("", "POST", AuthPath+"/login/", `{"username":"`+name+`","password":"`+goodPassword+`"}`, 503, "unknown outcome")
+			b.want("", "POST", logins.AuthPath+"/login/", `{"username":"`+name+`","password":"`+goodPassword+`"}`, 503, "unknown outcome")
 		}
 		b.given.Ledger = b.ledger
 		b.login(name, goodPassword)
@@ -189,7 +190,7 @@ func TestAnOldHashIsReplacedAtTheNextLogin(t *testing.T) {
 		t.Errorf("stored: %s", stored)
 	}
 	b.login("ann", goodPassword)
-	b.want(first, "GET", WhoAmIPath, "", 200, "ann")
+	b.want(first, "GET", logins.WhoAmIPath, "", 200, "ann")
 	for _, value := range storetest.Dump(b, b.db) {
 		if strings.Contains(value, first) || strings.Contains(value, goodPassword) || strings.Contains(value, first[len(first)-64:]) {
 			t.Error("a password or a token is in the store")
@@ -202,16 +203,16 @@ func TestTheLastAdminStays(t *testing.T) {
 	admin := rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}
 	ann := b.user("ann", admin)
 	bob := b.user("bob", admin)
-	var all []bindingForm
-	if err := json.Unmarshal([]byte(b.want(ann, "GET", AuthPath+"/authorizations/", "", 200, "ann")), &all); err != nil || len(all) != 2 {
+	var all []boundRole
+	if err := json.Unmarshal([]byte(b.want(ann, "GET", logins.AuthPath+"/authorizations/", "", 200, "ann")), &all); err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	b.want(ann, "DELETE", AuthPath+"/local_users/bob/", "", 204, "")
+	b.want(ann, "DELETE", logins.AuthPath+"/local_users/bob/", "", 204, "")
 	b.want(bob, "GET", "tenants", "", 401, "")
 	for _, last := range [][3]string{{"DELETE", "/local_users/ann/", ""}, {"PATCH", "/local_users/ann/", `{"disable":true}`}, {"DELETE", "/authorizations/" + all[0].ID + "/", ""}} {
-		b.want(ann, last[0], AuthPath+last[1], last[2], 409, "nobody would be left who is admin")
+		b.want(ann, last[0], logins.AuthPath+last[1], last[2], 409, "nobody would be left who is admin")
 	}
-	b.want("proven:root", "DELETE", AuthPath+"/local_users/ann/", "", 204, "")
+	b.want("proven:root", "DELETE", logins.AuthPath+"/local_users/ann/", "", 204, "")
 }
 
 // Groups that are admin count while the cluster knows where they are from.
@@ -226,46 +227,46 @@ func TestAGroupMayBeTheLastAdmin(t *testing.T) {
 		ann := b.user("ann", admin)
 		leaves := func(code int, part string) {
 			t.Helper()
-			b.want(ann, "PATCH", AuthPath+"/local_users/ann/", `{"disable":true}`, code, part)
+			b.want(ann, "PATCH", logins.AuthPath+"/local_users/ann/", `{"disable":true}`, code, part)
 		}
-		b.want(ann, "POST", AuthPath+"/authorizations/", `{"principalName":"`+group+`","local":false,"role":"admin"}`, 201, "")
+		b.want(ann, "POST", logins.AuthPath+"/authorizations/", `{"principalName":"`+group+`","local":false,"role":"admin"}`, 201, "")
 		leaves(409, refusal)
 		b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, place[0], mastercfg.OpenID{}) })
-		var token tokenForm
+		var token shownToken
 		if err := json.Unmarshal([]byte(b.want(ann, "POST", tokensPath+"/", `{"name":"ci","role":"admin","tenants":["*"]}`, 201, "")), &token); err != nil {
 			t.Fatal(err)
 		}
 		leaves(200, "")
 		b.want(token.Token, "DELETE", place[1]+"/", "", 409, "token ci: "+refusal)
-		b.want(token.Token, "DELETE", AuthPath+"/local_users/ann/", "", 204, "")
-		var all []bindingForm
-		if err := json.Unmarshal([]byte(b.want(token.Token, "GET", AuthPath+"/authorizations/", "", 200, "")), &all); err != nil || len(all) != 1 {
+		b.want(token.Token, "DELETE", logins.AuthPath+"/local_users/ann/", "", 204, "")
+		var all []boundRole
+		if err := json.Unmarshal([]byte(b.want(token.Token, "GET", logins.AuthPath+"/authorizations/", "", 200, "")), &all); err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		b.want(token.Token, "DELETE", AuthPath+"/authorizations/"+all[0].ID+"/", "", 409, refusal)
+		b.want(token.Token, "DELETE", logins.AuthPath+"/authorizations/"+all[0].ID+"/", "", 409, refusal)
 		b.want("proven:root", "DELETE", place[1]+"/", "", 204, "")
 		// nobody is left but the token, which takes nothing away from anybody
-		b.want(token.Token, "POST", AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
-		b.want(token.Token, "PATCH", AuthPath+"/local_users/bob/", `{"disable":true}`, 200, "")
-		b.want(token.Token, "DELETE", AuthPath+"/local_users/bob/", "", 204, "")
+		b.want(token.Token, "POST", logins.AuthPath+"/local_users/", `{"username":"bob","password":"`+goodPassword+`"}`, 201, "")
+		b.want(token.Token, "PATCH", logins.AuthPath+"/local_users/bob/", `{"disable":true}`, 200, "")
+		b.want(token.Token, "DELETE", logins.AuthPath+"/local_users/bob/", "", 204, "")
 	}
 }
 
 func TestAPITokensAreShownOnceAndEnd(t *testing.T) {
 	b, ahead := proxied(t)
-	const tokens = AuthPath + "/tokens/"
+	const tokens = logins.AuthPath + "/tokens/"
 	for _, bad := range []string{`{"name":"ci","role":"viewer"}`, `{"name":"c i","role":"viewer","tenants":["*"]}`, `{"name":"ci","role":"node","tenants":["*"]}`,
 		`{"name":"ci","role":"admin","tenants":["blue"]}`, `{"name":"ci","role":"viewer","tenants":["*"],"ttl":"9000h"}`, `{"name":"ci","role":"viewer","tenants":["*"],"ttl":"-1h"}`,
 		`{"name":"ci","role":"viewer","tenants":["*"],"ttl":"soon"}`} {
 		b.want("proven:root", "POST", tokens, bad, 400, `"error"`)
 	}
 	b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["none"]}`, 422, `"error"`)
-	var made tokenForm
+	var made shownToken
 	if err := json.Unmarshal([]byte(b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["blue"],"ttl":"24h"}`, 201, `"creator":"root"`)), &made); err != nil {
 		t.Fatal(err)
 	}
 	b.want("proven:root", "POST", tokens, `{"name":"ci","role":"viewer","tenants":["blue"]}`, 409, "exists")
-	b.want(made.Token, "GET", WhoAmIPath, "", 200, `"identity":"token/ci"`)
+	b.want(made.Token, "GET", logins.WhoAmIPath, "", 200, `"identity":"token/ci"`)
 	b.want(made.Token, "GET", "networks", "", 200, "blue:web")
 	if all := b.want("proven:root", "GET", tokens, "", 200, `"name":"ci"`); strings.Contains(all, "ctv1_") || strings.Contains(all, "igest") {
 		t.Errorf("tokens are shown: %s", all)
@@ -283,7 +284,7 @@ func TestRolesGoWithTheirTenant(t *testing.T) {
 	b.want(ann, "GET", "networks/red:web", "", 200, "")
 	b.want(ann, "DELETE", "networks/red:web", "", 200, "")
 	b.want("proven:root", "DELETE", "tenants/red", "", 200, "")
-	b.want("proven:root", "POST", AuthPath+"/authorizations/", `{"principalName":"ann","local":true,"role":"viewer","tenantName":"red"}`, 422, "does not exist")
+	b.want("proven:root", "POST", logins.AuthPath+"/authorizations/", `{"principalName":"ann","local":true,"role":"viewer","tenantName":"red"}`, 422, "does not exist")
 	b.want("proven:root", "POST", "tenants/red", `{"tenantName":"red"}`, 200, "")
 	b.want(ann, "GET", "tenants/red", "", 403, "")
 	b.want(ann, "GET", "tenants/blue", "", 200, "")
@@ -296,8 +297,8 @@ func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
 		return `{"principalName":"` + name + `","local":false,"role":"viewer","tenantName":"blue"}`
 	}
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
-	bindings := AuthPath + "/authorizations/"
-	var bound bindingForm
+	bindings := logins.AuthPath + "/authorizations/"
+	var bound boundRole
 	b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.GroupsKey, struct{}{}) }) // one for all groups that go
 	before := storetest.Dump(b, b.db)
 	if err := json.Unmarshal([]byte(b.want(ann, "POST", bindings, group("cn=x"), 201, "")), &bound); err != nil {
@@ -324,7 +325,7 @@ func TestAnOpenClusterHasNoUsers(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/login/", "/local_users/", "/authorizations/", "/tokens/", "/version/"} {
 		for _, method := range []string{"GET", "POST"} {
-			if code, answer, _ := b.do(method, AuthPath+path, "{}", asking.TokenHeader, "anything"); code != 404 || answer != "404 page not found" {
+			if code, answer, _ := b.do(method, logins.AuthPath+path, "{}", asking.TokenHeader, "anything"); code != 404 || answer != "404 page not found" {
 				t.Errorf("%s %s: %d %s", method, path, code, answer)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -92,22 +93,22 @@ var matrix = map[string]map[string]row{
 	"/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}": {
 		"/debug/epcleanup/tenant/blue/ep/none": rowOwn, "/debug/epcleanup/tenant/red/ep/none": rowForeign},
 
-	AuthPath + "/login":              {AuthPath + "/login": rowPublic},
-	openIDPath:                       {openIDPath: rowPublic},
-	openIDLoginPath:                  {openIDLoginPath: rowPublic},
-	providerPath:                     {providerPath: rowAccess},
-	AuthPath + "/version":            {AuthPath + "/version": rowPublic},
-	AuthPath + "/health":             {AuthPath + "/health": rowPublic},
-	AuthPath + "/logout":             {AuthPath + "/logout": rowKnown},
-	WhoAmIPath:                       {WhoAmIPath: rowKnown},
-	AuthPath + "/local_users":        {AuthPath + "/local_users": rowAccess},
-	AuthPath + "/local_users/{user}": {AuthPath + "/local_users/none": rowAccess},
-	AuthPath + "/local_users/{user}/certificates": {AuthPath + "/local_users/none/certificates": rowAccess},
-	AuthPath + "/authorizations":                  {AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
-	AuthPath + "/authorizations/{id}":             {AuthPath + "/authorizations/none": rowAccess},
-	directoryPath:                                 {directoryPath: rowAccess},
-	AuthPath + "/tokens":                          {AuthPath + "/tokens": rowAccess},
-	AuthPath + "/tokens/{name}":                   {AuthPath + "/tokens/none": rowAccess},
+	logins.AuthPath + "/login":                           {logins.AuthPath + "/login": rowPublic},
+	openIDPath:                                           {openIDPath: rowPublic},
+	openIDLoginPath:                                      {openIDLoginPath: rowPublic},
+	providerPath:                                         {providerPath: rowAccess},
+	logins.AuthPath + "/version":                         {logins.AuthPath + "/version": rowPublic},
+	logins.AuthPath + "/health":                          {logins.AuthPath + "/health": rowPublic},
+	logins.AuthPath + "/logout":                          {logins.AuthPath + "/logout": rowKnown},
+	logins.WhoAmIPath:                                    {logins.WhoAmIPath: rowKnown},
+	logins.AuthPath + "/local_users":                     {logins.AuthPath + "/local_users": rowAccess},
+	logins.AuthPath + "/local_users/{user}":              {logins.AuthPath + "/local_users/none": rowAccess},
+	logins.AuthPath + "/local_users/{user}/certificates": {logins.AuthPath + "/local_users/none/certificates": rowAccess},
+	logins.AuthPath + "/authorizations":                  {logins.AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
+	logins.AuthPath + "/authorizations/{id}":             {logins.AuthPath + "/authorizations/none": rowAccess},
+	directoryPath:                                        {directoryPath: rowAccess},
+	logins.AuthPath + "/tokens":                          {logins.AuthPath + "/tokens": rowAccess},
+	logins.AuthPath + "/tokens/{name}":                   {logins.AuthPath + "/tokens/none": rowAccess},
 }
 
 // kindPaths are the paths of a kind, for the three routes of kinds.
@@ -155,7 +156,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		return err
 	})
 	rows := map[string]row{}
-	for _, route := range slices.Concat(b.api.allRoutes(), b.api.accountRoutes()) {
+	for _, route := range slices.Concat(b.api.allRoutes(), b.api.logins.Routes()) {
 		if route.Area == rights.OfKind {
 			continue
 		}
@@ -174,7 +175,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 	cells, deviations := 0, 0
 	for path, want := range rows {
 		for method, letters := range map[string]string{"GET": want.read, "POST": want.change, "PUT": want.change, "DELETE": want.change, "PATCH": want.change} {
-			if path == AuthPath+"/logout" || method == "PATCH" && !strings.HasPrefix(path, AuthPath) {
+			if path == logins.AuthPath+"/logout" || method == "PATCH" && !strings.HasPrefix(path, logins.AuthPath) {
 				continue // would end their sessions, see below; is served below AuthPath only
 			}
 			for who, token := range tokens {
@@ -187,7 +188,7 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		}
 	}
 	for who, token := range tokens {
-		if got, want := b.cell(token, "POST", AuthPath+"/logout"), expected(who, rowKnown.change); got != want {
+		if got, want := b.cell(token, "POST", logins.AuthPath+"/logout"), expected(who, rowKnown.change); got != want {
 			t.Errorf("logout by %s: %s, want %s", who, got, want)
 		}
 	}

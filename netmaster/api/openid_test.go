@@ -3,8 +3,9 @@ package api
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
@@ -99,9 +101,9 @@ func TestUsersOfAProviderLogIn(t *testing.T) {
 		return said.Token
 	}
 	token := login()
-	b.want(token, "GET", WhoAmIPath, "", 200, `"identity":"user/oidc:ann","mode":"enforced","roles":[]`)
+	b.want(token, "GET", logins.WhoAmIPath, "", 200, `"identity":"user/oidc:ann","mode":"enforced","roles":[]`)
 	b.want(token, "GET", "networks", "", 200, "[]")
-	bindings := AuthPath + "/authorizations/"
+	bindings := logins.AuthPath + "/authorizations/"
 	b.want("proven:root", "POST", bindings, `{"principalName":"net","local":false,"role":"admin"}`, 201, "") // another group
 	b.want(token, "GET", "globals", "", 403, "")
 	b.want("proven:root", "POST", bindings, `{"principalName":"oidc:net","local":false,"role":"ops","tenantName":"blue"}`, 201, "")
@@ -118,11 +120,11 @@ func TestUsersOfAProviderLogIn(t *testing.T) {
 	// sessions go on while the provider is away, and end by logout
 	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { w.WriteHeader(502); return true }})
 	b.want(token, "GET", "networks", "", 200, "blue:web")
-	b.want(token, "POST", AuthPath+"/logout/", "", 204, "")
-	b.want(token, "GET", WhoAmIPath, "", 401, "")
+	b.want(token, "POST", logins.AuthPath+"/logout/", "", 204, "")
+	b.want(token, "GET", logins.WhoAmIPath, "", 401, "")
 	b.want("proven:root", "DELETE", providerPath+"/", "", 204, "")
 	b.want("", "GET", openIDPath+"/", "", 404, "")
-	b.want(bob, "GET", WhoAmIPath, "", 200, "oidc:bob")
+	b.want(bob, "GET", logins.WhoAmIPath, "", 200, "oidc:bob")
 }
 
 func TestBadLoginsOfAProvider(t *testing.T) {
@@ -131,7 +133,7 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 	good := b.browse()
 	for name, change := range map[string]func(*contivmodel.OpenIDProof){
 		"no code": func(p *contivmodel.OpenIDProof) { p.Code = "" }, "no verifier": func(p *contivmodel.OpenIDProof) { p.Verifier = "" },
-		"a long code":           func(p *contivmodel.OpenIDProof) { p.Code = strings.Repeat("c", maxProofText+1) },
+		"a long code":           func(p *contivmodel.OpenIDProof) { p.Code = strings.Repeat("c", 4096+1) },
 		"back to somebody else": func(p *contivmodel.OpenIDProof) { p.Redirect = "http://192.0.2.1/callback" }, "https": func(p *contivmodel.OpenIDProof) { p.Redirect = "https://127.0.0.1/callback" },
 		"a name that looks so": func(p *contivmodel.OpenIDProof) { p.Redirect = "http://localhost.example.org/callback" },
 	} {
@@ -158,7 +160,7 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 	}
 	issuer.Set(openidtest.Behaviour{})
 	b.want("", "POST", path, shows(t, b.browse()), 200, "token") // from the same address
-	b.want("", "POST", AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
 }
 
 // Whoever asks, while the provider hangs, neither keeps users of the directory out nor fills the log.
@@ -180,21 +182,19 @@ func TestAProviderThatHangsIsNobodyElsesTrouble(t *testing.T) {
 	for range 2 * outsideAtOnce {
 		asking.Go(func() { b.want("", "GET", openIDPath+"/", "", 503, "local users can log in") })
 	}
-	proof := contivmodel.OpenIDProof{Code: "c", Verifier: "v", Nonce: "n", Redirect: "http://127.0.0.1/callback"}
-	for range freeOfOneSource {
-		asking.Go(func() { b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "local users can log in") })
-	}
-	for range outsideAtOnce - freeOfOneSource {
-		if _, err := b.api.openID.asking.Take(logins); err != nil {
-			t.Fatal(err)
-		}
+	var waited, refused atomic.Int64
+	for i := range outsideAtOnce + 1 {
+		asking.Go(func() { b.loginOf(i, &waited, &refused) })
 	}
 	testkit.Eventually(t, 10*time.Second, "the provider has places left, or is not asked", func() bool {
-		return len(b.api.openID.asking) == outsideAtOnce && issuer.Asked(openidtest.Discovery) > 0
+		return refused.Load() == 1 && issuer.Asked(openidtest.Discovery) > 0
 	})
 	b.login("ann", goodPassword)
 	release()
 	asking.Wait()
+	if waited.Load() != outsideAtOnce {
+		t.Errorf("%d logins have waited for the provider", waited.Load())
+	}
 	warnings := 0
 	for _, line := range told.AllEntries() {
 		if line.Level <= logrus.WarnLevel {
@@ -237,47 +237,56 @@ func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 	}
 }
 
-// freeOfOneSource is how many logins nobody has to wait for.
-const freeOfOneSource = 5
+// freeOfOneSource is how many logins nobody has to wait for, outsideAtOnce how many the provider is asked about at a time.
+const freeOfOneSource, outsideAtOnce = 5, 16
+
+// loginOf is the i-th login while the provider hangs, with a code and from an address of its own: it waits for the provider until that is
+// given up, or is refused at once.
+func (b *bench) loginOf(i int, waited, refused *atomic.Int64) {
+	b.Helper()
+	proof := fmt.Sprintf(`{"code":"c%d","verifier":"v","nonce":"n","redirect_uri":"http://127.0.0.1/callback"}`, i)
+	r, w := httptest.NewRequest("POST", openIDLoginPath+"/", strings.NewReader(proof)), httptest.NewRecorder()
+	r.RemoteAddr = fmt.Sprintf("127.0.0.%d:40000", 2+i)
+	b.api.ServeHTTP(w, r)
+	switch answer := w.Body.String(); {
+	case w.Code == http.StatusServiceUnavailable && strings.Contains(answer, "local users can log in"):
+		waited.Add(1)
+	case w.Code == http.StatusServiceUnavailable && strings.Contains(answer, "too many logins"):
+		refused.Add(1)
+	default:
+		b.Errorf("login %d: %d %s", i, w.Code, answer)
+	}
+}
 
 // What is in the way here is no guess of who logs in.
 func TestOurOwnTroubleIsNoWrongLogin(t *testing.T) {
 	b, issuer := provided(t)
 	proof := b.browse()
-	var places []func()
-	for range outsideAtOnce {
-		done, err := b.api.openID.asking.Take(logins)
-		if err != nil {
-			t.Fatal(err)
-		}
-		places = append(places, done)
+	released := make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, _ string) bool { <-released; w.WriteHeader(502); return true }})
+	var waited, refused atomic.Int64
+	var asking sync.WaitGroup
+	for i := range outsideAtOnce + 1 {
+		asking.Go(func() { b.loginOf(i, &waited, &refused) })
 	}
+	testkit.Eventually(t, 10*time.Second, "all places are taken", func() bool { return refused.Load() == 1 })
 	for range 2 * freeOfOneSource {
 		b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 503, "too many logins")
 	}
-	for _, done := range places {
-		done()
+	release()
+	asking.Wait()
+	if waited.Load() != outsideAtOnce {
+		t.Errorf("%d logins have waited for the provider", waited.Load())
 	}
+	issuer.Set(openidtest.Behaviour{})
 	b.want("proven:root", "DELETE", providerPath+"/", "", 204, "")
 	for range 2 * freeOfOneSource {
 		b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 404, "no OpenID Connect provider")
 	}
 	b.want("proven:root", "PUT", providerPath+"/", providerBody(t, issuer), 201, "")
 	b.want("", "POST", openIDLoginPath+"/", shows(t, proof), 200, "token")
-}
-
-func TestTheSameTroubleIsToldOnceAMinute(t *testing.T) {
-	var of trouble
-	now := time.Now()
-	for i, c := range []struct {
-		text  string
-		ahead time.Duration
-		want  bool
-	}{{"a", 0, true}, {"a", time.Second, false}, {"b", time.Second, true}, {"b", toldAgain, false}, {"b", time.Second + toldAgain, true}, {"b", 0, true}} {
-		if got := of.isNews(errors.New(c.text), now.Add(c.ahead)); got != c.want {
-			t.Errorf("%d: %v", i, got)
-		}
-	}
 }
 
 func TestTheProviderIsConfigured(t *testing.T) {

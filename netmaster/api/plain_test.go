@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -38,15 +39,15 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 		method, path, token string
 		code                int
 	}{
-		"a password":       {"POST", AuthPath + "/login/", "", http.StatusForbidden},
-		"a new user":       {"POST", AuthPath + "/local_users", "", http.StatusForbidden},
-		"a new password":   {"PATCH", AuthPath + "/local_users/ann", "", http.StatusForbidden},
+		"a password":       {"POST", logins.AuthPath + "/login/", "", http.StatusForbidden},
+		"a new user":       {"POST", logins.AuthPath + "/local_users", "", http.StatusForbidden},
+		"a new password":   {"PATCH", logins.AuthPath + "/local_users/ann", "", http.StatusForbidden},
 		"an account":       {"PUT", directoryPath, "", http.StatusForbidden},
 		"a provider":       {"PUT", providerPath, "", http.StatusForbidden},
 		"its new secret":   {"PATCH", providerPath + "/", "", http.StatusForbidden},
 		"a browser's code": {"POST", openIDLoginPath, "", http.StatusForbidden},
-		"a new token":      {"POST", AuthPath + "/tokens", "", http.StatusForbidden},
-		"a token is shown": {"GET", AuthPath + "/tokens", "x", http.StatusUnauthorized},
+		"a new token":      {"POST", logins.AuthPath + "/tokens", "", http.StatusForbidden},
+		"a token is shown": {"GET", logins.AuthPath + "/tokens", "x", http.StatusUnauthorized},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"

@@ -86,7 +86,7 @@ func (a *API) allRoutes() []rest.Route {
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
-	for _, entry := range a.accountRoutes() {
+	for _, entry := range a.logins.Routes() {
 		router.Handle(entry.Path+"{slash:/?}", served{a, entry, true})
 	}
 	for _, entry := range a.allRoutes() {
@@ -175,7 +175,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // noteFailure has the log tell of an error that is no fault of who asked.
 func (a *API) noteFailure(r *http.Request, err error) {
-	if fault.Is(err, fault.Internal) && a.failed.isNews(err, a.config.Now()) {
+	if fault.Is(err, fault.Internal) && a.failed.IsNews(err, a.config.Now()) {
 		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
 	}
 }
@@ -194,7 +194,7 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (s served) admit(r *http.Request) error {
 	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
 	if q := asking.Of(r.Context()); q != nil && err == nil {
-		s.api.noteUse(q)
+		s.api.logins.NoteUse(q.Who)
 	}
 	return err
 }

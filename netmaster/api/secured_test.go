@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -111,6 +112,24 @@ func (b *bench) as(who, method, path, body string) (int, string, http.Header) {
 	}
 	return b.do(method, path, body, asking.TokenHeader, who)
 }
+
+// The routes of accounts.
+const (
+	usersPath       = logins.AuthPath + "/local_users"
+	tokensPath      = logins.AuthPath + "/tokens"
+	directoryPath   = logins.AuthPath + "/ldap_configuration"
+	providerPath    = logins.AuthPath + "/openid_configuration"
+	openIDPath      = logins.AuthPath + "/openid"
+	openIDLoginPath = openIDPath + "/login"
+)
+
+// boundRole is a binding, and shownToken a token, as these routes tell of them.
+type (
+	boundRole struct {
+		ID string `json:"AuthzUUID"`
+	}
+	shownToken struct{ Token string }
+)
 
 // want sends a request and compares its status, and a part of the answer.
 func (b *bench) want(who, method, path, body string, code int, part string) string {
@@ -301,16 +320,16 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 func TestANodeThatWasRemovedOrHasAnotherKeyIsNobody(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	path := mastercfg.NodesPath + "/h1"
-	b.want("proven:node/h1", "GET", WhoAmIPath, "", 200, `"identity":"node/h1"`)
-	b.want("proven:node/h2", "GET", WhoAmIPath, "", 401, "") // has never joined
+	b.want("proven:node/h1", "GET", logins.WhoAmIPath, "", 200, `"identity":"node/h1"`)
+	b.want("proven:node/h2", "GET", logins.WhoAmIPath, "", 401, "") // has never joined
 	b.want("proven:root", "POST", path+"/rekey", "", 200, "")
 	b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, "{}", 401, "")
 	b.plan(func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1", Key: "another"})
 	})
-	b.want("proven:node/h1", "GET", WhoAmIPath, "", 401, "")
+	b.want("proven:node/h1", "GET", logins.WhoAmIPath, "", 401, "")
 	b.want("proven:root", "DELETE", path, "", 200, "")
-	b.want("proven:node/h1", "GET", WhoAmIPath, "", 401, "")
+	b.want("proven:node/h1", "GET", logins.WhoAmIPath, "", 401, "")
 }
 
 func TestAWatchEndsWithTheRightToIt(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -76,7 +77,7 @@ func TestTheDocumentTellsWhatIsServed(t *testing.T) {
 		real := strings.ReplaceAll(path, "{key}", "nothing")
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH"} {
 			status, answer, header := b.do(method, real, "")
-			if strings.HasPrefix(path, AuthPath) || strings.HasPrefix(path, WhoAmIPath) { // compared in TestThePlainRoutesAreOnThePage
+			if strings.HasPrefix(path, logins.AuthPath) || strings.HasPrefix(path, logins.WhoAmIPath) { // compared in TestThePlainRoutesAreOnThePage
 				if status != http.StatusNotFound {
 					t.Errorf("%s %s: %d in an open cluster", method, real, status)
 				}

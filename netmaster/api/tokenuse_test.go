@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 
 	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
@@ -16,13 +17,13 @@ import (
 
 // Of a token it is known in which hour it was last used, for one write in an hour.
 func TestTheLastUseOfATokenIsKept(t *testing.T) {
-	const tokens = AuthPath + "/tokens/"
+	const tokens = logins.AuthPath + "/tokens/"
 	noon := time.Date(2030, 5, 1, 12, 20, 0, 0, time.UTC)
 	var later atomic.Int64
 	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.Now = func() time.Time { return noon.Add(time.Duration(later.Load())) } })
 	texts := map[string]string{}
 	for _, name := range []string{"ci", "first", "second"} {
-		var made tokenForm
+		var made shownToken
 		if err := json.Unmarshal([]byte(b.want("proven:root", "POST", tokens, `{"name":"`+name+`","role":"viewer","tenants":["blue"]}`, 201, "")), &made); err != nil {
 			t.Fatal(err)
 		}

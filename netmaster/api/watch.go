@@ -62,7 +62,7 @@ type event struct {
 func (a *API) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var storing sync.WaitGroup
-	storing.Go(func() { a.storeUses(ctx) })
+	storing.Go(func() { a.logins.Run(ctx) })
 	defer storing.Wait()
 	defer cancel()
 	defer close(a.ended) // watches need not wait for the store
@@ -181,7 +181,7 @@ func (w *watch) allowed(r ledger.Reader) error {
 	if err != nil || w.asking.Still(r) != nil || !now.equal(w.scope) {
 		return errOver
 	}
-	w.api.noteUse(w.asking)
+	w.api.logins.NoteUse(w.asking.Who)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -28,7 +28,7 @@ func TestAFollowerTakesNoSecretsOnPlainConnections(t *testing.T) {
 	follower := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
 	defer follower.transport.CloseIdleConnections()
 	for path, want := range map[string]int{mastercfg.JoinPath: 403, mastercfg.JoinTokensPath + "/": 403, mastercfg.RenewPath: 200,
-		api.AuthPath + "/login": 403, api.AuthPath + "/local_users/": 403, api.AuthPath + "/tokens": 403} {
+		logins.AuthPath + "/login": 403, logins.AuthPath + "/local_users/": 403, logins.AuthPath + "/tokens": 403} {
 		r := httptest.NewRequest("POST", path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
 		r.Header.Set("Accept", "application/problem+json")
@@ -116,10 +116,10 @@ func TestAFollowerWithoutAuthoritiesSendsNoSecretInPlainText(t *testing.T) {
 		method, path, header string
 		code                 int
 	}{
-		"login":                      {"POST", api.AuthPath + "/login/", "", 502},
-		"unclean":                    {"POST", "/" + api.AuthPath + "//login/", "", 502},
-		"user create":                {"POST", api.AuthPath + "/local_users", "", 502},
-		"password":                   {"PATCH", api.AuthPath + "/local_users/ann", "", 502},
+		"login":                      {"POST", logins.AuthPath + "/login/", "", 502},
+		"unclean":                    {"POST", "/" + logins.AuthPath + "//login/", "", 502},
+		"user create":                {"POST", logins.AuthPath + "/local_users", "", 502},
+		"password":                   {"PATCH", logins.AuthPath + "/local_users/ann", "", 502},
 		"token":                      {"GET", "/api/v1/tenants/", "X-Auth-Token", 502},
 		"bearer":                     {"GET", "/api/v1/tenants/", "Authorization", 502},
 		"without secrets":            {"GET", "/api/v1/tenants/", "", 200},

@@ -21,7 +21,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -100,7 +100,7 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 	for i := range users {
 		name := fmt.Sprintf("user%d", i)
 		c.users = append(c.users, name)
-		c.must(root, "POST", api.AuthPath+"/local_users/", `{"username":"`+name+`","password":"correct horse battery"}`, 201)
+		c.must(root, "POST", logins.AuthPath+"/local_users/", `{"username":"`+name+`","password":"correct horse battery"}`, 201)
 	}
 	from := c.revision()
 	var working, around sync.WaitGroup
@@ -185,7 +185,7 @@ func (c *tenancy) client(user string) *http.Client {
 		c.Fatal(err)
 	}
 	var made struct{ Certificate string }
-	answer := c.must(c.rooted(), "POST", api.AuthPath+"/local_users/"+user+"/certificates/", string(text), 201)
+	answer := c.must(c.rooted(), "POST", logins.AuthPath+"/local_users/"+user+"/certificates/", string(text), 201)
 	if err := json.Unmarshal([]byte(answer), &made); err != nil {
 		c.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func (c *tenancy) rebind() {
 		}
 		user, tenant := c.users[random.IntN(len(c.users))], c.tenants[random.IntN(len(c.tenants))]
 		role := []string{"viewer", "ops"}[random.IntN(2)]
-		const path = api.AuthPath + "/authorizations/"
+		const path = logins.AuthPath + "/authorizations/"
 		if id, has := given[user+" "+tenant]; has {
 			code, _, _, err := c.ask(c.rooted(), "http://localhost", "DELETE", path+id+"/", "")
 			if err == nil && (code == http.StatusNoContent || code == http.StatusOK || code == http.StatusNotFound) {

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/scenario"
 	"github.com/contiv/netplugin/test/testbed"
@@ -85,7 +85,7 @@ func measurePrice(ctx context.Context, s *site) ([]figure, error) {
 	took := make([][]time.Duration, len(fresh))
 	for range handshakes {
 		for i, side := range fresh {
-			one, err := timed(func() error { _, err := side.do(ctx, http.MethodGet, api.WhoAmIPath, nil); return err })
+			one, err := timed(func() error { _, err := side.do(ctx, http.MethodGet, logins.WhoAmIPath, nil); return err })
 			if err != nil {
 				return nil, err
 			}

@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"net/http"
@@ -32,7 +32,7 @@ func formOfToken(t mastercfg.APIToken) tokenForm {
 	return tokenForm{Name: t.Name, Role: t.Role, Tenants: t.Tenants, Creator: t.Creator, Created: t.Created, Expires: t.Expires}
 }
 
-func (a *API) listTokens(*http.Request) (rest.Reply, error) {
+func (l *Logins) listTokens(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		forms := []tokenForm{}
 		err := ledger.ReadEach(r, mastercfg.APITokenPrefix, func(_ string, t mastercfg.APIToken) error {
@@ -47,7 +47,7 @@ func (a *API) listTokens(*http.Request) (rest.Reply, error) {
 
 // createToken makes a token that lasts as long as its request says, in Go's notation for
 // durations.
-func (a *API) createToken(r *http.Request) (rest.Reply, error) {
+func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	var sent struct {
 		Name, Role, TTL string
 		Tenants         []string
@@ -63,8 +63,8 @@ func (a *API) createToken(r *http.Request) (rest.Reply, error) {
 		}
 	}
 	var form tokenForm
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, asking.Of(r.Context()).Who, a.config.Now())
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, asking.Of(r.Context()).Who, l.config.Now())
 		form = formOfToken(made)
 		form.Token = text
 		return err
@@ -72,7 +72,7 @@ func (a *API) createToken(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
-func (a *API) deleteToken(r *http.Request) (rest.Reply, error) {
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error { return access.DeleteToken(tx, mux.Vars(r)["name"]) })
+func (l *Logins) deleteToken(r *http.Request) (rest.Reply, error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error { return access.DeleteToken(tx, mux.Vars(r)["name"]) })
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

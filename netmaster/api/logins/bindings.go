@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"cmp"
@@ -44,8 +44,8 @@ func grantOf(b access.Bound) rights.Grant {
 
 // granting refuses whoever may not give, or take, a role. Who may what is guarded in
 // permissive clusters, too.
-func (a *API) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Grant) error {
-	set, err := access.Rights(r, q.Who, a.config.Now())
+func (l *Logins) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Grant) error {
+	set, err := access.Rights(r, q.Who, l.config.Now())
 	if err != nil {
 		return err
 	}
@@ -58,14 +58,14 @@ func (a *API) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Grant
 }
 
 // listBindings tells of those which the caller may take.
-func (a *API) listBindings(r *http.Request) (rest.Reply, error) {
+func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
 	q := asking.Of(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		all, err := access.Bindings(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		set, err := access.Rights(reader, q.Who, a.config.Now())
+		set, err := access.Rights(reader, q.Who, l.config.Now())
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -78,30 +78,30 @@ func (a *API) listBindings(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-func (a *API) getBinding(r *http.Request) (rest.Reply, error) {
+func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
 	q := asking.Of(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		b, err := a.bindingAt(q, reader, mux.Vars(r)["id"])
+		b, err := l.bindingAt(q, reader, mux.Vars(r)["id"])
 		return rest.Reply{Body: formOfBinding(b)}, err
 	}}, nil
 }
 
 // bindingAt finds a binding that the caller may take. Who is no admin is not told
 // whether there is another.
-func (a *API) bindingAt(q *asking.Caller, r ledger.Reader, id string) (access.Bound, error) {
+func (l *Logins) bindingAt(q *asking.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {
-		if refused := a.granting(q, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
+		if refused := l.granting(q, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
 			return b, refused
 		}
 	}
 	if err != nil {
 		return b, err
 	}
-	return b, a.granting(q, r, grantOf(b))
+	return b, l.granting(q, r, grantOf(b))
 }
 
-func (a *API) bind(r *http.Request) (rest.Reply, error) {
+func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 	var sent struct {
 		PrincipalName, Role, TenantName string
 		Local                           bool
@@ -120,8 +120,8 @@ func (a *API) bind(r *http.Request) (rest.Reply, error) {
 		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
 	}
 	var bound access.Bound
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := a.granting(asking.Of(r.Context()), tx, g); err != nil {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if err := l.granting(asking.Of(r.Context()), tx, g); err != nil {
 			return err
 		}
 		bound, err = access.Bind(tx, sent.PrincipalName, sent.Local, g)
@@ -130,10 +130,10 @@ func (a *API) bind(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: formOfBinding(bound), Revision: rev}, err
 }
 
-func (a *API) unbind(r *http.Request) (rest.Reply, error) {
+func (l *Logins) unbind(r *http.Request) (rest.Reply, error) {
 	q := asking.Of(r.Context())
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		b, err := a.bindingAt(q, tx, mux.Vars(r)["id"])
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		b, err := l.bindingAt(q, tx, mux.Vars(r)["id"])
 		if err != nil {
 			return err
 		}

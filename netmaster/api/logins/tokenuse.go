@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -43,10 +42,10 @@ func (u *tokenUses) note(id string, now time.Time) {
 	}
 }
 
-// noteUse notes that an API token was shown, if that is what shows who asks, and it may.
-func (a *API) noteUse(q *asking.Caller) {
-	if q.Who.Kind == identity.Token {
-		a.uses.note(q.Who.Session, a.config.Now())
+// NoteUse notes that an API token was shown, if that is what shows who asks. It is for who may do what he asks for.
+func (l *Logins) NoteUse(who identity.Identity) {
+	if who.Kind == identity.Token {
+		l.uses.note(who.Session, l.config.Now())
 	}
 }
 
@@ -70,11 +69,11 @@ func (u *tokenUses) putBack(taken map[string]time.Time) {
 	}
 }
 
-// storeUses stores the uses of tokens until ctx ends.
-func (a *API) storeUses(ctx context.Context) {
+// Run stores the uses of tokens until ctx ends.
+func (l *Logins) Run(ctx context.Context) {
 	var again <-chan time.Time // after a refusal
 	for {
-		wake := a.uses.wake
+		wake := l.uses.wake
 		if again != nil {
 			wake = nil
 		}
@@ -85,11 +84,11 @@ func (a *API) storeUses(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		uses := a.uses.take()
-		if _, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error { return access.NoteUses(tx, uses) }); err != nil {
-			a.uses.putBack(uses)
+		uses := l.uses.take()
+		if _, err := l.config.Ledger.Update(ctx, func(tx *ledger.Tx) error { return access.NoteUses(tx, uses) }); err != nil {
+			l.uses.putBack(uses)
 			again = time.After(retryUses)
-			a.config.Log.WithError(err).WithField("tokens", len(uses)).Debug("the last use of API tokens is not stored")
+			l.config.Log.WithError(err).WithField("tokens", len(uses)).Debug("the last use of API tokens is not stored")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ func formOfDirectory(d mastercfg.Directory) contivmodel.LDAPConfig {
 }
 
 // intoDirectory changes a record to what a form says. The password is sealed for its place.
-func (a *API) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
+func (l *Logins) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
 	for _, field := range []struct{ from, to *string }{{f.Server, &d.Server}, {f.BaseDN, &d.BaseDN}, {f.Account, &d.Account},
 		{f.IssuedTo, &d.IssuedTo}, {f.Authorities, &d.Authorities}, {f.UserAttribute, &d.UserAttribute}} {
 		if field.from != nil {
@@ -51,7 +51,7 @@ func (a *API) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) er
 	if len(*f.Password) > maxDirectoryText {
 		return fault.New(fault.TooLarge, "service_account_password: more than %d bytes", maxDirectoryText).WithField("service_account_password")
 	}
-	sealed, err := a.config.Keyring.Seal(mastercfg.DirectoryKey, *f.Password)
+	sealed, err := l.config.Keyring.Seal(mastercfg.DirectoryKey, *f.Password)
 	d.Password = sealed
 	return err
 }
@@ -93,7 +93,7 @@ func directoryOf(r ledger.Reader) (mastercfg.Directory, error) {
 	return d, err
 }
 
-func (a *API) getDirectory(*http.Request) (rest.Reply, error) {
+func (l *Logins) getDirectory(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		d, err := directoryOf(r)
 		return rest.Reply{Body: formOfDirectory(d)}, err
@@ -101,7 +101,7 @@ func (a *API) getDirectory(*http.Request) (rest.Reply, error) {
 }
 
 // putDirectory says anew how the directory is reached; a PATCH changes what it names.
-func (a *API) putDirectory(r *http.Request) (rest.Reply, error) {
+func (l *Logins) putDirectory(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.LDAPConfig
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
@@ -111,19 +111,19 @@ func (a *API) putDirectory(r *http.Request) (rest.Reply, error) {
 	if isNew && sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "service_account_password: it is wanted").WithField("service_account_password")
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if d = (mastercfg.Directory{}); !isNew {
 			if d, err = directoryOf(tx); err != nil {
 				return err
 			}
 		}
-		if err := a.intoDirectory(sent, &d); err != nil {
+		if err := l.intoDirectory(sent, &d); err != nil {
 			return err
 		}
 		return ledger.Write(tx, mastercfg.DirectoryKey, d)
 	})
 	if err == nil && d.SkipVerify {
-		a.config.Log.Warn("the certificate of the LDAP server is not verified: whoever answers in its place learns passwords (insecure_skip_verify)")
+		l.config.Log.Warn("the certificate of the LDAP server is not verified: whoever answers in its place learns passwords (insecure_skip_verify)")
 	}
 	code := http.StatusOK
 	if isNew {
@@ -132,8 +132,8 @@ func (a *API) putDirectory(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: code, Body: formOfDirectory(d), Revision: rev}, err
 }
 
-func (a *API) deleteDirectory(r *http.Request) (rest.Reply, error) {
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+func (l *Logins) deleteDirectory(r *http.Request) (rest.Reply, error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := directoryOf(tx); err != nil {
 			return err
 		}
@@ -147,9 +147,9 @@ func (a *API) deleteDirectory(r *http.Request) (rest.Reply, error) {
 
 // groupsOf asks the directory whether a password is right, and for the groups of who has
 // it. found tells whether there is a directory.
-func (a *API) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
+func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
 	var d mastercfg.Directory
-	err = a.ledger.View(func(r ledger.Reader) (err error) {
+	err = l.config.Ledger.View(func(r ledger.Reader) (err error) {
 		d, err = directoryOf(r)
 		return err
 	})
@@ -159,11 +159,11 @@ func (a *API) groupsOf(ctx context.Context, name, password string) (groups []str
 	if err != nil {
 		return nil, true, err
 	}
-	account, err := a.config.Keyring.Open(mastercfg.DirectoryKey, d.Password)
+	account, err := l.config.Keyring.Open(mastercfg.DirectoryKey, d.Password)
 	if err != nil {
 		return nil, true, err
 	}
-	done, err := a.directory.asking.Take(logins)
+	done, err := l.directory.asking.Take(logins)
 	if err != nil {
 		return nil, true, err
 	}

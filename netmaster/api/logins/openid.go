@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"cmp"
@@ -47,10 +47,10 @@ func providerOf(r ledger.Reader) (mastercfg.OpenID, error) {
 }
 
 // provider is the one of the configuration as it is now.
-func (a *API) provider() (*openid.Provider, error) {
+func (l *Logins) provider() (*openid.Provider, error) {
 	var record mastercfg.OpenID
 	var revision int64
-	err := a.ledger.View(func(r ledger.Reader) (err error) {
+	err := l.config.Ledger.View(func(r ledger.Reader) (err error) {
 		revision = r.Revision(mastercfg.OpenIDKey)
 		record, err = providerOf(r)
 		return err
@@ -58,28 +58,28 @@ func (a *API) provider() (*openid.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.openID.mu.Lock()
-	defer a.openID.mu.Unlock()
-	if a.openID.made != nil && a.openID.revision == revision {
-		return a.openID.made, nil
+	l.openID.mu.Lock()
+	defer l.openID.mu.Unlock()
+	if l.openID.made != nil && l.openID.revision == revision {
+		return l.openID.made, nil
 	}
 	config := openid.Config{Issuer: record.Issuer, ClientID: record.ClientID, Authorities: record.Authorities,
 		NameClaim: record.NameClaim, GroupsClaim: record.GroupsClaim, Scopes: record.Scopes}
 	if record.Secret != "" {
-		text, err := a.config.Keyring.Open(mastercfg.OpenIDKey, record.Secret)
+		text, err := l.config.Keyring.Open(mastercfg.OpenIDKey, record.Secret)
 		if err != nil {
 			return nil, err
 		}
 		config.ClientSecret = secret.Text(text)
 	}
-	made, err := openid.New(config, a.config.Now)
+	made, err := openid.New(config, l.config.Now)
 	if err != nil {
 		return nil, err
 	}
-	if a.openID.made != nil {
-		a.openID.made.Close()
+	if l.openID.made != nil {
+		l.openID.made.Close()
 	}
-	a.openID.made, a.openID.revision = made, revision
+	l.openID.made, l.openID.revision = made, revision
 	return made, nil
 }
 
@@ -89,26 +89,26 @@ const greetedAtOnce = 64
 
 // openIDClient answers what a browser is sent to the provider with. Everybody may ask, so it
 // takes no place that a login needs: all who wait do so for one answer of the provider, and few at a time.
-func (a *API) openIDClient(r *http.Request) (rest.Reply, error) {
-	p, err := a.provider()
+func (l *Logins) openIDClient(r *http.Request) (rest.Reply, error) {
+	p, err := l.provider()
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := a.openID.greeting.Take(logins)
+	done, err := l.openID.greeting.Take(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	defer done()
 	at, err := p.AuthURL(r.Context())
 	if err != nil {
-		return rest.Reply{}, a.providerFailed(err)
+		return rest.Reply{}, l.providerFailed(err)
 	}
 	c := p.Config()
 	return rest.Reply{Body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
 }
 
 // loginOpenID begins a session of who comes back from the provider.
-func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
+func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDProof
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
@@ -121,11 +121,11 @@ func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if !ofLoopback(sent.Redirect) {
 		return rest.Reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
 	}
-	p, err := a.provider()
+	p, err := l.provider()
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := a.openID.asking.Take(logins)
+	done, err := l.openID.asking.Take(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -133,7 +133,7 @@ func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 	// Tries count from here on, where nothing of ours is in their way: each code by itself, as who shows
 	// wrong ones must not keep others out behind the same address.
 	from, guess := rest.SourceOf(r), guessOf(sent.Code)
-	if wait := a.guesses.Admit(guess, from, a.config.Now()); wait > 0 {
+	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
@@ -141,14 +141,14 @@ func (a *API) loginOpenID(r *http.Request) (rest.Reply, error) {
 	case fault.Is(err, fault.Denied):
 		return rest.Reply{}, rest.Denial{Cause: err, Status: http.StatusUnauthorized}
 	case err != nil:
-		a.guesses.Unanswered(guess, from)
-		return rest.Reply{}, a.providerFailed(err)
+		l.guesses.Unanswered(guess, from)
+		return rest.Reply{}, l.providerFailed(err)
 	}
-	a.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
+	l.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
 	asking.Of(r.Context()).IsFor(who.Name)
 	var token accounts.Token
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		token, err = access.LoginForeign(tx, who.Name, who.Groups, a.config.Now())
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.LoginForeign(tx, who.Name, who.Groups, l.config.Now())
 		return err
 	})
 	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
@@ -174,9 +174,9 @@ func ofLoopback(redirect string) bool {
 }
 
 // providerFailed tells people less than the log.
-func (a *API) providerFailed(err error) error {
-	if a.openID.trouble.isNews(err, a.config.Now()) {
-		a.config.Log.WithError(err).Warn("login by OpenID Connect")
+func (l *Logins) providerFailed(err error) error {
+	if l.openID.trouble.IsNews(err, l.config.Now()) {
+		l.config.Log.WithError(err).Warn("login by OpenID Connect")
 	}
 	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
 }
@@ -192,7 +192,7 @@ func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
 }
 
 // intoProvider changes a record to what a form says. The secret is sealed for its place.
-func (a *API) intoProvider(f contivmodel.OpenIDConfig, p *mastercfg.OpenID) error {
+func (l *Logins) intoProvider(f contivmodel.OpenIDConfig, p *mastercfg.OpenID) error {
 	for _, field := range []struct{ from, to *string }{{f.Issuer, &p.Issuer}, {f.ClientID, &p.ClientID}, {f.Authorities, &p.Authorities},
 		{f.NameClaim, &p.NameClaim}, {f.GroupsClaim, &p.GroupsClaim}} {
 		if field.from != nil {
@@ -212,7 +212,7 @@ func (a *API) intoProvider(f contivmodel.OpenIDConfig, p *mastercfg.OpenID) erro
 	if p.Secret = ""; *f.Secret == "" {
 		return nil
 	}
-	sealed, err := a.config.Keyring.Seal(mastercfg.OpenIDKey, *f.Secret)
+	sealed, err := l.config.Keyring.Seal(mastercfg.OpenIDKey, *f.Secret)
 	p.Secret = sealed
 	return err
 }
@@ -241,7 +241,7 @@ func checkProvider(p mastercfg.OpenID) error {
 	return err
 }
 
-func (a *API) getProvider(*http.Request) (rest.Reply, error) {
+func (l *Logins) getProvider(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		p, err := providerOf(r)
 		return rest.Reply{Body: formOfProvider(p)}, err
@@ -249,20 +249,20 @@ func (a *API) getProvider(*http.Request) (rest.Reply, error) {
 }
 
 // putProvider says anew how the provider is reached; a PATCH changes what it names.
-func (a *API) putProvider(r *http.Request) (rest.Reply, error) {
+func (l *Logins) putProvider(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDConfig
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
 	isNew := r.Method == http.MethodPut
 	var p mastercfg.OpenID
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if p = (mastercfg.OpenID{}); !isNew {
 			if p, err = providerOf(tx); err != nil {
 				return err
 			}
 		}
-		if err := a.intoProvider(sent, &p); err != nil {
+		if err := l.intoProvider(sent, &p); err != nil {
 			return err
 		}
 		return ledger.Write(tx, mastercfg.OpenIDKey, p)
@@ -274,8 +274,8 @@ func (a *API) putProvider(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: code, Body: formOfProvider(p), Revision: rev}, err
 }
 
-func (a *API) deleteProvider(r *http.Request) (rest.Reply, error) {
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+func (l *Logins) deleteProvider(r *http.Request) (rest.Reply, error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := providerOf(tx); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"net/http"
@@ -26,9 +26,9 @@ type userCertForm struct {
 // createUserCert makes a certificate for the key of a local user. Users have one made for themselves when they have logged
 // in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
 // themselves a password as well, have one made for anybody.
-func (a *API) createUserCert(r *http.Request) (rest.Reply, error) {
+func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	who := asking.Of(r.Context()).Who
-	name, err := a.about(r, rights.Change, who.Session != "")
+	name, err := l.about(r, rights.Change, who.Session != "")
 	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
 		err = rest.Denial{Cause: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), Status: http.StatusForbidden}
 	}
@@ -42,12 +42,12 @@ func (a *API) createUserCert(r *http.Request) (rest.Reply, error) {
 	if err := mastercfg.CheckCSR(sent.CSR); err != nil {
 		return rest.Reply{}, err
 	}
-	now := a.config.Now().UTC()
-	signed, by, err := a.members.CertifyUser(name, sent.CSR)
+	now := l.config.Now().UTC()
+	signed, by, err := l.config.Certify(name, sent.CSR)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter})
 	})
 	return rest.Reply{Code: http.StatusCreated, Revision: rev, Body: userCertForm{Username: name, Certificate: string(pki.EncodeCertificates(signed)),
@@ -63,14 +63,14 @@ type madeUserCert struct {
 }
 
 // listUserCerts are the certificates of a user that count.
-func (a *API) listUserCerts(r *http.Request) (rest.Reply, error) {
-	name, err := a.about(r, rights.Read, true)
+func (l *Logins) listUserCerts(r *http.Request) (rest.Reply, error) {
+	name, err := l.about(r, rights.Read, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		forms := []madeUserCert{}
-		all, err := access.Certificates(reader, name, a.config.Now())
+		all, err := access.Certificates(reader, name, l.config.Now())
 		for _, c := range all {
 			forms = append(forms, madeUserCert{Key: c.Key, Creator: c.Creator, Created: c.Created, Expires: c.Expires})
 		}
@@ -79,12 +79,12 @@ func (a *API) listUserCerts(r *http.Request) (rest.Reply, error) {
 }
 
 // dropUserCerts ends all certificates of a user.
-func (a *API) dropUserCerts(r *http.Request) (rest.Reply, error) {
-	name, err := a.about(r, rights.Change, true)
+func (l *Logins) dropUserCerts(r *http.Request) (rest.Reply, error) {
+	name, err := l.about(r, rights.Change, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if _, err := access.UserAt(tx, name); err != nil {
 			return err
 		}

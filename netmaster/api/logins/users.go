@@ -1,4 +1,4 @@
-package api
+package logins
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func formOf(u mastercfg.LocalUser) userForm {
 	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
 }
 
-func (a *API) listUsers(*http.Request) (rest.Reply, error) {
+func (l *Logins) listUsers(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		users, err := ledger.ReadAll[mastercfg.LocalUser](r, mastercfg.UserPrefix)
 		forms := []userForm{}
@@ -42,7 +42,7 @@ func (a *API) listUsers(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-func (a *API) createUser(r *http.Request) (rest.Reply, error) {
+func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
@@ -53,13 +53,13 @@ func (a *API) createUser(r *http.Request) (rest.Reply, error) {
 	if sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
-	change, err := a.userChange(r.Context(), sent)
+	change, err := l.userChange(r.Context(), sent)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	var made mastercfg.LocalUser
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := access.CreateUser(tx, mastercfg.LocalUser{Name: sent.Username, Password: *change.Password}, a.config.Now()); err != nil {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		if err := access.CreateUser(tx, mastercfg.LocalUser{Name: sent.Username, Password: *change.Password}, l.config.Now()); err != nil {
 			return err
 		}
 		change.Password = nil
@@ -70,7 +70,7 @@ func (a *API) createUser(r *http.Request) (rest.Reply, error) {
 }
 
 // userChange is what a form changes, with the hash of the password.
-func (a *API) userChange(ctx context.Context, sent userForm) (access.UserChange, error) {
+func (l *Logins) userChange(ctx context.Context, sent userForm) (access.UserChange, error) {
 	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
 	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
 		if text != nil && len(*text) > maxHumanName {
@@ -83,7 +83,7 @@ func (a *API) userChange(ctx context.Context, sent userForm) (access.UserChange,
 	if err := accounts.CheckPassword(*sent.Password); err != nil {
 		return change, fault.New(fault.Invalid, "%w", err).WithField("password")
 	}
-	hash, err := a.hasher.Hash(ctx, *sent.Password)
+	hash, err := l.hasher.Hash(ctx, *sent.Password)
 	change.Password = &hash
 	return change, err
 }
@@ -92,10 +92,10 @@ const maxHumanName = 256
 
 // about is the user that a request names. Everybody may look at himself, and change
 // himself, but not whether he may log in.
-func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
+func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := asking.Of(r.Context()), mux.Vars(r)["user"]
 	himself := false
-	_ = a.ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
+	_ = l.config.Ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
 		himself = q.Who.Name == name && access.IsLocal(r, q.Who)
 		return nil
 	})
@@ -103,11 +103,11 @@ func (a *API) about(r *http.Request, verb rights.Verb, own bool) (name string, e
 		return name, nil
 	}
 	q.Needs(asking.Need{Verb: verb, Area: rights.Access})
-	return name, a.ledger.View(q.Still)
+	return name, l.config.Ledger.View(q.Still)
 }
 
-func (a *API) getUser(r *http.Request) (rest.Reply, error) {
-	name, err := a.about(r, rights.Read, true)
+func (l *Logins) getUser(r *http.Request) (rest.Reply, error) {
+	name, err := l.about(r, rights.Read, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -117,11 +117,11 @@ func (a *API) getUser(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-func (a *API) changeUser(r *http.Request) (rest.Reply, error) {
+func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	malformed := rest.ReadInto(r, &sent)
 	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
-	name, err := a.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || asking.Of(r.Context()).Who.Session != ""))
+	name, err := l.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || asking.Of(r.Context()).Who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
 	}
@@ -131,24 +131,24 @@ func (a *API) changeUser(r *http.Request) (rest.Reply, error) {
 	if sent.Username != "" && sent.Username != name {
 		return rest.Reply{}, fault.New(fault.Immutable, "user %s: the name cannot be changed to %.64q", name, sent.Username).WithField("username")
 	}
-	change, err := a.userChange(r.Context(), sent)
+	change, err := l.userChange(r.Context(), sent)
 	if err != nil {
 		return rest.Reply{}, err
 	}
 	var user mastercfg.LocalUser
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		user, err = access.ChangeUser(tx, asking.Of(r.Context()).Who, name, change)
 		return err
 	})
 	return rest.Reply{Body: formOf(user), Revision: rev}, err
 }
 
-func (a *API) deleteUser(r *http.Request) (rest.Reply, error) {
-	name, err := a.about(r, rights.Change, false)
+func (l *Logins) deleteUser(r *http.Request) (rest.Reply, error) {
+	name, err := l.about(r, rights.Change, false)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.DeleteUser(tx, asking.Of(r.Context()).Who, name)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err

@@ -1,0 +1,171 @@
+package logins
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/access"
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// errWrongLogin is said of users who do not exist, too.
+var errWrongLogin = rest.Denial{Cause: fault.New(fault.Denied, "Invalid username/password"), Status: http.StatusUnauthorized}
+
+// login begins a session. Which of the two was wrong is not told, and takes no other time.
+func (l *Logins) login(r *http.Request) (rest.Reply, error) {
+	var sent struct{ Username, Password string }
+	if err := rest.ReadInto(r, &sent); err != nil {
+		return rest.Reply{}, err
+	}
+	if sent.Username == "" || sent.Password == "" {
+		return rest.Reply{}, fault.New(fault.Invalid, "username and password: both are wanted")
+	}
+	account, from := sent.Username, rest.SourceOf(r)
+	if accounts.CheckName(account) != nil {
+		account = "" // nobody has this name
+	}
+	asking.Of(r.Context()).IsFor(account)
+	hash, local := l.hashOf(account)
+	guess := account
+	if !local { // to a directory all spellings are one account, and they share their guesses
+		guess = strings.ToLower(account)
+	}
+	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
+		return rest.Reply{}, tooManyGuesses(wait)
+	}
+	if !local && account != "" && !l.isLocal(account) {
+		if groups, found, err := l.groupsOf(r.Context(), account, sent.Password); found {
+			return l.loginForeign(r, guess, groups, err)
+		}
+	}
+	verdict := accounts.Verdict{}
+	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
+		var err error
+		if verdict, err = l.hasher.Verify(r.Context(), hash, sent.Password, l.guesses.Rank(guess, from, l.config.Now())); err != nil {
+			l.guesses.Unjudged(guess, from)
+			return rest.Reply{}, err
+		}
+	}
+	if !verdict.Right {
+		return rest.Reply{}, errWrongLogin
+	}
+	l.guesses.Right(guess, from, l.config.Now()) // whatever becomes of the session
+	renewed := ""
+	if verdict.Renew {
+		var err error
+		if renewed, err = l.hasher.Hash(r.Context(), sent.Password); err != nil {
+			return rest.Reply{}, err
+		}
+	}
+	var token accounts.Token
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.Login(tx, account, hash, renewed, l.config.Now())
+		return err
+	})
+	if _, is := rest.Denied(err); is {
+		return rest.Reply{}, errWrongLogin
+	}
+	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
+}
+
+// loginForeign begins the session of a user whom the directory knows, or not, by his name in lower case.
+func (l *Logins) loginForeign(r *http.Request, account string, groups []string, err error) (rest.Reply, error) {
+	switch {
+	case fault.Is(err, fault.Denied):
+		return rest.Reply{}, errWrongLogin
+	case err != nil:
+		l.guesses.Unanswered(account, rest.SourceOf(r))
+		if l.directory.trouble.IsNews(err, l.config.Now()) {
+			l.config.Log.WithError(err).Warn("login of a user of the directory")
+		}
+		return rest.Reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
+	}
+	l.guesses.Right(account, rest.SourceOf(r), l.config.Now()) // whatever becomes of the session
+	var token accounts.Token
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		token, err = access.LoginForeign(tx, account, groups, l.config.Now())
+		return err
+	})
+	if _, is := rest.Denied(err); is {
+		return rest.Reply{}, errWrongLogin
+	}
+	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
+}
+
+// isLocal tells whether there is a local user of a name as a directory compares names, also one who is disabled.
+func (l *Logins) isLocal(name string) (local bool) {
+	_ = l.config.Ledger.View(func(r ledger.Reader) error {
+		local = access.HasUser(r, name)
+		return nil
+	})
+	return local
+}
+
+// hashOf is the stored hash of a user's password; empty: nobody can log in as him. local tells whether
+// there is such a user, also one who is disabled.
+func (l *Logins) hashOf(name string) (hash string, local bool) {
+	_ = l.config.Ledger.View(func(r ledger.Reader) error { // the plan of the login reports what cannot be read
+		user, err := access.UserAt(r, name)
+		if err == nil && !user.Disabled {
+			hash = user.Password
+		}
+		local = !fault.Is(err, fault.NotFound) // what cannot be read is no reason to ask elsewhere
+		return nil
+	})
+	return hash, local
+}
+
+// logout ends the session whose token was shown.
+func (l *Logins) logout(r *http.Request) (rest.Reply, error) {
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		access.Logout(tx, asking.Of(r.Context()).Who)
+		return nil
+	})
+	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
+}
+
+// caller is the answer of whoami.
+type caller struct {
+	Identity string     `json:"identity"` // as in "user/ann"
+	Mode     string     `json:"mode"`     // of the cluster
+	Roles    rights.Set `json:"roles"`
+	Expires  *time.Time `json:"expires,omitempty"` // of what was shown
+}
+
+func (l *Logins) whoAmI(r *http.Request) (rest.Reply, error) {
+	q := asking.Of(r.Context())
+	if flaw := q.Flaw(); flaw != nil {
+		return rest.Reply{}, flaw
+	}
+	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
+		set, err := access.Rights(reader, q.Who, l.config.Now())
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		answer := caller{Identity: q.Who.String(), Mode: string(q.Mode()), Roles: append(rights.Set{}, set...)}
+		if ends := access.Expires(reader, q.Who); !ends.IsZero() {
+			answer.Expires = &ends
+		}
+		return rest.Reply{Body: answer}, nil
+	}}, nil
+}
+
+func proxyVersion(*http.Request) (rest.Reply, error) {
+	return rest.Reply{Body: map[string]string{"version": buildinfo.Get().Version}}, nil
+}
+
+// proxyHealth is told by the leader itself, which is well if it answers.
+func proxyHealth(*http.Request) (rest.Reply, error) {
+	version := buildinfo.Get().Version
+	return rest.Reply{Body: map[string]any{
+		"netmaster": map[string]string{"status": "healthy", "reason": "", "version": version},
+		"status":    "healthy", "version": version,
+	}}, nil
+}
