@@ -6,7 +6,7 @@ type K8sPort struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid,omitempty"` // of a pod: another one may have its name by now
-	Reason    string `json:"reason"` // of the event, one of those below
+	Reason    string `json:"reason"`        // of the event, one of those below
 	Message   string `json:"message"`
 }
 
