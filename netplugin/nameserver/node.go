@@ -62,7 +62,7 @@ func (n *Node) Register(registry prometheus.Registerer) error {
 		"stranger":  func(s Stats) uint64 { return s.Strangers },
 	} {
 		if err := registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "contiv_dns_questions_total", Help: "Questions for names, by what became of them.", ConstLabels: prometheus.Labels{"result": result},
+			Name: "netplugin_dns_questions_total", Help: "Questions for names, by what became of them.", ConstLabels: prometheus.Labels{"result": result},
 		}, func() float64 { return float64(read(n.Stats())) })); err != nil {
 			return err
 		}

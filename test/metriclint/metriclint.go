@@ -22,9 +22,8 @@ var (
 )
 
 // Check has an error for each metric of a registry whose name is against the conventions, does not begin with the name of the program, or
-// is not in the table of the page, and for each of the program that the table has and the registry has not. Exempt are metrics that have
-// names of before.
-func Check(t testing.TB, registry *prometheus.Registry, program, page string, exempt ...string) {
+// is not in the table of the page, and for each of the program that the table has and the registry has not.
+func Check(t testing.TB, registry *prometheus.Registry, program, page string) {
 	t.Helper()
 	helps := helpOf(t, registry)
 	for _, p := range problems(t, registry, helps) {
@@ -36,12 +35,12 @@ func Check(t testing.TB, registry *prometheus.Registry, program, page string, ex
 	}
 	told := map[string]bool{}
 	for _, row := range listed.FindAllStringSubmatch(string(text), -1) {
-		if strings.HasPrefix(row[1], program+"_") || slices.Contains(exempt, row[1]) {
+		if strings.HasPrefix(row[1], program+"_") {
 			told[row[1]] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(helps)) {
-		if !strings.HasPrefix(name, program+"_") && !slices.Contains(exempt, name) {
+		if !strings.HasPrefix(name, program+"_") {
 			t.Errorf("%s does not begin with %s_", name, program)
 		}
 		if !told[name] {
