@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -49,8 +50,10 @@ type Config struct {
 	KnowAnyPod func(ctx context.Context) (map[string]bool, error)
 	// ReportEvery is the time between reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
-	Metrics     *Metrics // nil: nobody reads them
-	Log         *logrus.Entry
+	// EventEvery is the least time between two events of an object for the same reason; 0: a minute.
+	EventEvery time.Duration
+	Metrics    *Metrics // nil: nobody reads them
+	Log        *logrus.Entry
 }
 
 // Model is where networks are made.
@@ -118,12 +121,16 @@ func (c *Controller) Run(ctx context.Context) error {
 			return fmt.Errorf("kubernetes: kinds of objects: %w", err)
 		}
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.cfg.Client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("kubernetes: events: %w", err)
+	writer, err := newEventWriter(c.cfg.Client.EventsV1(), kinds, cmp.Or(c.cfg.EventEvery, eventEvery), c.cfg.Log)
+	if err != nil {
+		return err
 	}
-	defer broadcaster.Shutdown()
-	c.recorder = broadcaster.NewRecorder(kinds, "contiv-netmaster")
+	c.recorder = writer
+	telling, silence := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() { writer.run(telling) })
+	defer told.Wait()
+	defer silence()
 
 	for _, w := range c.reconcilers {
 		if err := w.subscribe(); err != nil {

@@ -32,11 +32,6 @@ func right(verb, group, resource string) string {
 	return fmt.Sprintf("%s %s.%s", verb, resource, group)
 }
 
-// unused are rights that this run gives no reason to use.
-var unused = []string{
-	right("patch", "events.k8s.io", "events"), // the same event again, after minutes
-}
-
 const nobodysPolicy = `
 apiVersion: policy.networking.k8s.io/v1alpha2
 kind: ClusterNetworkPolicy
@@ -70,7 +65,7 @@ func (i installation) rights() {
 			}
 			used[r.right()] = true
 		}
-		idle := slices.DeleteFunc(slices.Clone(granted), func(right string) bool { return used[right] || slices.Contains(unused, right) })
+		idle := slices.DeleteFunc(slices.Clone(granted), func(right string) bool { return used[right] })
 		if len(idle) > 0 {
 			return fmt.Errorf("granted, and not used: %q", idle)
 		}

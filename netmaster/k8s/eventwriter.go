@@ -1,0 +1,159 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/client-go/util/workqueue"
+
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+)
+
+// eventEvery is the least time between two events of an object for the same reason.
+const eventEvery = time.Minute
+
+// eventWriter writes events of the API, of an object and a reason at most one in a time: of what is said meanwhile the last words are
+// written when it is over. Each has words of its own: the recorder of client-go counts events of a reason, and keeps the words of the first.
+type eventWriter struct {
+	client   eventsclient.EventsV1Interface
+	kinds    *runtime.Scheme // of objects that events are about
+	every    time.Duration
+	log      *logrus.Entry
+	instance string
+	queue    workqueue.TypedRateLimitingInterface[about]
+
+	mu      sync.Mutex
+	waiting map[about]*eventsv1.Event // nil: it is written, and the time is not over
+}
+
+// about is an object, without its version, and a reason.
+type about struct {
+	object corev1.ObjectReference
+	reason string
+}
+
+const reporter = "contiv-netmaster"
+
+func newEventWriter(client eventsclient.EventsV1Interface, kinds *runtime.Scheme, every time.Duration, log *logrus.Entry) (*eventWriter, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: the name of this machine, which events tell: %w", err)
+	}
+	return &eventWriter{
+		client: client, kinds: kinds, every: every, log: log, instance: reporter + "-" + host, waiting: map[about]*eventsv1.Event{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[about](retryFirst, retryMost)),
+	}, nil
+}
+
+// Eventf has an event written.
+func (w *eventWriter) Eventf(object, related runtime.Object, kind, reason, action, note string, args ...any) {
+	event, err := w.event(object, related, kind, reason, action, fmt.Sprintf(note, args...))
+	if err != nil {
+		w.log.WithError(err).Error("kubernetes: an event is not written")
+		return
+	}
+	key := about{event.Regarding, reason}
+	key.object.ResourceVersion = ""
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, queued := w.waiting[key]
+	if w.waiting[key] = event; !queued {
+		w.queue.Add(key)
+	}
+}
+
+func (w *eventWriter) event(object, related runtime.Object, kind, reason, action, note string) (*eventsv1.Event, error) {
+	regarding, err := reference.GetReference(w.kinds, object)
+	if err != nil {
+		return nil, fmt.Errorf("event %s: %s: what it is about: %w", reason, note, err)
+	}
+	now := time.Now()
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: util.GenerateEventName(regarding.Name, now.UnixNano()), Namespace: regarding.Namespace},
+		EventTime:  metav1.MicroTime{Time: now}, ReportingController: reporter, ReportingInstance: w.instance,
+		Type: kind, Reason: reason, Action: action, Note: note, Regarding: *regarding,
+	}
+	if event.Namespace == "" {
+		event.Namespace = metav1.NamespaceDefault // of objects that are of no namespace
+	}
+	if related != nil {
+		if event.Related, err = reference.GetReference(w.kinds, related); err != nil {
+			return nil, fmt.Errorf("event %s: %s: what it is related to: %w", reason, note, err)
+		}
+	}
+	return event, nil
+}
+
+// run writes events until ctx ends.
+func (w *eventWriter) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, w.queue.ShutDown)()
+	for {
+		key, done := w.queue.Get()
+		if done {
+			return
+		}
+		w.write(ctx, key)
+		w.queue.Done(key)
+	}
+}
+
+// write writes what is to be told of an object for a reason, if there is anything. If the API server cannot be asked it is tried again.
+func (w *eventWriter) write(ctx context.Context, key about) {
+	event := w.take(key)
+	if event == nil {
+		return
+	}
+	_, err := w.client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+	if ctx.Err() != nil {
+		return // the next leader tells what holds
+	}
+	if err != nil {
+		w.log.WithError(err).Warnf("kubernetes: event %s of %s %s/%s is not written: %s", key.reason, key.object.Kind, key.object.Namespace, key.object.Name, event.Note)
+	}
+	if err != nil && !isRefused(err) {
+		w.keep(key, event)
+		w.queue.AddRateLimited(key)
+		return
+	}
+	w.queue.Forget(key)
+	w.queue.AddAfter(key, w.every)
+}
+
+// take is the event that waits; if there is none, the next one has nothing to wait for.
+func (w *eventWriter) take(key about) *eventsv1.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	event := w.waiting[key]
+	if event == nil {
+		delete(w.waiting, key)
+	} else {
+		w.waiting[key] = nil
+	}
+	return event
+}
+
+// keep has an event wait that was not written, unless something else is to be told by now.
+func (w *eventWriter) keep(key about, event *eventsv1.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting[key] == nil {
+		w.waiting[key] = event
+	}
+}
+
+// isRefused tells whether the API server would refuse an event another time, too: it is not as it should be, its namespace ends, or
+// netmaster may not write it.
+func isRefused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+}

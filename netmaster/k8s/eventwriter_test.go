@@ -1,0 +1,115 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// An event of a reason keeps its words in the API: other words for the same reason, of an object that has not changed, are another event.
+func TestOtherWordsForAReasonReachTheAPIServer(t *testing.T) {
+	w := newWorld(t)
+	w.service("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, "http=80")
+	c := w.controller()
+	w.run(c)
+	for _, node := range []string{"node1", "node2"} {
+		w.enforced.ports(node, "service web NodePortInUse")
+		w.toldThat("web", "NodePortInUse", "on "+node+": somebody has it on "+node)
+		w.enforced.ports(node)
+		w.wantTroubles(c, []string{}...)
+	}
+}
+
+// writes runs a writer of events; a test says things by it.
+func (w *world) writes(every time.Duration) (say func(namespace, name, reason, note string)) {
+	writer, err := newEventWriter(w.client.EventsV1(), scheme.Scheme, every, testkit.Quiet())
+	w.must(writer, err)
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	running.Go(func() { writer.run(ctx) })
+	w.Cleanup(func() { cancel(); running.Wait() })
+	return func(namespace, name, reason, note string) {
+		writer.Eventf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, nil, corev1.EventTypeWarning, reason, "Serve", "%s", note)
+	}
+}
+
+// notes are the words of the events that the API has of a namespace.
+func (w *world) notes(namespace string) (notes []string) {
+	w.Helper()
+	list, err := w.client.EventsV1().Events(namespace).List(w.Context(), metav1.ListOptions{})
+	w.must(list, err)
+	for _, e := range list.Items {
+		notes = append(notes, e.Note)
+	}
+	slices.Sort(notes)
+	return notes
+}
+
+// Of an object and a reason there is one event in a time; other objects and reasons do not wait.
+func TestEventsOfAReasonKeepTheirDistance(t *testing.T) {
+	w := newWorld(t)
+	say := w.writes(time.Hour)
+	say("shop", "web", "NodePortInUse", "1: the first words")
+	w.toldThat("web", "NodePortInUse", "1")
+	say("shop", "web", "NodePortInUse", "2: not within the hour")
+	say("shop", "web", "PortNotServed", "3: another reason")
+	say("shop", "db", "NodePortInUse", "4: another object")
+	w.toldThat("db", "NodePortInUse", "4") // they are written in the order in which they are said
+	if got := w.notes("shop"); len(got) != 3 || !strings.HasPrefix(got[1], "3") {
+		t.Errorf("events %q", got)
+	}
+
+	say = w.writes(time.Millisecond)
+	say("shop", "api", "NodePortInUse", "1: the first words")
+	w.toldThat("api", "NodePortInUse", "1")
+	say("shop", "api", "NodePortInUse", "2: when the time is over")
+	w.toldThat("api", "NodePortInUse", "2")
+}
+
+// An event that cannot be written is tried again, in the last words; one that the API server refuses keeps no other from being written.
+func TestEventsOutlastAnAPIServerThatIsAway(t *testing.T) {
+	w := newWorld(t)
+	away := make(chan struct{})
+	var tries atomic.Int32
+	w.client.PrependReactor("create", "events", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		if action.GetNamespace() == "ending" {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("namespace ending is being terminated"))
+		}
+		if n := tries.Add(1); n == 1 || n == 3 {
+			<-away
+			return true, nil, errors.New("connection refused")
+		}
+		return false, nil, nil
+	})
+	say := w.writes(time.Millisecond)
+	say("shop", "web", "NodePortInUse", "1: nobody reads this")
+	w.eventually(func() error {
+		if tries.Load() == 0 {
+			return errors.New("not tried yet")
+		}
+		return nil
+	})
+	say("ending", "web", "NodePortInUse", "refused")
+	say("shop", "web", "NodePortInUse", "2: while it was away")
+	close(away)
+	w.toldThat("web", "NodePortInUse", "2")
+	say("shop", "web", "NodePortInUse", "3: at the second try")
+	w.toldThat("web", "NodePortInUse", "3")
+	if got := w.notes("shop"); len(got) != 2 {
+		t.Errorf("events %q", got)
+	}
+}
