@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -19,8 +20,12 @@ import (
 func TestAStaticPodStaysWhereItHasStarted(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		network := mastercfg.CfgNetworkState{ID: "default-net.default", Tenant: "default", NetworkName: "default-net"}
+		if err := resources.InitNetwork(&network, "10.1.0.0/16", ""); err != nil {
+			return err
+		}
 		return errors.Join(
-			ledger.Write(tx, mastercfg.NetworkPrefix+"default-net.default", mastercfg.CfgNetworkState{Tenant: "default", NetworkName: "default-net"}),
+			ledger.Write(tx, mastercfg.NetworkPrefix+network.ID, network),
 			ledger.Write(tx, mastercfg.EndpointPrefix+"default-net.default-c0", mastercfg.CfgEndpointState{NetID: "default-net.default", HomingHost: "node1",
 				EPCommonName: "agent", PodNamespace: "lot", PodUID: "a0"}),
 			ledger.Write(tx, mastercfg.EndpointPrefix+"default-net.default-c5", mastercfg.CfgEndpointState{NetID: "default-net.default", IPAddress: "10.1.0.9", HomingHost: "node1",

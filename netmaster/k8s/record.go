@@ -10,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -39,7 +37,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		err = exists(r, at, pod.Namespace)
 	}
 	if err == nil {
-		record.IPv4, record.IPv6, err = askedAddresses(r, pod, at, !placed)
+		record.IPv4, record.IPv6, err = p.askedAddresses(r, pod, at, !placed)
 	}
 	var badRate, badProfile error
 	if record.Ingress, record.Egress, badRate = bandwidthOf(pod); badRate != nil {
@@ -127,55 +125,6 @@ func restart(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusa
 	}
 	return &refusal{needsRestart, fmt.Sprintf("pod %s/%s stays in network %s of tenant %s with the address it has: delete the pod for what is asked for since",
 		pod.Namespace, pod.Name, before.Network, before.Tenant)}
-}
-
-// macAnnotation asks for what no pod can have.
-const macAnnotation = "io.contiv.mac"
-
-// askedAddresses are those that a pod asks for. Of a new pod they must be free.
-func askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
-	if mac := pod.Annotations[macAnnotation]; mac != "" {
-		return v4, v6, refuse("AddressInvalid", "pod %s/%s asks for hardware address %.64q: those follow from addresses of IP, ask for one by %s",
-			pod.Namespace, pod.Name, mac, mastercfg.IPv4Annotation)
-	}
-	for _, one := range []struct {
-		annotation string
-		addr       *netip.Addr
-	}{{mastercfg.IPv4Annotation, &v4}, {mastercfg.IPv6Annotation, &v6}} { // in this order, so that a refusal is always the same
-		annotation, addr := one.annotation, one.addr
-		text := pod.Annotations[annotation]
-		if text == "" {
-			continue
-		}
-		if *addr, err = netip.ParseAddr(text); err != nil || addr.Is4() != (addr == &v4) || addr.Zone() != "" {
-			return v4, v6, refuse("AddressInvalid", "pod %s/%s: %s is %.64q: want an address such as 10.1.2.3, or fd00::3 for %s",
-				pod.Namespace, pod.Name, annotation, text, mastercfg.IPv6Annotation)
-		}
-		network, err := master.Get[contivmodel.Network](r, at.tenant+":"+at.network, refuse("NetworkNotFound", "no network %s", at.network))
-		if err != nil {
-			return v4, v6, err
-		}
-		if !inNetwork(network, *addr) {
-			return v4, v6, refuse("AddressInvalid", "pod %s/%s asks for %s, which is not in network %s of tenant %s", pod.Namespace, pod.Name, addr, at.network, at.tenant)
-		}
-		holder, taken, err := master.EndpointAt(r, mastercfg.NetworkID(at.tenant, at.network), *addr)
-		if err != nil {
-			return v4, v6, err
-		}
-		if taken && isNew {
-			return v4, v6, refuse("AddressInUse", "pod %s/%s asks for %s, which %s on node %s has", pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost)
-		}
-	}
-	return v4, v6, nil
-}
-
-func inNetwork(n *contivmodel.Network, addr netip.Addr) bool {
-	if addr.Is4() {
-		subnet, err := resources.ParseSubnet(n.Subnet)
-		return err == nil && !addr.Less(subnet.First) && !subnet.Last.Less(addr)
-	}
-	subnet, err := resources.ParseIPv6Subnet(n.Ipv6Subnet)
-	return err == nil && subnet.Contains(addr)
 }
 
 // misplaced finds a pod's endpoint if it is in another group than the record says.

@@ -14,7 +14,8 @@ import (
 // space is where an endpoint's addresses come from: a network, and within it
 // the range of its group if that has reserved one.
 type space struct {
-	tx       *ledger.Tx
+	r        ledger.Reader
+	tx       *ledger.Tx // nil: nothing is taken of it
 	net      mastercfg.CfgNetworkState
 	group    *mastercfg.EndpointGroupState // nil: none
 	own      bool                          // the addresses are of the group's range
@@ -23,25 +24,35 @@ type space struct {
 }
 
 // openSpace reads the records; groupID is the state id of a group, or empty.
+func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
+	s, err := viewSpace(tx, networkID, groupID)
+	if err != nil {
+		return nil, err
+	}
+	s.tx = tx
+	return s, nil
+}
+
+// viewSpace reads them only to tell what can be had.
 // The range of a group is one of its own network.
 // Infra networks have one port per host, which are in no group.
-func openSpace(tx *ledger.Tx, networkID, groupID string) (*space, error) {
-	s := &space{tx: tx}
+func viewSpace(r ledger.Reader, networkID, groupID string) (*space, error) {
+	s := &space{r: r}
 	var err error
-	if s.net, err = GetNetwork(tx, networkID); err != nil {
+	if s.net, err = GetNetwork(r, networkID); err != nil {
 		return nil, err
 	}
 	if groupID != "" && s.net.NwType != "infra" {
-		group, err := GetGroup(tx, groupID)
+		group, err := GetGroup(r, groupID)
 		if err != nil {
 			return nil, err
 		}
 		s.group = &group
 	}
 	if s.own = s.group != nil && s.group.IPPool != "" && s.group.NetworkName == s.net.NetworkName; s.own {
-		s.v4, err = resources.GroupPool(&s.net, s.group, addresses{tx, s.net.ID})
+		s.v4, err = resources.GroupPool(&s.net, s.group, addresses{r, s.net.ID})
 	} else {
-		s.v4, err = networkPool(tx, &s.net)
+		s.v4, err = networkPool(r, &s.net)
 	}
 	return s, err
 }
@@ -84,22 +95,28 @@ func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if err != nil {
 		return addr, err
 	}
-	if err := s.v4.Check(addr); err != nil {
-		return addr, err
-	}
-	if err := s.unused(addr); err != nil {
+	if _, err := s.ipv4ToBeHad(addr); err != nil {
 		return addr, err
 	}
 	s.release(addr)
 	return addr, nil
 }
 
+// ipv4ToBeHad refuses an address that nobody is given here, or one that is somebody's: inUse.
+func (s *space) ipv4ToBeHad(addr netip.Addr) (inUse bool, err error) {
+	if err := s.v4.Check(addr); err != nil {
+		return false, err
+	}
+	err = s.unused(addr)
+	return err != nil, err
+}
+
 // unused refuses an address that an endpoint or a service has or another group has reserved.
 func (s *space) unused(addr netip.Addr) error {
-	if owner := endpointAt(s.tx, s.net.ID, addr); owner != "" {
+	if owner := endpointAt(s.r, s.net.ID, addr); owner != "" {
 		return fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner).WithDetails("endpoint " + owner)
 	}
-	if service := serviceAt(s.tx, s.net.ID, addr); service != "" {
+	if service := serviceAt(s.r, s.net.ID, addr); service != "" {
 		return fault.New(fault.Conflict, "requested address %s is used by service %s", addr, service).WithDetails("serviceLB " + service)
 	}
 	if reserved := s.reservedFor(addr); reserved != "" {
@@ -112,7 +129,7 @@ func (s *space) unused(addr netip.Addr) error {
 // reservedFor is the group whose range holds an address, unless the space is
 // that range; "" if there is none.
 func (s *space) reservedFor(addr netip.Addr) string {
-	key, first, _, ok := groupRanges{s.tx, s.net.ID}.next(addr)
+	key, first, _, ok := groupRanges{s.r, s.net.ID}.next(addr)
 	if s.own || !ok || addr.Less(first) {
 		return ""
 	}
@@ -125,21 +142,29 @@ func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	if requested == "" {
 		return s.nextIPv6()
 	}
-	pool, err := s.ipv6()
-	if err != nil {
-		return addr, err
-	}
 	if addr, err = parseRequested(requested); err != nil {
 		return addr, err
 	}
-	if err := pool.Check(addr); err != nil {
+	if _, err := s.ipv6ToBeHad(addr); err != nil {
 		return addr, err
-	}
-	if endpointAt(s.tx, s.net.ID, addr) != "" || serviceAt(s.tx, s.net.ID, addr) != "" {
-		return addr, pool.NotAvailable(addr)
 	}
 	s.release(addr)
 	return addr, nil
+}
+
+// ipv6ToBeHad refuses an address like ipv4ToBeHad.
+func (s *space) ipv6ToBeHad(addr netip.Addr) (inUse bool, err error) {
+	pool, err := s.ipv6()
+	if err != nil {
+		return false, err
+	}
+	if err := pool.Check(addr); err != nil {
+		return false, err
+	}
+	if endpointAt(s.r, s.net.ID, addr) != "" || serviceAt(s.r, s.net.ID, addr) != "" {
+		return true, pool.NotAvailable(addr)
+	}
+	return false, nil
 }
 
 // nextIPv6 finds the address after the last one that was handed out, and notes it.
@@ -156,11 +181,11 @@ func (s *space) nextIPv6() (addr netip.Addr, err error) {
 }
 
 func (s *space) ipv6() (resources.IPv6Pool, error) {
-	counter, err := ledger.Read[mastercfg.IPv6Counter](s.tx, mastercfg.IPv6CounterPrefix+s.net.ID)
+	counter, err := ledger.Read[mastercfg.IPv6Counter](s.r, mastercfg.IPv6CounterPrefix+s.net.ID)
 	if err := ignoreCorrupt(ignoreNotFound(err)); err != nil {
 		return resources.IPv6Pool{}, err
 	}
-	return resources.NetworkPoolIPv6(&s.net, addresses{s.tx, s.net.ID}, counter.LastHost)
+	return resources.NetworkPoolIPv6(&s.net, addresses{s.r, s.net.ID}, counter.LastHost)
 }
 
 // hold notes that an address was handed out to somebody without an endpoint.

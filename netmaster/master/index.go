@@ -58,6 +58,7 @@ const (
 	externalTerm = "external/" // <address>: services that have it
 	bindingTerm  = "binding/"  // <T:P>: bindings of a policy
 	routerTerm   = "router/"   // <address>: BGP speakers that have it among the routers outside
+	askedTerm    = "asked/"    // <N.T>/<address>: pods of Kubernetes that ask for it
 	reachedTerm  = "reached/"  // <address>: registrations of agents, and of ends of their tunnels, that are reached there
 )
 
@@ -82,6 +83,7 @@ func indexes() []ledger.Index {
 		indexed(registries[1], reachedTerms),
 		{Prefix: mastercfg.PolicyPrefix, Terms: bindingTerms},
 		indexed(mastercfg.K8sPodPrefix, podProfileTerms),
+		indexed(mastercfg.K8sPodPrefix, askedTerms),
 	}
 }
 

@@ -1,0 +1,95 @@
+package k8s
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// macAnnotation asks for what no pod can have.
+const macAnnotation = "io.contiv.mac"
+
+// Reasons why a pod does not get the address that it asks for.
+const (
+	addressInvalid = "AddressInvalid" // nobody gets it
+	addressInUse   = "AddressInUse"   // somebody else has it
+)
+
+// askedAddresses are those that a pod asks for. Its network hands them out, and of a new pod they are free.
+func (p *placer) askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
+	if mac := pod.Annotations[macAnnotation]; mac != "" {
+		return v4, v6, refuse(addressInvalid, "pod %s/%s asks for hardware address %.64q: those follow from addresses of IP, ask for one by %s",
+			pod.Namespace, pod.Name, mac, mastercfg.IPv4Annotation)
+	}
+	for _, one := range []struct {
+		annotation string
+		addr       *netip.Addr
+	}{{mastercfg.IPv4Annotation, &v4}, {mastercfg.IPv6Annotation, &v6}} { // in this order, so that a refusal is always the same
+		annotation, addr := one.annotation, one.addr
+		text := pod.Annotations[annotation]
+		if text == "" {
+			continue
+		}
+		if *addr, err = netip.ParseAddr(text); err != nil || addr.Is4() != (addr == &v4) || addr.Zone() != "" {
+			return v4, v6, refuse(addressInvalid, "pod %s/%s: %s is %.64q: want an address such as 10.1.2.3, or fd00::3 for %s",
+				pod.Namespace, pod.Name, annotation, text, mastercfg.IPv6Annotation)
+		}
+		if err := p.mayHave(r, pod, at, *addr, annotation, isNew); err != nil {
+			return v4, v6, err
+		}
+	}
+	return v4, v6, nil
+}
+
+// mayHave refuses an address that an ADD of the pod would not get, as its annotation asks for it. One that lives has an address: of
+// another one it is only told that nobody gets it.
+func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.Addr, annotation string, isNew bool) error {
+	network, group := mastercfg.NetworkID(at.tenant, at.network), ""
+	if isNew && at.group != "" {
+		group = mastercfg.EndpointGroupID(at.tenant, at.group)
+	}
+	why, inUse, err := master.Refuses(r, network, group, addr)
+	switch {
+	case err != nil:
+		return err
+	case why != nil && !inUse:
+		return refuse(addressInvalid, "pod %s/%s: %v of network %s of tenant %s: let %s ask for another one", pod.Namespace, pod.Name, why, at.network, at.tenant, annotation)
+	case !isNew:
+		return nil
+	}
+	holder, taken, err := master.EndpointAt(r, network, addr)
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return refuse(addressInUse, "pod %s/%s asks for %s, which %s on node %s has: delete that, or let %s ask for another one",
+			pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost, annotation)
+	case why != nil:
+		return refuse(addressInUse, "pod %s/%s: %v: let %s ask for another one", pod.Namespace, pod.Name, why, annotation)
+	}
+	other, err := p.alsoAsks(r, pod, network, addr)
+	if err != nil || other == nil {
+		return err
+	}
+	return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s on node %s asks for, too: delete that, or let %s ask for another one",
+		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
+}
+
+// alsoAsks is another pod that is placed and asks for the same address of a network, whether it has started or not; nil: there is none.
+func (p *placer) alsoAsks(r ledger.Reader, pod *corev1.Pod, network string, addr netip.Addr) (*corev1.Pod, error) {
+	for _, key := range master.PodsThatAsk(r, network, addr) {
+		record, err := ledger.Read[mastercfg.K8sPod](r, key)
+		if err != nil {
+			return nil, err
+		}
+		other, err := p.pods.Pods(record.Namespace).Get(record.Name)
+		if err == nil && uidOf(other) == record.UID && record.UID != uidOf(pod) && !isFinished(other) {
+			return other, nil // else it is gone, and its record goes, or needs no address any more
+		}
+	}
+	return nil, nil
+}

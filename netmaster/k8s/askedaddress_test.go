@@ -1,0 +1,90 @@
+package k8s
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/contiv/netplugin/netmaster/master"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// asking is a pod that asks for an address, and for a group unless that is empty.
+func asking(address, group string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{mastercfg.IPv4Annotation: address}
+		if group != "" {
+			p.Annotations[mastercfg.GroupLabel] = group
+		}
+	}
+}
+
+// An address that no ADD would get is refused when the pod is placed, with what to do: what the allocator hands out decides.
+func TestAnAddressThatNobodyHandsOutIsRefused(t *testing.T) {
+	w := grouped(t)
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.ServiceLBPrefix+"lb:default", mastercfg.CfgServiceLBState{ID: "lb:default", Tenant: "default", Network: "default-net", IPAddress: "10.128.0.44"})
+	}))
+	want, messages := map[string]string{}, map[string]string{}
+	for uid, c := range map[string]struct{ address, group, reason, message string }{
+		"u0": {"10.128.0.0", "", "AddressInvalid", "requested address 10.128.0.0 is reserved or out of range in subnet 10.128.0.0/14"},
+		"u1": {"10.131.255.255", "", "AddressInvalid", "requested address 10.131.255.255 is reserved or out of range"},
+		"u2": {"10.128.0.1", "", "AddressInvalid", "requested address 10.128.0.1 is reserved or out of range"},
+		"u3": {"10.128.0.9", "ranged", "AddressInvalid", "requested address 10.128.0.9 is reserved or out of range in pool 10.128.7.1-10.128.7.9"},
+		"u4": {"10.128.7.4", "", "AddressInUse", "requested address 10.128.7.4 is reserved by endpoint group ranged:default"},
+		"u5": {"10.128.0.44", "", "AddressInUse", "requested address 10.128.0.44 is used by service lb:default"},
+	} {
+		w.pod("pod-"+uid, uid, "node1", asking(c.address, c.group))
+		want["node1/"+uid], messages[uid] = c.reason, c.message
+	}
+	w.pod("in-range", "u6", "node1", asking("10.128.7.4", "ranged"))
+	want["node1/u6"] = "default/default-net/ranged"
+	w.follow()
+	w.want(want)
+	for uid, message := range messages {
+		w.toldThat("pod-"+uid, want["node1/"+uid], "pod shop/pod-"+uid+": "+message)
+	}
+}
+
+// An address that a pod asks for is its own from when it is placed: no other pod is placed with it, and nobody gets it without asking.
+func TestAnAddressThatAPodAsksForIsItsOwn(t *testing.T) {
+	w := grouped(t)
+	w.follow()
+	w.pod("first", "u0", "node1", asking("10.128.0.2", "")) // the lowest
+	w.want(map[string]string{"node1/u0": "default/default-net/"})
+	w.pod("second", "u1", "node2", asking("10.128.0.2", ""))
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/u1": "AddressInUse"})
+	w.toldThat("second", "AddressInUse", "pod shop/second asks for 10.128.0.2, which pod shop/first on node node1 asks for, too")
+	w.pod("other", "u2", "node1", nil)
+	w.attached("other", "node1", "", "")
+	w.wantAddresses("c-other 10.128.0.3")
+	w.attached("first", "node1", "10.128.0.2", "")
+
+	// A pod that is finished does not need it any more.
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		_, err := master.DeleteEndpoint(tx, "default-net.default-c-first")
+		return err
+	}))
+	w.change("first", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/u1": "default/default-net/", "node1/u2": "default/default-net/"})
+}
+
+// wantAddresses are those of endpoints: "container address".
+func (w *world) wantAddresses(want ...string) {
+	w.Helper()
+	got := map[string]bool{}
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		return ledger.ReadEach(r, mastercfg.EndpointPrefix, func(_ string, ep mastercfg.CfgEndpointState) error {
+			got[strings.Join([]string{ep.EndpointID, ep.IPAddress}, " ")] = true
+			return nil
+		})
+	}))
+	if all := slices.Sorted(maps.Keys(got)); !slices.Equal(all, want) {
+		w.Errorf("addresses %q, want %q", all, want)
+	}
+}

@@ -1,0 +1,54 @@
+package master
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Refuses tells why a new endpoint of a network and a group, empty: none, would not get an address that it asks for, in the words that it would
+// be refused with; nil: it would get it. inUse: somebody has the address or has reserved it; else nobody is given it there.
+func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why error, inUse bool, err error) {
+	s, err := viewSpace(r, networkID, groupID)
+	if err != nil {
+		return nil, false, err
+	}
+	toBeHad := s.ipv4ToBeHad
+	if addr.Is6() {
+		toBeHad = s.ipv6ToBeHad
+	}
+	inUse, err = toBeHad(addr)
+	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Conflict) {
+		return err, inUse, nil
+	}
+	return nil, false, err
+}
+
+// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that nobody else is given them who asks
+// for none before the pods start.
+func askedTerms(p *struct {
+	Tenant, Network string
+	IPv4, IPv6      netip.Addr
+}) (terms []string) {
+	if p.Tenant == "" {
+		return nil // it is refused
+	}
+	id := mastercfg.NetworkID(p.Tenant, p.Network)
+	for _, addr := range []netip.Addr{p.IPv4, p.IPv6} {
+		if addr.IsValid() {
+			terms = append(terms, askedTerm+id+"/"+addr.String(), addressTerm(id, addr))
+		}
+	}
+	return terms
+}
+
+// PodsThatAsk are the keys of the records of pods of Kubernetes that ask for an address of a network.
+func PodsThatAsk(r ledger.Reader, networkID string, addr netip.Addr) (keys []string) {
+	found(r, askedTerm+networkID+"/"+addr.String(), func(key string) bool {
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
