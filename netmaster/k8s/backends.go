@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -35,16 +36,16 @@ const maxBackends = 100 * 1000
 // they are those of some addresses, the same at each port; left is how many others there are.
 func backends(service mastercfg.K8sService, objects []any, most int) (all []backend, left int) {
 	var served []*discoveryv1.EndpointSlice
-	ports := map[string]struct{}{}
+	ports := map[portID]struct{}{}
 	for _, p := range service.Ports {
-		ports[p.Name] = struct{}{}
+		ports[portIDOf(p.Name, corev1.Protocol(p.Protocol))] = struct{}{}
 	}
 	of := func(slice *discoveryv1.EndpointSlice) (some []discoveryv1.EndpointPort) {
 		for _, port := range slice.Ports {
 			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
 				continue
 			}
-			if _, has := ports[*port.Name]; has {
+			if _, has := ports[portIDOf(*port.Name, ptr.Deref(port.Protocol, ""))]; has {
 				some = append(some, port)
 			}
 		}
@@ -89,6 +90,17 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 		all = slices.AppendSeq(all, maps.Values(port))
 	}
 	return all, left
+}
+
+// portID is what a port of a service and that of its slices have in common.
+type portID struct {
+	name     string
+	protocol corev1.Protocol
+}
+
+// portIDOf is that of a port; one that names no protocol is of TCP.
+func portIDOf(name string, protocol corev1.Protocol) portID {
+	return portID{name, cmp.Or(protocol, corev1.ProtocolTCP)}
 }
 
 // surplusOf are addresses without which no more than most backends are left, and how many these have. Which they

@@ -418,6 +418,22 @@ func TestACopyOfABackendThatStaysWins(t *testing.T) {
 	}
 }
 
+// A port of a slice is that of a service if name and protocol are the same; where it names none, it is of TCP.
+func TestAPortOfASliceIsFoundByNameAndProtocol(t *testing.T) {
+	name, number, udp, tcp := "dns", int32(53), corev1.ProtocolUDP, corev1.ProtocolTCP
+	for _, c := range []struct {
+		service string
+		slice   *corev1.Protocol
+		want    int
+	}{{"UDP", &udp, 1}, {"TCP", &tcp, 1}, {"TCP", nil, 1}, {"", &tcp, 1}, {"UDP", &tcp, 0}, {"TCP", &udp, 0}, {"UDP", nil, 0}, {"SCTP", &udp, 0}} {
+		slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &name, Protocol: c.slice, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.4"}}}}
+		service := mastercfg.K8sService{Ports: []mastercfg.K8sServicePort{{Name: name, Protocol: c.service, Port: 53}}}
+		if got, _ := backends(service, []any{slice}, maxBackends); len(got) != c.want {
+			t.Errorf("a service of %q, a slice of %v: %d backends, want %d", c.service, c.slice, len(got), c.want)
+		}
+	}
+}
+
 // The cache has slices in no order. Of copies that stay, that of the newest slice wins, of one second the first by name: what is noted
 // does not change from look to look.
 func TestOfCopiesOfABackendTheNewestWins(t *testing.T) {
