@@ -47,7 +47,7 @@ func addressesOfService(object any) (texts []string, err error) {
 func notLooked(s *corev1.Service) (texts []string) {
 	for what, n := range map[string]int{"externalIPs": len(s.Spec.ExternalIPs), "addresses of load balancers": len(s.Status.LoadBalancer.Ingress)} {
 		if n > maxLooked {
-			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served", n-maxLooked, n, what, maxExternal))
+			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served; use several services", n-maxLooked, n, what, maxExternal))
 		}
 	}
 	return texts
@@ -84,7 +84,7 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		for _, a := range *list {
 			with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken)
 			if with != nil {
-				refused = append(refused, fmt.Sprintf("%s is in %s", a, with))
+				refused = append(refused, fmt.Sprintf("%s is in %s; use another address", a, with))
 				continue
 			}
 			owner, err := b.ownerOf(a, rank, record)
@@ -92,17 +92,17 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				return nil, err
 			}
 			if owner != "" {
-				refused = append(refused, fmt.Sprintf("%s is an address of service %s", a, owner))
+				refused = append(refused, fmt.Sprintf("%s is an address of service %s; use another address", a, owner))
 				continue
 			}
 			own = append(own, a)
 			// Agents lead no address of a machine to the switch, and Kubernetes does not know all.
 			if host := master.MachineWith(r, a); host != "" {
-				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s: it serves pods only", a, host))
+				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s: it serves pods only; use another address for others", a, host))
 			}
 		}
 		if len(own) > maxExternal {
-			refused = append(refused, fmt.Sprintf("%d of %d addresses are too many: at most %d are served", len(own)-maxExternal, len(own), maxExternal))
+			refused = append(refused, fmt.Sprintf("%d of %d addresses are too many: at most %d are served; use several services", len(own)-maxExternal, len(own), maxExternal))
 			own = own[:maxExternal]
 		}
 		*list = own

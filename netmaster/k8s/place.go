@@ -73,8 +73,8 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 			at.network = network
 		}
 		if at.network != network {
-			return place{}, refuse("PlacementConflict", "pod %s/%s asks for network %s and for group %s of tenant %s, which is in network %s",
-				pod.Namespace, pod.Name, at.network, at.group, at.tenant, network)
+			return place{}, refuse("PlacementConflict", "pod %s/%s asks for network %s and for group %s of tenant %s, which is in network %s: "+
+				"leave %s out, or name a group of network %s", pod.Namespace, pod.Name, at.network, at.group, at.tenant, network, mastercfg.NetworkLabel, at.network)
 		}
 	}
 	at.network = cmp.Or(at.network, mastercfg.DefaultNetwork)

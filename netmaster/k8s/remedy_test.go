@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // Whatever is not understood of a policy, its event says what to write in its place.
@@ -59,5 +63,82 @@ func TestWhatIsNotUnderstoodOfAPolicyHasARemedy(t *testing.T) {
 		_, doubts := clusterNetworkPolicy(&v1alpha2.ClusterNetworkPolicy{Spec: v1alpha2.ClusterNetworkPolicySpec{Tier: c.tier, Subject: c.subject, Egress: []egress{c.rule}}},
 			func(labels.Selector) ([]netip.Prefix, error) { return nil, nil })
 		check(what, doubts, c.remedy)
+	}
+}
+
+// Whatever keeps a pod from its place, its event says what to do.
+func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
+	w := grouped(t)
+	w.put(&contivmodel.Tenant{TenantName: "closed", Namespaces: "others"}, &contivmodel.Network{TenantName: "default", NetworkName: "other", Subnet: "10.9.0.0/16"})
+	w.must(w.client.CoreV1().Namespaces().Update(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+		Annotations: map[string]string{allowedKey: "closed,missing"}}}, metav1.UpdateOptions{}))
+	w.pod("first", "first", "node1", nil)
+	w.attached("first", "node1", "10.128.0.5", "")
+	w.follow()
+	w.pod("asks", "asks", "node1", asking("10.128.0.6", ""))
+	w.want(map[string]string{"node1/first": "default/default-net/", "node1/asks": "default/default-net/"})
+	anotherOne := "let " + mastercfg.IPv4Annotation + " ask for another one"
+	for uid, c := range map[string]struct {
+		reason, remedy string
+		asks           map[string]string
+	}{
+		"tenant":    {"TenantNotFound", "netctl tenant create missing", map[string]string{mastercfg.TenantLabel: "missing"}},
+		"foreign":   {"TenantNotAllowed", "name them in its annotation " + allowedKey, map[string]string{mastercfg.TenantLabel: "green"}},
+		"namespace": {"TenantNotAllowed", "netctl tenant update closed --namespaces NAMES", map[string]string{mastercfg.TenantLabel: "closed"}},
+		"network":   {"NetworkNotFound", "netctl network create -t default -s SUBNET -g GATEWAY missing", map[string]string{mastercfg.NetworkLabel: "missing"}},
+		"group":     {"GroupNotFound", "netctl group create -t default NETWORK missing", map[string]string{mastercfg.GroupLabel: "missing"}},
+		"conflict":  {"PlacementConflict", "leave " + mastercfg.NetworkLabel + " out, or name a group of network other", map[string]string{mastercfg.NetworkLabel: "other", mastercfg.GroupLabel: "front"}},
+		"name":      {"InvalidName", "want letters, digits", map[string]string{mastercfg.GroupLabel: "no name"}},
+		"outside":   {"AddressInvalid", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.9.0.5"}},
+		"gateway":   {"AddressInvalid", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.1"}},
+		"nonsense":  {"AddressInvalid", "want an address such as 10.1.2.3", map[string]string{mastercfg.IPv4Annotation: "nonsense"}},
+		"mac":       {"AddressInvalid", "ask for one by " + mastercfg.IPv4Annotation, map[string]string{macAnnotation: "02:02:0a:80:00:05"}},
+		"held":      {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.5"}},
+		"asked":     {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.6"}},
+		"reserved":  {"AddressInUse", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.7.4"}},
+		"rate":      {"BandwidthInvalid", "want bits per second such as 10M", map[string]string{ingressAnnotation: "fast"}},
+		"profile":   {"ProfileNotFound", "netctl netprofile create -t default missing", map[string]string{mastercfg.ProfileAnnotation: "missing"}},
+	} {
+		w.pod(uid, uid, "node1", func(p *corev1.Pod) { p.Annotations = c.asks })
+		var record mastercfg.K8sPod
+		w.eventually(func() error {
+			return w.ledger.View(func(r ledger.Reader) (err error) {
+				record, err = ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey("node1", uid))
+				return err
+			})
+		})
+		if record.Reason != c.reason || !strings.Contains(record.Message, c.remedy) {
+			t.Errorf("%s: %s: %q, want %s, and the remedy %q", uid, record.Reason, record.Message, c.reason, c.remedy)
+		}
+	}
+}
+
+// Whatever of the addresses of a service is not served, its event says what to do.
+func TestAnAddressThatIsNotServedHasARemedy(t *testing.T) {
+	w := newWorld(t)
+	many := make([]string, maxLooked+1)
+	for i := range many {
+		many[i] = netip.AddrFrom4([4]byte{198, 51, 100, byte(i + 1)}).String()
+	}
+	w.service("many", func(s *corev1.Service) { s.Spec.ExternalIPs = many }, "=80")
+	w.service("loop", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"127.0.0.1"} }, "=81")
+	w.service("group", nil, "=82")
+	w.slice("group-1", "group", "", 82, nil, "239.1.1.1")
+	w.follow()
+	for service, remedies := range map[string][]string{
+		"many":  {"are not looked at: at most 32 are served; use several services", "are too many: at most 32 are served; use several services"},
+		"loop":  {"127.0.0.1 is in ", "use another address"},
+		"group": {"let its EndpointSlices name others"},
+	} {
+		w.told(service, addressNotServed)
+		list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+		w.must(list, err)
+		for _, e := range list.Items {
+			for _, remedy := range remedies {
+				if e.Regarding.Name == service && e.Reason == addressNotServed && !strings.Contains(e.Note, remedy) {
+					t.Errorf("%s: %q has not the remedy %q", service, e.Note, remedy)
+				}
+			}
+		}
 	}
 }

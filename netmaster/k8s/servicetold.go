@@ -65,7 +65,7 @@ func nobodys(objects []any) (texts []string) {
 		}
 	}
 	if len(odd) > 0 {
-		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host", len(odd), slices.MinFunc(odd, netip.Addr.Compare)))
+		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host; let its EndpointSlices name others", len(odd), slices.MinFunc(odd, netip.Addr.Compare)))
 	}
 	return texts
 }
