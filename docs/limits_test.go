@@ -128,6 +128,8 @@ var limitSections = []struct {
 		{"netmaster/gate.maxOps", number, "operations of a transaction, and conditions"},
 		{"netmaster/gate.maxRequest", bytes, "request"},
 		{"netmaster/gate.maxHeader", bytes, "header of a call"},
+		{"netmaster/gate.stateReadAtOnce", number, "thousandths of the whole state that a node reads at once"},
+		{"netmaster/gate.stateReadRate", number, "such thousandths a second from then on"},
 		{"netmaster/gate.scansAtOnce", number, "reads of many keys at a time, of all nodes together"},
 		{"netmaster/gate.sendTime", span, "for a node to take a message of a watch; then its connection is closed"},
 		{"netmaster/gate.greetTime", span, "to begin to speak HTTP/2 after the handshake"},

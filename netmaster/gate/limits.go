@@ -32,6 +32,15 @@ const (
 	nodeBytes       = 128 << 10
 )
 
+// How often a node reads the whole state, in thousandths of it: four times at once, and then once in ten seconds. It does so when it
+// connects, and when it serves another tenant; each time all records are looked at, also those that it does not see.
+const (
+	stateRead       = 1000
+	stateReadRate   = stateRead / 10
+	stateReadAtOnce = 4 * stateRead
+	smallState      = 10 * pageSize // keys; of a smaller one as much is read as of this
+)
+
 func (l Limits) withDefaults() Limits {
 	set(&l.Connections, nodeConnections)
 	set(&l.Streams, nodeStreams)
@@ -85,6 +94,7 @@ type budget struct {
 	limits Limits
 	rate   *rate.Limiter // requests
 	bytes  *rate.Limiter // written
+	state  *rate.Limiter // thousandths of the state, read
 
 	granting chan struct{} // held by who counts leases and adds one
 	scanning chan struct{} // held by who reads many keys
@@ -96,7 +106,7 @@ type budget struct {
 }
 
 func newBudget(l Limits) *budget {
-	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes),
+	return &budget{limits: l, rate: rate.NewLimiter(l.Rate, l.Burst), bytes: rate.NewLimiter(l.Bytes, burstBytes), state: rate.NewLimiter(stateReadRate, stateReadAtOnce),
 		granting: make(chan struct{}, 1), scanning: make(chan struct{}, 1)}
 }
 
@@ -108,6 +118,19 @@ func (b *budget) spend(ctx context.Context) error {
 		return exhausted("more than %v requests a second", float64(b.limits.Rate))
 	}
 	return nil
+}
+
+// scan waits until what the node has read of the state is not too much any more, and refuses if that is later than ctx ends.
+func (b *budget) scan(ctx context.Context) error {
+	if err := b.state.WaitN(ctx, 0); err != nil { // there is no debt any more
+		return exhausted("more than the whole state every %v seconds", stateRead/stateReadRate)
+	}
+	return nil
+}
+
+// scanned charges keys that were read, of a state of so many: later reads wait for what is too much.
+func (b *budget) scanned(keys, of int) {
+	b.state.ReserveN(time.Now(), min(stateRead*keys/max(of, smallState), stateReadAtOnce))
 }
 
 // write does the same for bytes that are to be written, of one request.

@@ -39,13 +39,16 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 		return nil, unavailable("%v", err)
 	}
 	if end != "" && isFiltered(key) {
+		if err := c.budget.scan(ctx); err != nil {
+			return nil, err
+		}
 		done, err := s.g.scan(ctx, c.budget)
 		if err != nil {
 			return nil, err
 		}
 		defer done()
 	}
-	return s.g.read(ctx, wire, c.host, r)
+	return s.g.read(ctx, wire, c, r)
 }
 
 // scan waits for room for a read of many keys. A node has one at a time: of a node that asks for many at once,
@@ -72,7 +75,7 @@ func occupy(ctx context.Context, places chan struct{}) error {
 }
 
 // read asks the store, page by page and at one revision, and leaves out what the node may not see.
-func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	bare := r.KeysOnly || r.CountOnly
 	limit := int(min(r.Limit, math.MaxInt32))
 	if !bare && len(r.RangeEnd) > 0 && (limit == 0 || limit > pageSize) {
@@ -101,11 +104,14 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 			}
 		}
 		if bare {
-			if err := g.readOwn(ctx, wire, host, page.Kvs, ask.Revision); err != nil {
+			if err := g.readOwn(ctx, wire, c.host, page.Kvs, ask.Revision); err != nil {
 				return nil, err
 			}
 		}
-		seen, count := g.index.filter(host, page.Kvs, r.MinModRevision)
+		seen, count := g.index.filter(c.host, page.Kvs, r.MinModRevision)
+		if len(r.RangeEnd) > 0 {
+			c.budget.scanned(len(page.Kvs), g.index.size())
+		}
 		if bare {
 			for _, kv := range seen {
 				kv.Value = nil
@@ -128,6 +134,13 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, host string, r *pb.Ran
 		}
 		ask.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
 	}
+}
+
+// size is of how many records the index knows whose they are: nearly all that nodes may see.
+func (x *index) size() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.records)
 }
 
 // readOwn adds its value to the record of the node's own speaker among keys: by that it is withheld, from keys and counts as
