@@ -8,6 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // macAnnotation asks for what no pod can have.
@@ -57,7 +58,8 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 	case err != nil:
 		return err
 	case why != nil && !inUse:
-		return refuse(addressInvalid, "pod %s/%s: %v of network %s of tenant %s: let %s ask for another one", pod.Namespace, pod.Name, why, at.network, at.tenant, annotation)
+		return refuse(addressInvalid, "pod %s/%s: %s: let %s ask for another one of network %s of tenant %s",
+			pod.Namespace, pod.Name, fault.Explain(why), annotation, at.network, at.tenant)
 	case !isNew:
 		return nil
 	}
@@ -69,7 +71,7 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 		return refuse(addressInUse, "pod %s/%s asks for %s, which %s on node %s has: delete that, or let %s ask for another one",
 			pod.Namespace, pod.Name, addr, holder.EPCommonName, holder.HomingHost, annotation)
 	case why != nil:
-		return refuse(addressInUse, "pod %s/%s: %v: let %s ask for another one", pod.Namespace, pod.Name, why, annotation)
+		return refuse(addressInUse, "pod %s/%s: %s: let %s ask for another one", pod.Namespace, pod.Name, fault.Explain(why), annotation)
 	}
 	other, err := p.alsoAsks(r, pod, network, addr)
 	if err != nil || other == nil {

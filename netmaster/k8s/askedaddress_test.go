@@ -36,6 +36,7 @@ func TestAnAddressThatNobodyHandsOutIsRefused(t *testing.T) {
 		"u2": {"10.128.0.1", "", "AddressInvalid", "requested address 10.128.0.1 is reserved or out of range"},
 		"u3": {"10.128.0.9", "ranged", "AddressInvalid", "requested address 10.128.0.9 is reserved or out of range in pool 10.128.7.1-10.128.7.9"},
 		"u4": {"10.128.7.4", "", "AddressInUse", "requested address 10.128.7.4 is reserved by endpoint group ranged:default"},
+		"u7": {"10.99.0.1", "", "AddressInvalid", "address 10.99.0.1 is not in subnet 10.128.0.0/14, whose addresses are 10.128.0.1 to 10.131.255.254"},
 		"u5": {"10.128.0.44", "", "AddressInUse", "requested address 10.128.0.44 is used by service lb:default"},
 	} {
 		w.pod("pod-"+uid, uid, "node1", asking(c.address, c.group))
