@@ -30,13 +30,12 @@ import (
 // is started again. What the groups made that were there before is ended as well, if nothing makes it now.
 //
 // Each flush walks through the whole table, and ovs-vswitchd does nothing else
-// meanwhile. So what is to be ended waits in a queue. A step takes a few from it; then
-// the switch has as much time for others as the step took. First rounds come first.
+// meanwhile. So what is to be ended waits in a queue, from which a step takes a few; how many,
+// and when the next step comes, flushpace.go says. First rounds come first.
 const (
 	flushRounds = 5
 	flushPasses = 3           // in a round
 	flushPause  = time.Second // between rounds, at least
-	flushStep   = 4           // flushes, each of which is sent flushPasses times
 )
 
 // kindFlushed is the kind of who claims the buckets of a group that are to be ended.
@@ -59,7 +58,9 @@ type ctFlush struct {
 	connections openflow.CTFlush
 	groups      []string // the places of the buckets that have made them; none: there are no such, or they are those of an endpoint that has left
 	rounds      int      // to come; 0: the buckets may go
+	passes      int      // that the round to come has had
 	begun       bool     // it has had a round
+	patient     bool     // nobody is served wrongly meanwhile: others go first, and the switch has time for its work
 	waits       bool     // for the flows of the endpoint to be out
 	queued      bool
 }
@@ -243,41 +244,53 @@ func (l *books) due(e *ctFlush) bool {
 	return len(places) > 0 && (e.begun || !slices.ContainsFunc(places, func(p *place[openflow.Group]) bool { return p.pending }))
 }
 
-// nextFlushes returns the flushes of the next step, and how many in the queue they end;
-// those stay in it until flushed is called. Where no wanted group makes connections to an
+// nextFlushes returns the flushes of the next step, and those in the queue that have a pass by them; these
+// stay in it until flushed is called. Where no wanted group makes connections to an
 // address and port, one flush ends those to all its providers.
-func (l *books) nextFlushes() (flushes []openflow.CTFlush, count int) {
+func (l *books) nextFlushes(most int) (flushes []openflow.CTFlush, ends []*ctFlush) {
+	patient := l.allPatient()
 	for _, e := range l.queue {
 		if l.due(e) {
+			if e.patient != patient {
+				continue
+			}
 			flush := e.connections
 			if l.made[toAny(flush)] == 0 {
 				flush = toAny(flush)
 			}
 			if !slices.Contains(flushes, flush) {
-				if len(flushes) == flushStep {
+				if len(flushes) == most {
 					break
 				}
 				flushes = append(flushes, flush)
 			}
 		}
-		count++
+		ends = append(ends, e)
 	}
-	return flushes, count
+	return flushes, ends
 }
 
-// flushed takes what had its round off the queue.
-func (l *books) flushed(count int) {
-	for _, e := range l.queue[:count] {
-		e.queued = false
+// allPatient tells whether nothing that is due in the queue is urgent.
+func (l *books) allPatient() bool {
+	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
+}
+
+// flushed notes a pass, and takes what had its round off the queue.
+func (l *books) flushed(ends []*ctFlush) {
+	for _, e := range ends {
 		if !l.due(e) {
+			e.queued = false
 			continue
 		}
-		e.begun = true
+		if e.passes++; e.passes < flushPasses {
+			continue
+		}
+		e.queued, e.begun, e.passes = false, true, 0
 		if e.rounds--; e.rounds == 0 {
 			l.releaseBuckets(e)
 		}
 	}
-	l.queue = l.queue[count:]
+	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
 // toAny are the connections to the same address and port, whoever answers them.
@@ -319,8 +332,14 @@ func (p *programmer) scheduleFlushes(again bool) {
 	if p.flushAgain == nil && p.books.moreRounds() {
 		p.flushAgain = time.After(flushPause)
 	}
-	if p.flushSoon == nil && len(p.books.queue) > 0 {
-		p.flushSoon = time.After(0)
+	p.planFlushes()
+}
+
+// planFlushes has the next step begin in time.
+func (p *programmer) planFlushes() {
+	p.flushSoon = nil
+	if len(p.books.queue) > 0 {
+		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient())))
 	}
 }
 
@@ -330,10 +349,12 @@ func (p *programmer) flushSome(ctx context.Context) {
 		return // what is to be ended is looked up with the rest
 	}
 	began := time.Now()
-	flushes, count := p.books.nextFlushes()
-	switch err := p.flush(ctx, flushes); {
+	flushes, ends := p.books.nextFlushes(p.pace.atOnce())
+	err := p.flush(ctx, flushes)
+	p.pace.note(len(flushes), began, time.Now())
+	switch {
 	case err == nil:
-		p.books.flushed(count)
+		p.books.flushed(ends)
 	case isUnsupported(err):
 		if !p.cannotFlush {
 			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
@@ -342,24 +363,20 @@ func (p *programmer) flushSome(ctx context.Context) {
 		p.books.flushNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.books.flushed(count)
+		p.books.flushed(ends)
 	default:
 		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}
-	if len(p.books.queue) > 0 {
-		p.flushSoon = time.After(time.Since(began))
-	}
+	p.planFlushes()
 }
 
 func (p *programmer) flush(ctx context.Context, flushes []openflow.CTFlush) error {
 	if len(flushes) == 0 {
 		return nil
 	}
-	var messages []openflow.Message
-	for range flushPasses {
-		for _, f := range flushes {
-			messages = append(messages, f)
-		}
+	messages := make([]openflow.Message, 0, len(flushes))
+	for _, f := range flushes {
+		messages = append(messages, f)
 	}
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()

@@ -18,7 +18,7 @@ const endpointRounds = 2
 // flushEndpoint has the connections of an endpoint ended.
 func (l *books) flushEndpoint(e pipeline.Endpoint) {
 	for _, c := range pipeline.ConnectionsOf(e) {
-		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true}
+		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true, patient: true}
 		l.leaving = true
 	}
 }
@@ -71,7 +71,7 @@ func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint) {
 }
 
 // spareEndpoint spares the connections of an endpoint that has the address of one that has left: there are no more
-// rounds than the first, and if that has been, none.
+// rounds than the first, which is urgent then, and if that has been, none.
 func (l *books) spareEndpoint(e pipeline.Endpoint) {
 	if len(l.flushing) == 0 {
 		return
@@ -83,7 +83,7 @@ func (l *books) spareEndpoint(e pipeline.Endpoint) {
 		case old.begun:
 			delete(l.flushing, c)
 		default:
-			old.rounds = 1
+			old.rounds, old.patient = 1, false
 		}
 	}
 }

@@ -21,17 +21,9 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 		s.flushEndpoint(e)
 		return s
 	}
-	round := func(s flushSwitch, again bool) (ended int) {
-		for s.queueFlushes(again); len(s.queue) > 0; {
-			flushes, count := s.nextFlushes()
-			ended += len(flushes)
-			s.flushed(count)
-		}
-		return ended
-	}
 	expect := func(when string, s flushSwitch, again bool, want int) {
 		t.Helper()
-		if got := round(s, again); got != want {
+		if got := len(s.round(again)); got != want {
 			t.Errorf("%s: %d flushes, want %d", when, got, want)
 		}
 	}

@@ -75,6 +75,7 @@ type programmer struct {
 	unanswered bool             // it has given no answer to a change, and was not asked for others since
 	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
 	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
+	pace       flushPace
 
 	cannotFlush bool // the switch has said that it cannot
 }
