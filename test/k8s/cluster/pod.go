@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// podImage is what pods of tests run: it waits.
-const podImage = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+// PodImage is what pods of tests run: it waits.
+const PodImage = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 
 // Pod is a pod of namespace default, in whose network programs of its node can run.
 type Pod struct {
@@ -28,7 +28,7 @@ func (c *Cluster) StartPod(ctx context.Context, name string, n *testbed.Node) (*
 		return nil, err
 	}
 	if err := await(ctx, func() error { // a new namespace has no service account yet
-		_, err := c.Kubectl(ctx, "run", name, "--image", podImage, "--restart=Never", "--overrides", string(overrides), "--", "pause")
+		_, err := c.Kubectl(ctx, "run", name, "--image", PodImage, "--restart=Never", "--overrides", string(overrides), "--", "pause")
 		return err
 	}); err != nil {
 		return nil, err

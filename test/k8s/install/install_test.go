@@ -48,6 +48,7 @@ func TestInstallation(t *testing.T) {
 		{"the API server takes every manifest", installation.dryRun},
 		{"the page says how to install", installation.byThePage},
 		{"it is closed", installation.closed},
+		{"a stolen key of a node opens no more than the node's pods", installation.stolenKey},
 		{"a rolling update loses nothing", installation.rollingUpdates},
 		{"the page says how to upgrade", installation.upgradeByThePage},
 		{"a node and a netmaster without their keys come back", installation.lostKeys},
