@@ -32,7 +32,9 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 	if err != nil {
 		return identity.Identity{}, err
 	}
-	c.identity.Store(&found)
+	if before := c.identity.Swap(&found); before == nil && found.who.Kind == identity.Master {
+		c.handshakes.forget(c.Conn)
+	}
 	return found.who, nil
 }
 

@@ -30,10 +30,11 @@ const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nCo
 // no certificate they are all plain, as they come; where they have to be TLS, they fail.
 type encrypting struct {
 	net.Listener
-	config *tls.Config
-	offers func() bool
-	gate   func(net.Conn) // takes over connections of agents
-	only   bool           // plain connections are refused
+	config     *tls.Config
+	offers     func() bool
+	gate       func(net.Conn) // takes over connections of agents
+	only       bool           // plain connections are refused
+	handshakes *handshakes
 }
 
 // Accept implements net.Listener.
@@ -42,21 +43,22 @@ func (e encrypting) Accept() (net.Conn, error) {
 	if err != nil || !e.only && !e.offers() {
 		return conn, err
 	}
-	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only}, nil
+	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only, handshakes: e.handshakes}, nil
 }
 
 // connection is one of which the first byte tells what it is.
 type connection struct {
-	net.Conn // as it was accepted
-	config   *tls.Config
-	gate     func(net.Conn)
-	only     bool // it has to be TLS
-	first    sync.Once
-	failed   error
-	spoken   atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
-	secured  atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
-	identity atomic.Pointer[cachedIdentity]      // who has shown a certificate; nil: nobody has asked yet
-	given    atomic.Bool                         // to the gate: it is no business of the server any more
+	net.Conn   // as it was accepted
+	config     *tls.Config
+	gate       func(net.Conn)
+	only       bool // it has to be TLS
+	handshakes *handshakes
+	first      sync.Once
+	failed     error
+	spoken     atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
+	secured    atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
+	identity   atomic.Pointer[cachedIdentity]      // who has shown a certificate; nil: nobody has asked yet
+	given      atomic.Bool                         // to the gate: it is no business of the server any more
 }
 
 // Read implements net.Conn. The first call does the handshake, until the deadline for reading.
@@ -81,6 +83,9 @@ func (c *connection) begin() {
 	}
 	var spoken net.Conn = &replayed{Conn: c.Conn, first: first[:]}
 	if first[0] == tlsHandshake {
+		if c.failed = c.handshakes.wait(c.Conn); c.failed != nil {
+			return
+		}
 		secured := tls.Server(spoken, c.config)
 		if c.failed = secured.HandshakeContext(context.Background()); c.failed != nil {
 			return

@@ -19,7 +19,7 @@
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
-//	connection.go  TLS and plain on one port; identify.go who asks; mode.go whether plain is served
+//	connection.go  TLS and plain on one port; handshakes.go how many of one machine; identify.go who asks; mode.go whether plain is served
 //	             (the gate, package gate, takes over agents that want the state)
 //	certificates.go  authorities and own certificates; tlsconfig.go who is believed by them;
 //	             bootstrap.go how a cluster gets them, joining.go how another netmaster does,
@@ -111,6 +111,7 @@ type Daemon struct {
 	mode         *mode
 	removed      *removals
 	refusals     *asking.EarlyRefusals
+	handshakes   *handshakes
 	member       *member
 	promoting    notify.Signal // a member was added
 	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
@@ -151,7 +152,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: asking.NewEarlyRefusals(cfg.API.Audit)}
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: asking.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log)}
 	d.cfg.API.Foreseen, d.cfg.API.OtherReports = asking.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()

@@ -58,7 +58,7 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 
 // encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
 func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
-	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only}
+	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
 }
 
 // covers tells whether who listens on external is reached at control.

@@ -182,7 +182,9 @@ func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, 
 	}
 	s := newServer(named, clients(p), nil, testkit.Quiet())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities}) }()
+	go func() {
+		ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
+	}()
 	t.Cleanup(func() {
 		if err := s.stop(0); err != nil {
 			t.Error(err)

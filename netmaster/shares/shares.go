@@ -29,11 +29,13 @@ type Limits struct {
 	Rate  rate.Limit // requests per second; rate.Inf: any number
 	Burst int        // at once
 	Most  [kinds]int // at once, by kind
+	// Patience is how long a request waits that comes too early; 0: a second. Clients that wait for each answer
+	// are slowed down by it and see no refusal.
+	Patience time.Duration
 }
 
 const (
-	// patience is how long a request waits that comes a little too early: clients that wait for each answer
-	// are slowed down by it and see no refusal.
+	// patience is that of Limits which say nothing of it.
 	patience = time.Second
 	// remembered is how many clients there can be; the others share what one may have.
 	remembered = 1 << 16
@@ -60,6 +62,9 @@ type share struct {
 
 // New makes shares that nobody has anything of.
 func New(limits Limits) *Shares {
+	if limits.Patience == 0 {
+		limits.Patience = patience
+	}
 	return &Shares{limits: limits, of: map[string]*share{}, sweepAt: 64}
 }
 
@@ -69,11 +74,18 @@ func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.share(client, now).rate.ReserveN(now, 1)
-	if wait = r.DelayFrom(now); wait > patience {
+	if wait = r.DelayFrom(now); wait > s.limits.Patience {
 		r.CancelAt(now)
 		return wait, false
 	}
 	return wait, true
+}
+
+// Return takes a request back that was counted: it was one of those that are not.
+func (s *Shares) Return(client string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share(client, now).rate.ReserveN(now, -1)
 }
 
 // Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.

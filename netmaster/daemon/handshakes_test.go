@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// elsewhere is a listener whose connections come from one machine after another.
+type elsewhere struct {
+	net.Listener
+	machine *atomic.Pointer[net.TCPAddr]
+}
+
+func (e elsewhere) Accept() (net.Conn, error) {
+	conn, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &seenFrom{conn, e.machine.Load()}, nil
+}
+
+// seenFrom is a connection that comes from an address, as far as the server can see.
+type seenFrom struct {
+	net.Conn
+	address *net.TCPAddr
+}
+
+func (s *seenFrom) RemoteAddr() net.Addr { return s.address }
+
+// besieged is a server whose clients come from wherever the test says.
+type besieged struct {
+	testing.TB
+	*certificates
+	address    string
+	handshakes *handshakes
+	machine    atomic.Pointer[net.TCPAddr]
+	computed   atomic.Int32 // handshakes
+}
+
+func newBesieged(t testing.TB) *besieged {
+	t.Helper()
+	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1"}, testkit.Quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.makeAuthorities(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &besieged{TB: t, certificates: p, address: l.Addr().String(), handshakes: newHandshakes(testkit.Quiet())}
+	config := p.server()
+	choose := config.GetCertificate
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		b.computed.Add(1)
+		return choose(hello)
+	}
+	s, ended := newServer(named, p, nil, testkit.Quiet()), make(chan error, 1)
+	go func() {
+		ended <- s.serve(encrypting{Listener: elsewhere{l, &b.machine}, config: config, offers: p.hasAuthorities, handshakes: b.handshakes})
+	}()
+	t.Cleanup(func() {
+		if err := errors.Join(s.stop(0), <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// greet has a handshake, with a certificate if there is one, and asks who one is.
+func (b *besieged) greet(from string, own ...tls.Certificate) error {
+	b.machine.Store(&net.TCPAddr{IP: net.ParseIP(from), Port: 1})
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: own}}
+	answer, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Get("https://" + b.address)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// A machine that asks for handshakes as fast as it can gets its share of them. Those beyond it wait
+// or end before anything is computed, and others get theirs at once.
+func TestOneMachineDoesNotTakeTheHandshakesOfOthers(t *testing.T) {
+	b := newBesieged(t)
+	const loud, other = "192.0.2.1", "192.0.2.2"
+	began, all := time.Now(), sync.WaitGroup{}
+	var refused atomic.Int32
+	for range 200 { // more than come at once and wait
+		all.Go(func() {
+			for range 2 {
+				if b.greet(loud) != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	if most := 1 + handshakeBurst + int32(handshakeRate*took.Seconds()); b.computed.Load() > most || b.computed.Load() < handshakeBurst {
+		t.Errorf("%d handshakes of one machine in %s, want %d to %d", b.computed.Load(), took, handshakeBurst, most)
+	}
+	if refused.Load() == 0 {
+		t.Error("all of them wait")
+	}
+	before := time.Now()
+	if err := b.greet(other); err != nil || time.Since(before) > time.Second/2 {
+		t.Errorf("another machine: %v after %s", err, time.Since(before))
+	}
+	for range 3 { // one after the other: each waits for its turn
+		if err := b.greet(loud); err != nil {
+			t.Errorf("one that waits for each: %v", err)
+		}
+	}
+}
+
+// A netmaster comes for all that have asked it: its handshakes are as many as it likes.
+func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
+	b := newBesieged(t)
+	const from = "192.0.2.1"
+	own := certificate(t, b.authorities()[pki.Client], identity.Identity{Kind: identity.Master, Name: "m2"}, x509.ExtKeyUsageClientAuth, time.Now())
+	for range 2 * handshakeBurst {
+		if err := b.greet(from, own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range handshakeBurst {
+		if wait, ok := b.handshakes.of.Request(from, time.Now()); wait > 0 || !ok {
+			t.Fatalf("after %d handshakes %d more come at once, and another one waits for %s", 2*handshakeBurst, i, wait)
+		}
+	}
+}
+
+// A network of IPv6 is one machine, whatever addresses it uses; the machine itself has no limit.
+func TestHandshakesAreOfAMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, other string
+		limited      bool
+	}{
+		"an address":       {"192.0.2.1", "192.0.2.1", true},
+		"another one":      {"192.0.2.1", "192.0.2.2", false},
+		"of IPv6":          {"2001:db8::1", "2001:db8::2", true},
+		"another network":  {"2001:db8::1", "2001:db8:0:1::1", false},
+		"IPv4 within IPv6": {"::ffff:192.0.2.1", "192.0.2.1", true},
+		"loopback":         {"127.0.0.1", "127.0.0.1", false},
+	} {
+		h := newHandshakes(testkit.Quiet())
+		for range handshakeBurst {
+			if err := h.wait(&from{ip: c.first}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if err := h.wait(&from{ip: c.other}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if waited := time.Since(began) > time.Second/handshakeRate/2; waited != c.limited {
+			t.Errorf("%s: waits %t, want %t", name, waited, c.limited)
+		}
+	}
+}
