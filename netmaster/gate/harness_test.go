@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -24,7 +25,15 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(crowdRuns) == "" {
+		os.Exit(storetest.Main(m))
+	}
+	if err := runCrowd(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // bed is a store with the authorities of a cluster.
 type bed struct {
