@@ -9,6 +9,7 @@ import (
 type Tenant struct {
 	Key            string         `json:"key"`
 	DefaultNetwork string         `json:"defaultNetwork,omitempty" model:"max=64 rule=NAME0" doc:"network for endpoints that name none; stored, not used"`
+	MaxEndpoints   int            `json:"maxEndpoints,omitempty" model:"max=1000000 changeable" doc:"endpoints that agents may ask for in the tenant; 0: 4096, and any number in tenant default"`
 	MaxGroups      int            `json:"maxGroups,omitempty" model:"max=32767 changeable" doc:"endpoint groups that who administers the tenant may make; 0: 256"`
 	MaxNetworks    int            `json:"maxNetworks,omitempty" model:"max=16384 changeable" doc:"networks that who administers the tenant may make; 0: 64"`
 	MaxRules       int            `json:"maxRules,omitempty" model:"max=1000000 changeable" doc:"rules that who administers the tenant may make; 0: 2000"`
@@ -53,18 +54,18 @@ type TenantInspect = Inspect[Tenant, TenantOper]
 
 // TenantBounds are the fields of a tenant that bound who administers it, and who may use it.
 type TenantBounds struct {
-	MaxGroups, MaxNetworks, MaxRules, MaxServices int
-	Namespaces, Vlans, Vxlans                     string
+	MaxEndpoints, MaxGroups, MaxNetworks, MaxRules, MaxServices int
+	Namespaces, Vlans, Vxlans                                   string
 }
 
 // Bounds returns them.
 func (t *Tenant) Bounds() TenantBounds {
-	return TenantBounds{t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.Vlans, t.Vxlans}
+	return TenantBounds{t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.Vlans, t.Vxlans}
 }
 
 // SetBounds takes them from another one.
 func (t *Tenant) SetBounds(b TenantBounds) {
-	t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices = b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices
+	t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices = b.MaxEndpoints, b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices
 	t.Namespaces, t.Vlans, t.Vxlans = b.Namespaces, b.Vlans, b.Vxlans
 }
 

@@ -16,6 +16,7 @@ var (
 
 // tenantBounds are the flags for what bounds who administers a tenant.
 var tenantBounds = []flag{
+	{names: "max-endpoints", field: "maxEndpoints"},
 	{names: "max-networks", field: "maxNetworks"},
 	{names: "max-groups", field: "maxGroups"},
 	{names: "max-rules", field: "maxRules"},

@@ -40,7 +40,7 @@ func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(contex
 		config.KnowAnyPod = model.KnowAnyPod
 		controller := k8s.New(config, opened)
 		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
-		model.TellAddresses(func(p api.PodAddress) { controller.TellAddress(p.Namespace, p.Name, p.UID, p.Node, p.Lack) })
+		model.TellAddresses(func(p api.PodAddress) { controller.TellAddress(p.Namespace, p.Name, p.UID, p.Node, p.Reason, p.Lack) })
 		err := controller.Run(ctx)
 		if err != nil {
 			model.Follows(func(context.Context) api.Following { return api.Following{Problem: err.Error()} })

@@ -159,12 +159,12 @@ func TestAPodWithoutAnAddressIsToldOf(t *testing.T) {
 	b.refused("POST", mastercfg.CreateEndpointPath, pod("two"), "PoolExhausted: "+lack, 409, "exhausted")
 	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"none","EPCommonName":"three","PodNamespace":"shop","PodUID":"u3","ConfigEP":{"Container":"c3","Host":"h1"}}`,
 		"endpoint c3: key not found: network none of tenant blue", 422, "missing-reference")
-	want := []PodAddress{{"shop", "one", "u-one", "h1", ""}, {"shop", "two", "u-two", "h1", lack}}
+	want := []PodAddress{{"shop", "one", "u-one", "h1", "", ""}, {"shop", "two", "u-two", "h1", "PoolExhausted", lack}}
 	if diff := cmp.Diff(want, slices.Compact(told)); diff != "" {
 		t.Error(diff)
 	}
 	full, before := fault.New(fault.Exhausted, "the store is full"), len(told)
-	if err := b.api.tellAddress(&mastercfg.CreateEndpointRequest{PodUID: "u4"}, full); err.Error() != full.Error() || len(told) != before {
+	if err := b.api.tellPod(&mastercfg.CreateEndpointRequest{PodUID: "u4"}, full); err.Error() != full.Error() || len(told) != before {
 		t.Errorf("a full store is told of as a network without addresses: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (rest.Reply, error) {
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req)); err != nil {
+		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
 			return err
 		}
 		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
@@ -48,7 +48,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 		}
 		return speaksFor(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
 	})
-	if err = a.tellAddress(req, err); err == nil {
+	if err = a.tellPod(req, err); err == nil {
 		a.cooldown.Given(&answer.EndpointConfig)
 	}
 	return rest.Reply{Body: answer, Revision: rev}, err

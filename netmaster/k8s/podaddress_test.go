@@ -17,21 +17,23 @@ func TestAPodThatGetsNoAddressIsToldOf(t *testing.T) {
 	c := w.controller()
 	w.run(c)
 	w.want(map[string]string{"node1/u1": "default/default-net/"})
-	c.TellAddress("shop", "web", "u1", "node2", "of another node")
-	c.TellAddress("shop", "web", "u2", "node1", "of another pod of its name")
-	c.TellAddress("shop", "none", "u1", "node1", "of none")
+	c.TellAddress("shop", "web", "u1", "node2", "PoolExhausted", "of another node")
+	c.TellAddress("shop", "web", "u2", "node1", "PoolExhausted", "of another pod of its name")
+	c.TellAddress("shop", "none", "u1", "node1", "PoolExhausted", "of none")
 	w.wantTroubles(c, []string{}...)
 	for range 3 {
-		c.TellAddress("shop", "web", "u1", "node1", "pod shop/web gets no address")
+		c.TellAddress("shop", "web", "u1", "node1", "PoolExhausted", "pod shop/web gets no address")
 	}
 	w.wantTroubles(c, "pod shop/web PoolExhausted")
 	if n := w.told("web", "PoolExhausted"); n != 1 {
 		t.Errorf("%d events, want 1", n)
 	}
-	c.TellAddress("shop", "web", "u1", "node1", "")
+	c.TellAddress("shop", "web", "u1", "node1", "", "")
 	w.wantTroubles(c, []string{}...)
-	c.TellAddress("shop", "web", "u1", "node1", "pod shop/web gets no address")
+	c.TellAddress("shop", "web", "u1", "node1", "PoolExhausted", "pod shop/web gets no address")
 	w.wantTroubles(c, "pod shop/web PoolExhausted")
+	c.TellAddress("shop", "web", "u1", "node1", "TenantFull", "pod shop/web gets no endpoint")
+	w.wantTroubles(c, "pod shop/web TenantFull") // only one of them holds
 	w.deletePod("web")
 	w.wantTroubles(c, []string{}...)
 }

@@ -27,11 +27,11 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, cooldow
 		return none, err
 	}
 	ep := mastercfg.CfgEndpointState{
-		NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
+		ID: idOf(req), NetID: mastercfg.NetworkID(req.TenantName, req.NetworkName), EndpointID: req.ConfigEP.Container,
 		ServiceName: req.ConfigEP.ServiceName, HomingHost: req.ConfigEP.Host, EPCommonName: req.EPCommonName,
 		PodNamespace: req.PodNamespace, PodUID: req.PodUID, Boot: req.Boot,
 	}
-	if err := identify(&ep); err != nil {
+	if err := nameable(&ep); err != nil {
 		return none, err
 	}
 	known, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
@@ -115,18 +115,37 @@ func inDefaultGroup(r ledger.Reader, req *mastercfg.CreateEndpointRequest) (*mas
 	return &grouped, nil
 }
 
-// identify sets the endpoint's id and checks what it is made of.
-func identify(ep *mastercfg.CfgEndpointState) error {
+// idOf is the id of the endpoint that is asked for.
+func idOf(req *mastercfg.CreateEndpointRequest) string {
+	if req.ConfigEP.Container == "" {
+		return mastercfg.NativeEndpointID(req.ConfigEP.Host)
+	}
+	return mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.ConfigEP.Container)
+}
+
+// HasEndpoint tells whether there is already what CreateEndpoint is asked for.
+func HasEndpoint(r ledger.Reader, req *mastercfg.CreateEndpointRequest) bool {
+	_, has := r.Get(mastercfg.EndpointPrefix + idOf(req))
+	return has
+}
+
+// EndpointsOfTenant is how many endpoints there are in a tenant's networks, but for infra ones, where hosts have theirs.
+func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
+	found(r, tenantTerm+tenant, func(key string) bool {
+		n += r.Count(inTerm + strings.TrimPrefix(key, mastercfg.NetworkPrefix))
+		return true
+	})
+	return n
+}
+
+// nameable refuses an endpoint whose id is made of what no key can have.
+func nameable(ep *mastercfg.CfgEndpointState) error {
 	name := ep.EndpointID
 	if name == "" {
 		name = ep.HomingHost
 	}
 	if name == "" || strings.Contains(name, "/") {
 		return fault.New(fault.Invalid, "endpoint %.64q: want a container or host name without a slash", name).WithField("ConfigEP.Container")
-	}
-	ep.ID = mastercfg.EndpointID(ep.NetID, ep.EndpointID)
-	if ep.EndpointID == "" {
-		ep.ID = mastercfg.NativeEndpointID(ep.HomingHost)
 	}
 	return limits.Text("ConfigEP.Container", ep.ID, limits.EndpointID)
 }

@@ -49,6 +49,8 @@ const (
 	cidTerm      = "cid/"      // <container id>: the same
 	memberTerm   = "member/"   // <G:T>: endpoints of a group
 	hostTerm     = "host/"     // <host label>: endpoints of a host
+	inTerm       = "in/"       // <N.T>: endpoints in a network, counted
+	tenantTerm   = "tenant/"   // <T>: networks of a tenant but infra ones
 	agentTerm    = "agent/"    // <host label>: registrations of its agent
 	machineTerm  = "machine/"  // <address>: registrations of agents whose machines have it
 	rangeTerm    = "range/"    // <N.T>/<last address>/<first address>: groups with a range of a network
@@ -73,6 +75,7 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.EndpointPrefix, endpointTerms),
 		indexed(mastercfg.ServiceLBPrefix, vipTerms),
 		indexed(mastercfg.NetworkPrefix, networkNumbers),
+		indexed(mastercfg.NetworkPrefix, tenantTerms),
 		indexed(mastercfg.EndpointGroupPrefix, groupNumbers),
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{numberTerm(vrfSet, int(v.VRF))} }),
 		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
@@ -171,7 +174,7 @@ func vipTerms(s *mastercfg.CfgServiceLBState) []string {
 }
 
 func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost string }) []string {
-	terms := addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address)
+	terms := append(addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address), shared(ledger.CountedTerm(inTerm+ep.NetID)))
 	if ep.ContainerID != "" {
 		terms = append(terms, shared(runningTerm+ep.NetID), cidTerm+ep.ContainerID)
 	}
@@ -247,6 +250,14 @@ func networkNumbers(n *struct {
 		return []string{numberTerm(vlanSet, n.PktTag)}
 	}
 	return []string{numberTerm(vniSet, n.ExtPktTag), numberTerm(localSet, n.PktTag)}
+}
+
+// tenantTerms have a network found by its tenant, unless every host has an endpoint in it.
+func tenantTerms(n *struct{ Tenant, NwType string }) []string {
+	if n.NwType == "infra" {
+		return nil
+	}
+	return []string{tenantTerm + n.Tenant}
 }
 
 // groupNumbers are the id of a group and its VLAN: that of its network, or in a

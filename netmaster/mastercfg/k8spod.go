@@ -34,6 +34,12 @@ const (
 // AccessNetwork is the infra network through which a host reaches the others of its tenant.
 const AccessNetwork = "contivh1"
 
+// Reasons of events about pods for which there is no address.
+const (
+	PoolExhausted = "PoolExhausted" // in their network, or the range of their group
+	TenantFull    = "TenantFull"    // as their tenant has all endpoints that it may have
+)
+
 // K8sPod says where a pod of Kubernetes belongs, or why it belongs nowhere. The leader
 // writes it as soon as the pod is bound to a node, so that agents need no credentials for
 // the API server. While the pod lives only its group, its class, its profile and its bandwidth may change.

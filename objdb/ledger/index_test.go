@@ -15,6 +15,9 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
+// byLength counts the values below state by their length.
+var byLength = Index{Prefix: state, Terms: func(_ string, value []byte) []string { return []string{CountedTerm(fmt.Sprint(len(value)))} }}
+
 // byWord indexes the values below state by their words.
 var byWord = Index{Prefix: state, Terms: func(_ string, value []byte) []string { return strings.Fields(string(value)) }}
 
@@ -96,7 +99,7 @@ func TestAnIndexAgreesWithTheRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Map(rapid.IntRange(0, 9), func(i int) string { return fmt.Sprintf("%s%d", state, i) })
 		value := rapid.SampledFrom([]string{"", "a", "b", "a b", "b a", "c c"})
-		b := newGroup(buildTree(nil, byWord), prefixes{state}, newCorruption(testkit.Quiet()))
+		b := newGroup(buildTree(nil, byWord, byLength), prefixes{state}, newCorruption(testkit.Quiet()))
 		for range rapid.IntRange(1, 10).Draw(t, "plans") {
 			fails := rapid.Bool().Draw(t, "fails")
 			_, _ = b.add(context.Background(), func(tx *Tx) error {
@@ -130,6 +133,18 @@ func TestAnIndexAgreesWithTheRecords(t *testing.T) {
 		}
 		if got, want := list(b.tree), list(buildTree(kvs, byWord)); !slices.Equal(got, want) {
 			t.Fatalf("entries %v, want %v", got, want)
+		}
+		lengths := map[int]int{}
+		for _, kv := range kvs {
+			lengths[len(kv.Value)]++
+		}
+		for length := range 4 {
+			if got := b.tree.count(fmt.Sprint(length)); got != lengths[length] {
+				t.Fatalf("%d values of %d bytes, want %d", got, length, lengths[length])
+			}
+		}
+		if got := b.tree.counts.Len(); got != len(lengths) {
+			t.Fatalf("%d counts are kept, want %d", got, len(lengths))
 		}
 		if got, want := len(b.changes()), len(kvs); got != want { // the base is empty
 			t.Fatalf("%d changes, want %d", got, want)

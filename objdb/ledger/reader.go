@@ -23,6 +23,8 @@ type Reader interface {
 	// NextFree finds the lowest number from one on that no value is found under
 	// in a set (see NumberTerm); ok is false if there is none of its width.
 	NextFree(set string, from []byte) (free []byte, ok bool)
+	// Count is how many values are found under the term of something that is counted (see CountedTerm).
+	Count(what string) int
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
 	// Snapshot is the revision up to which all writes below an owned prefix are

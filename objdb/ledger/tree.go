@@ -29,6 +29,7 @@ type tree struct {
 	records *btree.BTreeG[record]
 	entries *btree.BTreeG[entry]
 	blocks  *btree.BTreeG[block] // of the numbers among the terms
+	counts  *btree.BTreeG[count] // of the terms that are counted
 	indexes []Index
 	horizon
 }
@@ -49,6 +50,7 @@ func newTree(indexes []Index) *tree {
 		records: btree.NewG(treeDegree, func(a, b record) bool { return a.key < b.key }),
 		entries: btree.NewG(treeDegree, entry.less),
 		blocks:  btree.NewG(treeDegree, block.less),
+		counts:  btree.NewG(treeDegree, count.less),
 		indexes: indexes,
 	}
 }
@@ -65,7 +67,8 @@ func buildTree(kvs []objdb.KV, indexes ...Index) *tree {
 func (t *tree) Clone() *tree {
 	t.cloning.Lock()
 	defer t.cloning.Unlock()
-	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), blocks: t.blocks.Clone(), indexes: t.indexes, horizon: t.horizon}
+	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), blocks: t.blocks.Clone(), counts: t.counts.Clone(),
+		indexes: t.indexes, horizon: t.horizon}
 }
 
 // Len is the number of records.
@@ -103,10 +106,18 @@ func (t *tree) reindex(key string, before, after []string) {
 		return
 	}
 	for _, term := range before {
+		if isCounted(term) {
+			t.add(term, -1)
+			continue
+		}
 		t.entries.Delete(entry{term, key})
 		t.vacate(term)
 	}
 	for _, term := range after {
+		if isCounted(term) {
+			t.add(term, 1)
+			continue
+		}
 		t.entries.ReplaceOrInsert(entry{term, key})
 		t.occupy(term)
 	}

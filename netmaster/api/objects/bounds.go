@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"cmp"
+	"errors"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -22,6 +24,12 @@ const (
 	// each group that its policy is attached to.
 	AppliedPerRule = 10
 )
+
+// ErrNoEndpoint is what an error is, by errors.Is, that says that a tenant has all endpoints that it may have.
+var ErrNoEndpoint = errors.New("no endpoint is left")
+
+// endpoints are how many there may be in a tenant without another word.
+const endpoints = 4096
 
 // quotas are how many objects of a type there may be in a tenant without another word.
 var quotas = map[string]struct {
@@ -137,6 +145,36 @@ func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 		remedy = "an operator can change its " + field
 	}
 	return c.By.Exceed("tenant %s may have %d objects of type %s, and has them: %s", t.TenantName, most, kind.Type, remedy)
+}
+
+// RoomForEndpoint refuses one endpoint more than its tenant may have, which its network belongs to. Nobody knows whose an
+// endpoint is that an agent asks for, so all that agents ask for are bounded; what there is already may be asked for
+// again. Tenant default has no bound without a word of an operator, as it has all pods of a cluster where nobody has made tenants;
+// neither have infra networks, where hosts have endpoints.
+//
+// Plans run one after the other, each in the state that those before it leave: however many ask at once, there are no more
+// than there may be. What an operator has made, or what was there when he lowered the bound, counts and stays.
+func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
+	bounded, err := c.ofTenants()
+	if err != nil || !bounded || master.HasEndpoint(c, req) {
+		return err
+	}
+	tenant, err := tenantOf(c, req.TenantName)
+	if fault.Is(err, fault.MissingReference) {
+		return nil // which is refused for what it is
+	}
+	if err != nil {
+		return err
+	}
+	most := cmp.Or(tenant.MaxEndpoints, endpoints)
+	if tenant.MaxEndpoints == 0 && tenant.TenantName == mastercfg.DefaultTenant || master.EndpointsOfTenant(c, tenant.TenantName) < most {
+		return nil
+	}
+	network, err := master.Get[contivmodel.Network](c, req.TenantName+":"+req.NetworkName, nil)
+	if err != nil || network == nil || network.NwType == "infra" {
+		return err
+	}
+	return c.By.Exceed("%w: tenant %s may have %d, and has them: an operator can change its maxEndpoints", ErrNoEndpoint, tenant.TenantName, most)
 }
 
 // roomForRules refuses rules on groups, which are there now, if there are more than the tenant may have.
