@@ -95,6 +95,42 @@ func TestAListingWaitsForWhoseRecordsAre(t *testing.T) {
 	}
 }
 
+// Who is removed writes nothing after that, also at a gate that has not heard of it, and whoever has the name then; and reads nothing
+// that is of its nodes.
+func TestWhoIsRemovedHasNothingAtAGateThatHasNotHeard(t *testing.T) {
+	const own = mastercfg.OvsDriverPrefix + "h1"
+	writes := func(b *bed, n *node) (bool, error) {
+		_, ok, err := n.Txn(b.Context(), objdb.Txn{Puts: []objdb.KV{{Key: own, Value: []byte(text(b, mastercfg.OvsDriverOperState{ID: "h1"}))}}})
+		return ok, err
+	}
+	reads := func(b *bed, n *node) (bool, error) {
+		kvs, _, err := n.List(b.Context(), mastercfg.StateRoot)
+		return len(kvs) > 0, err
+	}
+	for name, c := range map[string]struct {
+		does  func(*bed, *node) (bool, error)
+		again bool // another machine joins under the name
+	}{"writes": {writes, false}, "writes in the name of the next": {writes, true}, "reads": {reads, false}, "reads what the next sees": {reads, true}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.network("blue", "net")
+			b.endpoint("blue", "net", "c1", "h1")
+			former, hold := behind(b)
+			hold.Lock()
+			b.remove(mastercfg.NodePrefix + "h1")
+			if c.again {
+				b.join("h1", []string{"192.0.2.1"})
+			}
+			if done, err := answers(b, hold, func() (bool, error) { return c.does(b, former) }); done || err == nil {
+				t.Errorf("%t, %v", done, err)
+			}
+			if kv, err := b.db.Get(t.Context(), own); err == nil {
+				t.Errorf("it has written %s", kv.Value)
+			}
+		})
+	}
+}
+
 // report is what h1 says of endpoint c1 of blue.
 func (b *bed) report(host string) objdb.Txn {
 	const id = "net.blue-c1"

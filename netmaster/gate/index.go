@@ -27,6 +27,7 @@ type index struct {
 	serves     map[string]map[string]*service // host -> tenant
 	lost       map[string]loss                // by host
 	nodes      map[string]mastercfg.Joined    // by host
+	joinedAt   map[string]int64               // host -> revision of its record
 	entries    map[string]string              // key of a registration -> host
 	registered map[string]int                 // host -> how many registrations it has
 	entered    map[string]string              // key of what every node has a part in -> its tenant
@@ -71,7 +72,7 @@ type service struct {
 func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry) *index {
 	return &index{open: open, withheld: withheld{log: log, hosts: make(map[string]bool)},
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
-		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), entries: make(map[string]string), registered: make(map[string]int),
+		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), joinedAt: make(map[string]int64), entries: make(map[string]string), registered: make(map[string]int),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),
 	}
 }
@@ -137,7 +138,7 @@ func (x *index) take(e mirror.Event, rev int64) change {
 		c.after = byKey
 	}
 	if host, is := strings.CutPrefix(e.Key, mastercfg.NodePrefix); is {
-		x.setNode(host, e.Value, rev)
+		x.setNode(host, e, rev)
 	}
 	if strings.HasPrefix(e.Key, objdb.ServicePrefix) {
 		x.setEntry(e.Key, e.Value)
@@ -320,16 +321,17 @@ func (x *index) lose(host string, rev int64) {
 	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
 }
 
-func (x *index) setNode(host string, value []byte, rev int64) {
+func (x *index) setNode(host string, e mirror.Event, rev int64) {
 	var joined mastercfg.Joined
-	if value == nil || json.Unmarshal(value, &joined) != nil {
+	if e.Value == nil || json.Unmarshal(e.Value, &joined) != nil {
 		delete(x.nodes, host)
+		delete(x.joinedAt, host)
 		return
 	}
 	if old := x.nodes[host]; !slices.Equal(old.Tenants, joined.Tenants) {
 		x.lose(host, rev)
 	}
-	x.nodes[host] = joined
+	x.nodes[host], x.joinedAt[host] = joined, e.ModRevision
 }
 
 // setEntry notes who has registered under a key. Its cost does not depend on how many hosts have: a listing brings
@@ -367,6 +369,11 @@ func (x *index) setMode(value []byte, rev int64) {
 func (x *index) holds(host, key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.isOf(host, key)
+}
+
+// isOf is holds while the lock is held.
+func (x *index) isOf(host, key string) bool {
 	joined, known := x.nodes[host]
 	return known && key != "" && joined.Key == key
 }

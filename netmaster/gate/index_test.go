@@ -117,11 +117,11 @@ func TestARegistrationCountsForWhoHasIt(t *testing.T) {
 	for i := range maxEntries {
 		x.setEntry(entryOf(t, "h3", 10+i))
 	}
-	x.nodes["h3"] = mastercfg.Joined{Addresses: []string{"10.0.0.10", "10.0.0.99"}}
+	x.nodes["h3"] = mastercfg.Joined{Key: "k", Addresses: []string{"10.0.0.10", "10.0.0.99"}}
 	for i, refused := range map[int]bool{99: true, 10: false} { // one more than a node may have; one that it has
 		key, value := entryOf(t, "h3", i)
 		put := &pb.PutRequest{Key: []byte(key), Value: value, Lease: mastercfg.LeasesOf("h3") | 1}
-		_, _, err := x.judge("h3", &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: put}}}})
+		_, _, err := x.judge(keyholder{"h3", "k"}, &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: put}}}})
 		if (err != nil) != refused {
 			t.Errorf("registration %d of a node that has %d: %v", i, maxEntries, err)
 		}

@@ -18,7 +18,8 @@ import (
 
 // Txn writes what a node may write: its registrations, with a lease of its own; what it reports of
 // endpoints that are homed on it; and what it reports of itself. Conditions are about what
-// it may read. The gate adds conditions, so that what it has judged by still holds.
+// it may read. The gate adds conditions, so that what it has judged by still holds: a node writes nothing after its name was taken from its
+// key, also where that is not known yet.
 func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	var last *pb.TxnResponse // in which a condition did not hold
 	var judged []*pb.Compare // by which it was judged
 	for {
-		guards, key, why := s.g.index.judge(c.host, r)
+		guards, key, why := s.g.index.judge(c.keyholder, r)
 		if why != nil {
 			return nil, s.g.refuse(c, "Txn", key, "%v", why)
 		}
@@ -42,7 +43,7 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 			return last, nil
 		}
 		answer, err := wire.KV.Txn(ctx, &pb.TxnRequest{Compare: append(slices.Clip(guards), r.Compare...), Success: r.Success})
-		if err != nil || answer.Succeeded || len(guards) == 0 {
+		if err != nil || answer.Succeeded {
 			return answer, err
 		}
 		// Perhaps it was judged by what is old.
@@ -67,9 +68,14 @@ func sizeOf(r *pb.TxnRequest) (bytes int) {
 
 // judge finds out whether a node may make a transaction; if not, for which key, and why. Guards are
 // what must still be so.
-func (x *index) judge(host string, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
+func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	host := who.host
+	if !x.isOf(host, who.key) {
+		return nil, "", fmt.Errorf("the node was removed, or its name belongs to another key")
+	}
+	guards = []*pb.Compare{at(mastercfg.NodePrefix+host, x.joinedAt[host])}
 	if len(r.Failure) > 0 {
 		return nil, "", fmt.Errorf("nothing can be done where a condition does not hold")
 	}
