@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -74,5 +75,25 @@ func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 				t.Errorf("at %s the former key has %s", name, what)
 			}
 		}
+	}
+}
+
+// A node that was removed and joins again for more tenants sees all of them, also what it did not see before it was removed.
+func TestWhoJoinsAgainForMoreTenantsSeesThem(t *testing.T) {
+	b := newBed(t)
+	n := b.through(b.join("h1", []string{"192.0.2.1"}, "blue"), b.open())
+	b.put(mastercfg.NetworkPrefix+"access.red", mastercfg.CfgNetworkState{ID: "access.red", Tenant: "red", NwType: "infra"}) // which all nodes serve
+	f := b.follow(n, mastercfg.StateRoot)
+	b.put(mastercfg.BgpPrefix+"h9", struct{}{})
+	testkit.Eventually(t, soon, "what is for all", func() bool { return f.has(mastercfg.BgpPrefix + "h9") })
+	if f.has(mastercfg.NetworkPrefix + "access.red") {
+		t.Error("it sees a tenant that it may not serve")
+	}
+	b.remove(mastercfg.NodePrefix + "h1")
+	b.put(mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1", Key: pki.KeyHash(n.own.Leaf)})
+	b.put(mastercfg.BgpPrefix+"h8", struct{}{})
+	testkit.Eventually(t, soon, "what is for all later", func() bool { return f.has(mastercfg.BgpPrefix + "h8") })
+	if !f.has(mastercfg.NetworkPrefix + "access.red") {
+		t.Error("it does not see the tenant that it may serve now")
 	}
 }

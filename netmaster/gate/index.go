@@ -321,14 +321,19 @@ func (x *index) lose(host string, rev int64) {
 	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
 }
 
+// setNode notes how a node has joined, or that it was removed: whoever has the name next may see more, or less.
 func (x *index) setNode(host string, e mirror.Event, rev int64) {
+	old, was := x.nodes[host]
 	var joined mastercfg.Joined
 	if e.Value == nil || json.Unmarshal(e.Value, &joined) != nil {
+		if was {
+			x.lose(host, rev)
+		}
 		delete(x.nodes, host)
 		delete(x.joinedAt, host)
 		return
 	}
-	if old := x.nodes[host]; !slices.Equal(old.Tenants, joined.Tenants) {
+	if !slices.Equal(old.Tenants, joined.Tenants) {
 		x.lose(host, rev)
 	}
 	x.nodes[host], x.joinedAt[host] = joined, e.ModRevision
