@@ -73,10 +73,11 @@ type Config struct {
 	Foreseen    *asking.Foreseen             // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
-	Keyring      *keyring.Keyring              // of secrets in the store; nil: none are kept
-	Trusted      func() error                  // says why the term is over; nil: it never is
-	NodeTLS      func(host string) *tls.Config // how the agent of a host that has joined is asked; nil, or none returned: it is not
-	Log          *logrus.Entry
+	Keyring      *keyring.Keyring // of secrets in the store; nil: none are kept
+	Trusted      func() error     // says why the term is over; nil: it never is
+	// NodeTLS is how the agent of a host is asked that has joined with the key of a hash; nil, or none returned: it is not.
+	NodeTLS func(host, key string) *tls.Config
+	Log     *logrus.Entry
 }
 
 // API serves the routes. Make one per term: it holds the term's ledger.
@@ -127,7 +128,7 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		config.Foreseen = asking.NewForeseen(config.Now().UTC())
 	}
 	a := &API{
-		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config), types: objects.Types(),
+		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), types: objects.Types(),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),

@@ -20,6 +20,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -40,9 +41,10 @@ const (
 // nodes are the agents, as netmaster calls them: rarely, and never from a plan.
 type nodes struct {
 	port     int
-	secured  func(host string) *tls.Config // see Config
-	reading  shares.Places                 // of answers that are many times as large when they are taken apart
-	tallying shares.Places                 // of questions to all nodes for what they count
+	secured  func(host, key string) *tls.Config // see Config
+	keyOf    func(host string) (string, error)  // with which a host has joined
+	reading  shares.Places                      // of answers that are many times as large when they are taken apart
+	tallying shares.Places                      // of questions to all nodes for what they count
 }
 
 // agentAt is where the agent of a host is called.
@@ -51,15 +53,30 @@ type agentAt struct {
 	joined        bool // it is asked over TLS
 }
 
-func newNodes(config Config) nodes {
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, make(shares.Places, 1), make(shares.Places, 1)}
+func newNodes(config Config, view func(func(ledger.Reader) error) error) nodes {
+	keyOf := func(host string) (key string, err error) {
+		err = view(func(r ledger.Reader) error {
+			joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+host)
+			key = joined.Key
+			return err
+		})
+		if key == "" && (err == nil || fault.Is(err, fault.NotFound)) {
+			err = fault.New(fault.Unavailable, "node %s was removed or rekeyed, and is not asked until it joins again", host)
+		}
+		return key, err
+	}
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, keyOf, make(shares.Places, 1), make(shares.Places, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	if at.joined {
+		key, err := n.keyOf(at.host)
+		if err != nil {
+			return nil, err
+		}
 		if n.secured != nil {
-			transport.TLSClientConfig = n.secured(at.host)
+			transport.TLSClientConfig = n.secured(at.host, key)
 		}
 		if transport.TLSClientConfig == nil {
 			return nil, fault.New(fault.Unavailable, "node %s has joined and is asked over TLS only: this netmaster has no certificate for that", at.host)

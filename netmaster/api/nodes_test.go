@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,6 +25,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // nodeREST is the REST server of a node, on an address of its own.
@@ -405,4 +407,30 @@ func TestItIsKnownWhichAgentsKnowRulesAboutAnyPod(t *testing.T) {
 		knows, err := b.api.KnowAnyPod(t.Context())
 		return err == nil && maps.Equal(knows, map[string]bool{"h1": true, "h2": false})
 	})
+}
+
+// The agent of a node that has joined is asked by the key that its name belongs to; one whose name belongs to none is not asked.
+func TestANodeThatHasJoinedIsAskedByItsKey(t *testing.T) {
+	asked := ""
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+		c.NodeTLS = func(host, key string) *tls.Config {
+			asked = host + " " + key
+			return &tls.Config{MinVersion: tls.VersionTLS13}
+		}
+	})
+	client := func(host string) error {
+		_, err := b.api.nodes.client(agentAt{host, "127.0.0.1", true})
+		return err
+	}
+	if err := client("h1"); err != nil || asked != "h1 k1" {
+		t.Errorf("asked as %q: %v", asked, err)
+	}
+	for host, path := range map[string]string{"h1": mastercfg.NodesPath + "/h1/rekey", "h2": ""} {
+		if asked = ""; path != "" {
+			b.want("proven:root", "POST", path, "", 200, "")
+		}
+		if err := client(host); !fault.Is(err, fault.Unavailable) || asked != "" {
+			t.Errorf("%s: asked as %q: %v", host, asked, err)
+		}
+	}
 }

@@ -252,12 +252,15 @@ func TestAnAgentIsKnownByItsName(t *testing.T) {
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{node}}
 	server.StartTLS()
 	defer server.Close()
-	for name, c := range map[string]struct{ host, at, reason string }{
-		"the node":     {"h1", server.Listener.Addr().String(), ""},
-		"another node": {"h2", server.Listener.Addr().String(), "node/h1 answers in the place of node h2"},
-		"a netmaster":  {"h1", addr, "not signed by an authority"},
+	key := pki.KeyHash(node.Leaf)
+	for name, c := range map[string]struct{ host, key, at, reason string }{
+		"the node":                  {"h1", key, server.Listener.Addr().String(), ""},
+		"another node":              {"h2", key, server.Listener.Addr().String(), "node/h1 answers in the place of node h2"},
+		"a former node of its name": {"h1", "another", server.Listener.Addr().String(), "node h1 answers with a key that its name does not belong to"},
+		"one that nobody may be":    {"h1", "", server.Listener.Addr().String(), "node h1 answers with a key"},
+		"a netmaster":               {"h1", key, addr, "not signed by an authority"},
 	} {
-		conn, err := tls.Dial("tcp", c.at, p.node(c.host))
+		conn, err := tls.Dial("tcp", c.at, p.node(c.host, c.key))
 		if err == nil {
 			conn.Close()
 		}

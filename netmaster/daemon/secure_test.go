@@ -207,7 +207,7 @@ func certificate(t *testing.T, by *pki.Authority, who identity.Identity, use x50
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}
+	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key, Leaf: c}
 }
 
 func TestWhoAsksIsWhoShowsACertificate(t *testing.T) {

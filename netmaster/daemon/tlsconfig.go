@@ -53,9 +53,9 @@ func (c *certificates) server() *tls.Config {
 }
 
 // node is how the agent of a host is asked over TLS; nil while there are no authorities. A
-// node is known by its name, whatever its address, and by the authority of clients, so that no
-// node can stand for a netmaster.
-func (c *certificates) node(host string) *tls.Config {
+// node is known by its name and the hash of the key that the name belongs to, whatever its address, and by the authority of
+// clients, so that no node can stand for a netmaster, and no former one of the name for the node.
+func (c *certificates) node(host, key string) *tls.Config {
 	h := c.current.Load()
 	if h == nil {
 		return nil
@@ -68,6 +68,9 @@ func (c *certificates) node(host string) *tls.Config {
 			who, err := trust.Verify(state.PeerCertificates, time.Now())
 			if err == nil && (who.Kind != identity.Node || who.Name != host) {
 				err = fault.New(fault.Unauthenticated, "%s answers in the place of node %s", who, host)
+			}
+			if err == nil && who.KeyHash != key {
+				err = fault.New(fault.Unauthenticated, "node %s answers with a key that its name does not belong to", host)
 			}
 			return err
 		},
