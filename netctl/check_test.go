@@ -154,6 +154,44 @@ func TestAMendThatTheRunningSwitchMayLackIsNoMend(t *testing.T) {
 	}
 }
 
+// Whoever reaches an OpenFlow or database port of a switch is past all that is guarded: the node, the place and the remedy are named. What
+// is on the machine only, or asks for certificates, is no failure.
+func TestSwitchesThatTakeOrdersFromTheNetworkAreNamed(t *testing.T) {
+	const past = " changes it past everything that is guarded"
+	for _, c := range []struct {
+		listener, says string
+		fails          bool
+	}{
+		{`{"Target":"ptcp:6640"}`, "ovsdb-server listens at ptcp:6640: whoever reaches that" + past + "; ovs-vsctl del-manager", true},
+		{`{"Target":"ptcp:6640:0.0.0.0"}`, "ovsdb-server listens at ptcp:6640:0.0.0.0: whoever reaches that" + past + "; ovs-vsctl del-manager", true},
+		{`{"Target":"ptcp:6640:[::]","Option":true}`, "ovsdb-server listens at ptcp:6640:[::]: whoever reaches that" + past +
+			"; ovs-appctl -t ovsdb-server ovsdb-server/remove-remote ptcp:6640:[::], and take it out of the options that it is started with", true},
+		{`{"Target":"ptcp:6653:192.0.2.1","Bridge":"contivVxlanBridge"}`, "bridge contivVxlanBridge listens at ptcp:6653:192.0.2.1: whoever reaches that" + past + "; ovs-vsctl del-controller contivVxlanBridge", true},
+		{`{"Target":"ptcp:","Bridge":"br0"}`, "bridge br0 listens at ptcp:: whoever reaches that" + past + "; ovs-vsctl del-controller br0", true},
+		{`{"Target":"ptcp:6640:127.0.0.1"}`, "WARNING, ovsdb-server listens at ptcp:6640:127.0.0.1: every user and every host-network pod of the machine" + past, false},
+		{`{"Target":"pssl:6640:[::1]"}`, "WARNING, ovsdb-server listens at pssl:6640:[::1]: every user", false},
+		{`{"Target":"pssl:6640"}`, "WARNING, ovsdb-server listens at pssl:6640: whoever has a certificate", false},
+		{`{"Target":"tcp:192.0.2.9:6653","Bridge":"br0"}`, "WARNING, bridge br0 takes orders from tcp:192.0.2.9:6653: whoever answers there" + past, false},
+		{`{"Target":"unknown:1"}`, "", false},
+	} {
+		driver := strings.Replace(driverInSync, `"Type":"netdev"`, `"Type":"netdev","Listeners":[`+c.listener+`]`, 1)
+		url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driver, "/inspect/nameserver": namesServed})
+		got := run(t, url, "check --agent-port "+port)
+		word := "ok    "
+		if c.fails {
+			word = "FAIL  "
+		}
+		if (got.code != 0) != c.fails || c.says != "" && !strings.Contains(got.stdout, word+"openvswitch n1: "+c.says) || c.says == "" && strings.Contains(got.stdout, "openvswitch n1") {
+			t.Errorf("%s: want %q: %v", c.listener, c.says, got)
+		}
+	}
+	driver := strings.Replace(driverInSync, `"ErrStats":{`, `"ErrStats":{"Listeners":"remotes of ovsdb-server: no control socket"`, 1)
+	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driver, "/inspect/nameserver": namesServed})
+	if got := run(t, url, "check --agent-port "+port); got.code != 0 || !strings.Contains(got.stdout, "WARNING, it is not known who else changes it: remotes of ovsdb-server") {
+		t.Errorf("what is not known: %v", got)
+	}
+}
+
 func TestFailedChecksHaveAHint(t *testing.T) {
 	status := healthy()
 	status.Leader, status.Store.Healthy, status.Nodes[0].Registered = "", false, false

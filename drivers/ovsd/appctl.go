@@ -18,7 +18,7 @@ func (c Config) appctl(ctx context.Context, command string, args ...string) (str
 	ctx, cancel := context.WithTimeout(ctx, appctlTime)
 	defer cancel()
 	var text string
-	err := c.control(func(socket string) (err error) {
+	err := c.control(vswitchd, func(socket string) (err error) {
 		text, err = unixctl.Call(ctx, socket, command, args...)
 		return err
 	})
@@ -28,11 +28,14 @@ func (c Config) appctl(ctx context.Context, command string, args ...string) (str
 	return text, nil
 }
 
-// control does something with the control socket of ovs-vswitchd: with each that there is, until it succeeds or is refused, as some may be
-// left from earlier processes.
-func (c Config) control(do func(socket string) error) error {
+// vswitchd is the program that has the bridges.
+const vswitchd = "ovs-vswitchd"
+
+// control does something with the control socket of a program of Open vSwitch: with each that there is, until it succeeds or is refused, as
+// some may be left from earlier processes.
+func (c Config) control(program string, do func(socket string) error) error {
 	// The name has the number of the process in it, unless somebody chose another.
-	sockets, err := filepath.Glob(filepath.Join(c.RunDir, "ovs-vswitchd*.ctl"))
+	sockets, err := filepath.Glob(filepath.Join(c.RunDir, program+"*.ctl"))
 	if err != nil {
 		return err
 	}

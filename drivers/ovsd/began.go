@@ -22,7 +22,7 @@ func (d *Driver) Began(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, appctlTime)
 	defer cancel()
 	var pid int
-	err := d.config.control(func(socket string) (err error) {
+	err := d.config.control(vswitchd, func(socket string) (err error) {
 		pid, err = unixctl.Process(ctx, socket)
 		return err
 	})

@@ -113,6 +113,8 @@ type database struct {
 	bridges    *ovsdb.Table[bridgeRow]
 	ports      *ovsdb.Table[portRow]
 	interfaces *ovsdb.Table[interfaceRow]
+	// Who else may give orders; nothing is done about it.
+	managers, controllers *ovsdb.Table[targetRow]
 
 	bridgeNamed *ovsdb.Index[bridgeRow]
 	portNamed   *ovsdb.Index[portRow]
@@ -139,7 +141,7 @@ type database struct {
 // every change of it.
 func newDatabase(config Config, changed func()) (*database, error) {
 	db := &database{bridge: config.Bridge, trunkName: config.trunk().name, names: config.Names, namesName: namesLinkName(config.encap()),
-		root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
+		root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil), managers: ovsdb.NewTable[targetRow]("Manager", nil), controllers: ovsdb.NewTable[targetRow]("Controller", nil)}
 	db.bridges = ovsdb.NewTable("Bridge", db.noteBridge)
 	db.ports = ovsdb.NewTable("Port", db.notePort)
 	db.interfaces = ovsdb.NewTable("Interface", db.noteInterface)
@@ -155,7 +157,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 		Lock:     LockName(config.Bridge),
 		Log:      config.Log,
 		OnUpdate: changed,
-	}, db.root, db.bridges, db.ports, db.interfaces)
+	}, db.root, db.bridges, db.ports, db.interfaces, db.managers, db.controllers)
 	return db, err
 }
 

@@ -134,9 +134,10 @@ type bridgeView struct {
 		Version string // of Open vSwitch, as it was released
 		Package string // of the distribution; empty: nobody knows
 
-		Replaced bool // what runs may be of an earlier package
-		InSync   bool
-		Pending  map[string]string
+		Replaced  bool // what runs may be of an earlier package
+		Listeners []listener
+		InSync    bool
+		Pending   map[string]string
 	}
 }
 
@@ -181,6 +182,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
 	view.VXLAN.checkFaults(n.Host, report)
+	view.VXLAN.checkListeners(n.Host, report)
 	if problem := view.VXLAN.ErrStats["HostAccess"]; problem != "" {
 		report.check("host "+n.Host, "its pods do not reach the outside, or it does not reach them; see docs/networking.md, Outside", "", errors.New(problem))
 	}

@@ -72,10 +72,11 @@ type networkView struct {
 }
 
 type datapathView struct {
-	Type        string // system or netdev
-	Version     string `json:",omitempty"` // of Open vSwitch, as it was released
-	Package     string `json:",omitempty"` // of the same, as this machine's dpkg knows it
-	Replaced    bool   `json:",omitempty"` // that package was installed after the Open vSwitch that runs began, which may be of an earlier one
+	Type        string             // system or netdev
+	Version     string             `json:",omitempty"` // of Open vSwitch, as it was released
+	Package     string             `json:",omitempty"` // of the same, as this machine's dpkg knows it
+	Replaced    bool               `json:",omitempty"` // that package was installed after the Open vSwitch that runs began, which may be of an earlier one
+	Listeners   []drivers.Listener `json:",omitempty"` // where others may give the switch orders
 	InSync      bool
 	PolicyAgent map[string]ruleView // by rule id
 	Pending     map[string]string   // what is wanted but lacks a part, and which

@@ -30,7 +30,7 @@ var statuses = map[fault.Kind]int{
 	fault.Unavailable:     http.StatusServiceUnavailable,
 }
 
-// versionTimeout is how long the switch may take to say what it is.
+// versionTimeout is how long the switch may take to say what it is, and from whom it takes orders.
 const versionTimeout = time.Second
 
 // alive answers unless the agent is stuck: its state is asked for, whatever it is.
@@ -51,6 +51,9 @@ func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	view := driverView(h.CtrlIP, h.Agent.Inspect())
 	if err := h.version(r.Context(), &view.VXLAN.Datapath); err != nil {
 		view.VXLAN.ErrStats["Version"] = err.Error()
+	}
+	if err := h.listeners(r.Context(), &view.VXLAN.Datapath); err != nil {
+		view.VXLAN.ErrStats["Listeners"] = err.Error()
 	}
 	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
 		if problem == nil {
@@ -82,6 +85,17 @@ func (h handlers) version(ctx context.Context, of *datapathView) error {
 	}
 	of.Package = installed
 	of.Replaced, err = h.Replaced(ctx)
+	return err
+}
+
+// listeners says where others may give the switch orders.
+func (h handlers) listeners(ctx context.Context, of *datapathView) (err error) {
+	if h.Listeners == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	of.Listeners, err = h.Listeners(ctx)
 	return err
 }
 

@@ -80,9 +80,11 @@ type Config struct {
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
 	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none, and Replaced
 	// whether that was installed after the one that runs began, as far as is known; nil: nobody looks.
-	Release    func(context.Context) (string, error)
-	Package    func() (string, error)
-	Replaced   func(context.Context) (bool, error)
+	Release  func(context.Context) (string, error)
+	Package  func() (string, error)
+	Replaced func(context.Context) (bool, error)
+	// Listeners are where others may give the switch orders; nil: nobody looks.
+	Listeners  func(context.Context) ([]drivers.Listener, error)
 	Metrics    prometheus.Gatherer
 	Membership Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.

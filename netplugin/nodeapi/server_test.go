@@ -110,6 +110,9 @@ func start(t *testing.T, n *node, member ...Membership) string {
 	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops,
 		Release: func(context.Context) (string, error) { return "3.1.0", nil }, Package: func() (string, error) { return "3.1.0-2", nil },
 		Replaced: func(context.Context) (bool, error) { return true, nil },
+		Listeners: func(context.Context) ([]drivers.Listener, error) {
+			return []drivers.Listener{{Target: "ptcp:6640"}}, errors.New("no control socket")
+		},
 		Tunnels: func(context.Context) (map[string]bool, error) {
 			return map[string]bool{"node2": true, "node3": false}, nil
 		}}
@@ -215,6 +218,9 @@ func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
 	}
 	if !strings.Contains(body, `"Version":"3.1.0","Package":"3.1.0-2","Replaced":true`) {
 		t.Errorf("the version of the switch is not shown: %s", body)
+	}
+	if !strings.Contains(body, `"Listeners":[{"Target":"ptcp:6640"}]`) || !strings.Contains(body, `"Listeners":"no control socket"`) {
+		t.Errorf("who else changes the switch is not shown: %s", body)
 	}
 	if !strings.Contains(body, `"FloodMembers":1,"FloodVteps":["192.0.2.2"]`) {
 		t.Errorf("whom the network floods to is not shown: %s", body)

@@ -1,0 +1,67 @@
+package ovsd
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/ofnet/unixctl"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// targetRow is a row of Manager, or of Controller.
+type targetRow struct {
+	UUID   ovsdb.UUID `ovsdb:"_uuid"`
+	Target string     `ovsdb:"target"`
+}
+
+// inDatabase begins what ovsdb-server calls a remote that is to be looked up in a database.
+const inDatabase = "db:"
+
+// Listeners are all there are in the database, of all bridges, and those that ovsdb-server was told of in another way. Unix sockets
+// are none. If ovsdb-server does not say what it was told, that is the error, and the others are returned with it.
+func (d *Driver) Listeners(ctx context.Context) ([]drivers.Listener, error) {
+	var all []drivers.Listener
+	add := func(l drivers.Listener) {
+		if kind, _, _ := strings.Cut(l.Target, ":"); kind != "unix" && kind != "punix" {
+			all = append(all, l)
+		}
+	}
+	for _, m := range d.db.managers.Rows() {
+		add(drivers.Listener{Target: m.Target})
+	}
+	for _, b := range d.db.bridges.Rows() {
+		for _, id := range b.Controllers {
+			c, _ := d.db.controllers.Get(id) // all tables change together
+			add(drivers.Listener{Target: c.Target, Bridge: b.Name})
+		}
+	}
+	remotes, err := d.config.remotes(ctx)
+	for _, target := range remotes {
+		if !strings.HasPrefix(target, inDatabase) {
+			add(drivers.Listener{Target: target, Option: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b drivers.Listener) int {
+		return cmp.Or(cmp.Compare(a.Bridge, b.Bridge), cmp.Compare(a.Target, b.Target))
+	})
+	return all, err
+}
+
+// remotes are where ovsdb-server takes orders, by what it was told.
+func (c Config) remotes(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, appctlTime)
+	defer cancel()
+	var text string
+	err := c.control("ovsdb-server", func(socket string) (err error) {
+		text, err = unixctl.Call(ctx, socket, "ovsdb-server/list-remotes")
+		return err
+	})
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "remotes of ovsdb-server in %s: %w", c.RunDir, err)
+	}
+	return strings.Fields(text), nil
+}
