@@ -45,6 +45,15 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 		return err
 	})
 	s.reachEachOther(shortly, a, attach("b", members[1]))
+	// Of whoever makes pods in a tenant its agents ask for as many endpoints as it may have, whoever leads.
+	s.netctl("tenant", "update", "blue", "--max-endpoints", "2")
+	more := &testbed.Pod{Name: "more", Node: members[0], Tenant: "blue", Network: "front"}
+	s.must(more.MakeSandbox(ctx))
+	if err := more.Attach(ctx); err == nil || !strings.Contains(err.Error(), "no endpoint is left: tenant blue may have 2") {
+		t.Errorf("one endpoint more than the tenant may have: %v", err)
+	}
+	s.netctl("tenant", "update", "blue", "--max-endpoints", "3")
+	s.must(more.Attach(ctx))
 	written, err := s.leader().Run(ctx, "cat", "/var/log/contiv/audit.log")
 	s.must(err)
 	if !strings.Contains(written, "node/"+members[1].Name) {
