@@ -18,7 +18,7 @@ const (
 
 // wideNetworks are a tenant and its networks of /16.
 func wideNetworks(tenant string) []contivmodel.Object {
-	objects := []contivmodel.Object{&contivmodel.Tenant{TenantName: tenant}}
+	objects := []contivmodel.Object{&contivmodel.Tenant{TenantName: tenant, MaxEndpoints: 1_000_000}}
 	for i := range wideCount {
 		objects = append(objects, &contivmodel.Network{TenantName: tenant, NetworkName: wideName(i), Encap: "vxlan",
 			Subnet: fmt.Sprintf("10.%d.0.0/16", i), Gateway: fmt.Sprintf("10.%d.255.254", i)})
