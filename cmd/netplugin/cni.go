@@ -26,6 +26,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Reachable: master.Reachable,
 
 		HostPortsChanged: hostPortsChanged, HoldsPort: holdsPort,
+		Recorded: node.Recorded,
 	})
 }
 

@@ -46,6 +46,8 @@ type Config struct {
 	HostPortsChanged func()
 	// HoldsPort tells whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool
+	// Recorded is what netmaster has written of a pod of this node, by UID; complete: what it has not written is not there. Optional.
+	Recorded func(uid string) (pod mastercfg.K8sPod, there, complete bool)
 
 	Log    *logrus.Entry
 	Limits Limits

@@ -3,6 +3,9 @@ package k8splugin
 // SweepOnce looks once for attachments whose namespace is gone.
 var SweepOnce = (*Server).sweepOnce
 
+// SweepDeleted looks once for attachments whose pods are deleted.
+var SweepDeleted = (*Server).sweepDeleted
+
 // AcceptDeletion is what is done about a deletion that was found in the queue.
 var AcceptDeletion = (*Server).acceptDeletion
 

@@ -28,13 +28,15 @@ func (s *Server) beat(ctx context.Context) {
 	}
 }
 
-// sweep undoes, until ctx ends, attachments whose containers are gone. Kubelet says DEL for most of them; container runtimes never say GC.
+// sweep undoes, until ctx ends, attachments whose containers are gone, and those whose pods are though the namespace is not. Kubelet
+// says DEL for most of them; container runtimes never say GC.
 func (s *Server) sweep(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Sweep)
 	defer tick.Stop()
-	missed := map[cniwire.Attachment]time.Time{}
+	missed, seen := map[cniwire.Attachment]time.Time{}, map[cniwire.Attachment]sighting{}
 	for {
 		missed = s.sweepOnce(ctx, missed)
+		seen = s.sweepDeleted(ctx, seen, time.Now())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -56,12 +58,12 @@ func (s *Server) sweepOnce(ctx context.Context, before map[cniwire.Attachment]ti
 		if since, again := before[id]; !again || !since.Equal(r.Since) {
 			continue
 		}
-		s.undoMissed(ctx, r)
+		s.undoMissed(ctx, r, "the namespace of an attachment is gone")
 	}
 	return missed
 }
 
-func (s *Server) undoMissed(ctx context.Context, r attachment.Record) {
+func (s *Server) undoMissed(ctx context.Context, r attachment.Record, why string) {
 	unlock, busy := s.locks.Try(r.Attachment())
 	if busy != nil {
 		return // a command works on it
@@ -72,8 +74,8 @@ func (s *Server) undoMissed(ctx context.Context, r attachment.Record) {
 	}
 	log := s.Log.WithField("attachment", r.Attachment().String())
 	if err := s.release(ctx, r); err != nil {
-		log.WithError(err).Warn("the namespace of an attachment is gone; going on to undo it in the background")
+		log.WithError(err).Warn(why + "; going on to undo it in the background")
 		return
 	}
-	log.Warn("the namespace of an attachment is gone, undone")
+	log.Warn(why + ", undone")
 }

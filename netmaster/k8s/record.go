@@ -18,7 +18,7 @@ import (
 // record says where a pod belongs, or why nowhere. One that has a place keeps it while it
 // lives, but for its group; what else is asked for by now is noted.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), HostPorts: hostPorts(pod)}
+	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), HostPorts: hostPorts(pod)}
 	asked := namespace
 	if before.Tenant == "" && isMirror(pod) {
 		var err error
@@ -77,6 +77,21 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		record.Later = elsewhere(r, pod, asked, before, p.cfg.Choice)
 	}
 	return record, nil
+}
+
+// graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once, and has them all the same.
+func graceOf(pod *corev1.Pod) int64 {
+	if isMirror(pod) {
+		return 0
+	}
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if asked := pod.Spec.TerminationGracePeriodSeconds; asked != nil {
+		grace = *asked
+	}
+	if asked := pod.DeletionGracePeriodSeconds; asked != nil {
+		grace = max(grace, *asked)
+	}
+	return max(grace, 1)
 }
 
 // groupOf is the group of a pod that lives: the one that it is to have by now, whatever else of that is refused, if it is of the

@@ -14,7 +14,7 @@ func strip(object any) (any, error) {
 		pod := *o
 		pod.ManagedFields = nil
 		pod.Spec = corev1.PodSpec{
-			NodeName: o.Spec.NodeName, HostNetwork: o.Spec.HostNetwork,
+			NodeName: o.Spec.NodeName, HostNetwork: o.Spec.HostNetwork, TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds,
 			InitContainers: ports(o.Spec.InitContainers), Containers: ports(o.Spec.Containers),
 		}
 		pod.Status = corev1.PodStatus{Phase: o.Status.Phase, PodIPs: o.Status.PodIPs}

@@ -56,6 +56,10 @@ type K8sPod struct {
 	IPv4 netip.Addr `json:"ipv4,omitzero"`
 	IPv6 netip.Addr `json:"ipv6,omitzero"`
 
+	// Grace is how many seconds the pod may go on when the API server has it no more; 0: that is not known, as of static pods, which go
+	// on without their mirror pods.
+	Grace int64 `json:"grace,omitempty"`
+
 	HostPorts []HostPort `json:"hostPorts,omitempty"` // of all its containers, sidecars included
 
 	// What it may receive and send, in bit/s; 0: as much as its group. May change, too.

@@ -151,7 +151,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	defer a.mu.Unlock()
 	before := a.cache.global
 	if b.Another {
-		a.held.rewound = true
+		a.held.rewound, a.held.wentBack = true, true
 		a.cache.peers.rewound()
 		a.report.Send()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
@@ -166,7 +166,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		}
 		delete(a.held.absent, event.Key)
 		if m.complete && a.comesBack(event.Key, event.Value) {
-			a.held.rewound = true
+			a.held.rewound, a.held.wentBack = true, true
 			a.report.Send()
 		}
 		a.cache.apply(event.Key, event.Value, event.ModRevision)

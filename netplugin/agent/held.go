@@ -36,6 +36,7 @@ type held struct {
 	twinSeen   time.Time // when another node was last registered with this one's label
 	unreported []string  // endpoints whose operational record has to go, if there is one
 	rewound    bool      // the store may have lost operational records, too
+	wentBack   bool      // the store has once lost records since this process began: that one is not there says nothing of what it is about
 }
 
 func newHeld() held {

@@ -65,6 +65,15 @@ func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg
 	}
 }
 
+// Recorded is what netmaster has written of a pod of this node. complete tells that what it has not written is not there: the store is
+// followed, and has not gone back since this process began, which loses records of pods that live until the API server tells of them again.
+func (a *Agent) Recorded(uid string) (pod mastercfg.K8sPod, there, complete bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pod, there = a.cache.pods[uid]
+	return pod, there, a.followsStore() && !a.held.wentBack
+}
+
 func (c *cache) pod(namespace, name, uid string) (mastercfg.K8sPod, bool) {
 	if uid != "" {
 		pod, known := c.pods[uid]

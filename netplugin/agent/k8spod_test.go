@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// That a pod has no record says that it is deleted only while the store is followed, and has not lost any.
+func TestThatAPodHasNoRecordIsKnownFromACompleteStoreOnly(t *testing.T) {
+	store := newEtcd(t).start()
+	pod, gone := mastercfg.K8sPodKey(me, "u1"), mastercfg.K8sPodKey(me, "u2")
+	a := startAgent(t, store.db, newRecorder(), func(c *Config) { c.RewindGrace = time.Millisecond })
+	says := func(what string, uid string, there, complete bool) {
+		t.Helper()
+		eventually(t, what, func() error {
+			record, isThere, isComplete := a.Recorded(uid)
+			if isThere != there || isComplete != complete || there && record.Grace != 30 {
+				return fmt.Errorf("pod %s: %+v, there %v, complete %v", uid, record, isThere, isComplete)
+			}
+			return nil
+		})
+	}
+	says("no netmaster has set up the store", "u1", false, false)
+	store.put(append(blueState, pod, `{"uid":"u1","grace":30}`, gone, `{"uid":"u2","grace":30}`)...)
+	says("a pod is there", "u1", true, true)
+	store.del(gone)
+	says("a pod is deleted", "u2", false, true)
+	store.put(gone, `{"uid":"u2","grace":30}`)
+	says("it is there again", "u2", true, true)
+	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Another: true, Events: []mirror.Event{{Key: gone}}})
+	says("a store that went back has lost it", "u2", false, false)
+	says("the others are there", "u1", true, false)
+	store.stop()
+	says("the store is away", "u1", true, false)
+}
