@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -103,38 +101,15 @@ func overlappingRanges(r ledger.Reader) (all []contivmodel.KubernetesTrouble, er
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
-	for tenant := range tenantsWithServices(r) {
-		for _, p := range services.Ranges {
-			n, err := overlapping(r, tenant, p)
-			if err != nil {
-				return all, err
-			}
-			if n != nil {
-				all = append(all, contivmodel.KubernetesTrouble{Object: "network " + tenant + "/" + n.NetworkName, Reason: "RangesOverlap",
-					Message: fmt.Sprintf("its addresses overlap those of services, %s: pods reach only one of both", p)})
-			}
+	for _, p := range services.Ranges {
+		networks, err := master.InServices(r, p)
+		if err != nil {
+			return all, err
+		}
+		for _, n := range networks {
+			all = append(all, contivmodel.KubernetesTrouble{Object: "network " + n.TenantName + "/" + n.NetworkName, Reason: "RangesOverlap",
+				Message: fmt.Sprintf("its addresses, %s, overlap those of services, %s: pods reach only one of both; delete the network, or the ServiceCIDR, and make one of other addresses", master.SubnetLike(n, p), p)})
 		}
 	}
 	return all, err
-}
-
-func tenantsWithServices(r ledger.Reader) map[string]struct{} {
-	tenants := map[string]struct{}{mastercfg.DefaultTenant: {}}
-	r.Range(mastercfg.K8sServicePrefix, func(key string, _ []byte) bool {
-		tenant, _, _ := strings.Cut(strings.TrimPrefix(key, mastercfg.K8sServicePrefix), "/")
-		tenants[tenant] = struct{}{}
-		return true
-	})
-	return tenants
-}
-
-func overlapping(r ledger.Reader, tenant string, p netip.Prefix) (*contivmodel.Network, error) {
-	if p.Addr().Is6() {
-		return master.OverlapIPv6(r, tenant, p)
-	}
-	subnet, err := resources.ParseSubnet(p.String())
-	if err != nil {
-		return nil, err
-	}
-	return master.OverlapIPv4(r, tenant, subnet)
 }

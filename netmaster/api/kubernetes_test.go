@@ -61,7 +61,7 @@ func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 		Troubles: []contivmodel.KubernetesTrouble{
 			{Object: "pod shop/web", Reason: "GroupNotFound", Message: "no group"},
 			{Object: "pod shop/db", Reason: "PlacementNeedsRestart", Message: "it stays: as it is"},
-			{Object: "network blue/web", Reason: "RangesOverlap", Message: "its addresses overlap those of services, 10.7.0.0/16: pods reach only one of both"},
+			{Object: "network blue/web", Reason: "RangesOverlap", Message: "its addresses, 10.7.0.0/24, overlap those of services, 10.7.0.0/16: pods reach only one of both; delete the network, or the ServiceCIDR, and make one of other addresses"},
 			{Object: "service shop/web", Reason: "AddressNotServed", Message: "because"},
 		},
 	})
@@ -74,4 +74,37 @@ func TestStatusTellsHowKubernetesIsServed(t *testing.T) {
 	if s := ask(); len(s.Troubles) != maxTroubles || s.Untold != 4 {
 		t.Errorf("%d troubles, %d untold", len(s.Troubles), s.Untold)
 	}
+}
+
+// Of a network with addresses of services pods would reach the one or the other. Tenants without services have nothing to lose.
+func TestANetworkHasNoAddressesOfServicesOfKubernetes(t *testing.T) {
+	b := ready(t)
+	if _, err := b.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.K8sServiceKey("blue", "shop", "web"), []byte(`{}`))
+		tx.Put(mastercfg.K8sRangesKey, []byte(`{"ranges":["10.7.0.0/16","fd00:1::/108"]}`))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.ok("POST", "tenants/red", `{"tenantName":"red"}`)
+	b.ok("POST", "tenants/default", `{"tenantName":"default"}`)
+	network := func(tenant, subnets string) (path, body string) {
+		return "networks/" + tenant + ":late", `{"tenantName":"` + tenant + `","networkName":"late","encap":"vxlan",` + subnets + `}`
+	}
+	const cause = ", the addresses of services of Kubernetes: pods would reach only one of both"
+	for subnets, want := range map[string]string{
+		`"subnet":"10.7.9.0/24"`:                             "network late: its subnet 10.7.9.0/24 overlaps 10.7.0.0/16" + cause,
+		`"subnet":"10.7.1.2-10.7.1.9/24"`:                    "network late: its subnet 10.7.1.2-10.7.1.9/24 overlaps 10.7.0.0/16" + cause,
+		`"subnet":"10.8.0.0/24","ipv6Subnet":"fd00:1::/100"`: "network late: its ipv6Subnet fd00:1::/100 overlaps fd00:1::/108" + cause,
+	} {
+		for _, tenant := range []string{"blue", "default"} {
+			path, body := network(tenant, subnets)
+			b.refused("POST", path, body, want, 409, "conflict")
+		}
+		path, body := network("red", subnets)
+		b.ok("POST", path, body)
+		b.ok("DELETE", path, "")
+	}
+	path, body := network("blue", `"subnet":"10.8.0.0/24"`)
+	b.ok("POST", path, body)
 }

@@ -101,6 +101,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 		c.podReconciler(policies),
 		c.nodeReconciler(),
 		c.rangesReconciler(),
+		c.overlapReconciler(),
 		c.taintReconciler(),
 		c.strayReconciler(),
 	}, c.serviceReconcilers()...)

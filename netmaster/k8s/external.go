@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -119,17 +120,11 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 			all = claimed(all, "service range "+o.Name, text)
 		}
 	}
-	nodes, err := b.nodes.List(labels.Everything())
+	nodes, err := nodeClaims(b.nodes)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range nodes {
-		for _, a := range n.Status.Addresses {
-			for _, address := range addresses([]string{a.Address}) { // else a name
-				all = append(all, claim{"addresses of node " + n.Name, netip.PrefixFrom(address, address.BitLen())})
-			}
-		}
-	}
+	all = append(all, nodes...)
 	err = ledger.ReadEach(r, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
 		if n.TenantName == mastercfg.DefaultTenant || slices.Contains(tenants, n.TenantName) {
 			all = claimed(claimed(all, "network "+n.NetworkName, n.Subnet), "network "+n.NetworkName, n.Ipv6Subnet)
@@ -139,6 +134,25 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 	if err != nil {
 		return nil, err
 	}
+	private, err := privateClaims(r)
+	return append(all, private...), err
+}
+
+// nodeClaims are the addresses of nodes.
+func nodeClaims(nodes corelisters.NodeLister) (all []claim, err error) {
+	listed, err := nodes.List(labels.Everything())
+	for _, n := range listed {
+		for _, a := range n.Status.Addresses {
+			for _, address := range addresses([]string{a.Address}) { // else a name
+				all = append(all, claim{"addresses of node " + n.Name, netip.PrefixFrom(address, address.BitLen())})
+			}
+		}
+	}
+	return all, err
+}
+
+// privateClaims are the private subnet, once it is known.
+func privateClaims(r ledger.Reader) (all []claim, err error) {
 	err = ledger.ReadEach(r, mastercfg.ModelKey("global", ""), func(_ string, g contivmodel.Global) error {
 		all = claimed(all, "private subnet", g.PvtSubnet)
 		return nil

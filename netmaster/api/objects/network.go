@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"cmp"
+
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -76,7 +78,7 @@ func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 		return err
 	}
 	if o == nil {
-		return noExternal(r, n)
+		return cmp.Or(noExternal(r, n), noServices(r, n))
 	}
 	text := "network %s conflicts with subnet %s"
 	if o.field == "ipv6Subnet" {
@@ -98,6 +100,20 @@ func noExternal(r ledger.Reader, n *contivmodel.Network) error {
 	}
 	return fault.New(fault.Conflict, "network %s: external address %s of service %s is in its %s", n.NetworkName, at, service, field).
 		WithField(field).WithDetails("serviceLB " + service)
+}
+
+// noServices refuses a network with addresses that services of Kubernetes may get, in a tenant that has some.
+func noServices(r ledger.Reader, n *contivmodel.Network) error {
+	services, err := master.ServicesIn(r, n)
+	if err != nil || !services.IsValid() {
+		return err
+	}
+	field := "subnet"
+	if services.Addr().Is6() {
+		field = "ipv6Subnet"
+	}
+	return fault.New(fault.Conflict, "network %s: its %s %s overlaps %s, the addresses of services of Kubernetes: pods would reach only one of both",
+		n.NetworkName, field, master.SubnetLike(n, services), services).WithField(field)
 }
 
 // aloneOutside compares a network with those of all tenants that routers outside know:
