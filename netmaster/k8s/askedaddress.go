@@ -81,6 +81,37 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
 }
 
+// waitsForAddress tells whether a pod was placed with an address that it asks for, and has not started with it.
+func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
+	if record.Tenant == "" || !record.IPv4.IsValid() && !record.IPv6.IsValid() || len(pod.Status.PodIPs) > 0 || isFinished(pod) {
+		return false, nil
+	}
+	_, started, err := master.PodEndpoint(r, pod.Spec.NodeName, record.UID)
+	return !started, err
+}
+
+// lostItsAddress tells whether a pod that has not started was placed with an address that nobody is given any more, as when its network, or its
+// group, was made anew with another range since. One that is gone altogether is refused for that.
+func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
+	waits, err := waitsForAddress(r, pod, record)
+	if !waits || err != nil {
+		return false, err
+	}
+	for _, addr := range []netip.Addr{record.IPv4, record.IPv6} {
+		if !addr.IsValid() {
+			continue
+		}
+		why, inUse, err := master.Refuses(r, mastercfg.NetworkID(record.Tenant, record.Network), groupID(record), addr)
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		if err != nil || why != nil && !inUse {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // alsoAsks is another pod that is placed and asks for the same address of a network, whether it has started or not; nil: there is none.
 func (p *placer) alsoAsks(r ledger.Reader, pod *corev1.Pod, network string, addr netip.Addr) (*corev1.Pod, error) {
 	for _, key := range master.PodsThatAsk(r, network, addr) {

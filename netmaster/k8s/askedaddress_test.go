@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -73,6 +75,46 @@ func TestAnAddressThatAPodAsksForIsItsOwn(t *testing.T) {
 	w.change("first", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	w.change("second", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/u1": "default/default-net/", "node1/u2": "default/default-net/"})
+}
+
+// A network or a group that is made anew may have another range. A pod that waits to start with an address of the one before is judged again, though
+// nothing of it changes; one that runs keeps what it has.
+func TestAPodThatHasNotStartedLosesAnAddressThatNobodyHandsOutAnyMore(t *testing.T) {
+	w := grouped(t)
+	w.follow()
+	w.pod("waits", "u0", "node1", asking("10.128.7.4", "ranged"))
+	w.pod("outside", "u1", "node1", asking("10.128.0.5", ""))
+	w.pod("runs", "u2", "node1", asking("10.128.7.5", "ranged"))
+	w.want(map[string]string{"node1/u0": "default/default-net/ranged", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.EndpointPrefix+"default-net.default-c-runs", mastercfg.CfgEndpointState{ID: "default-net.default-c-runs", NetID: "default-net.default",
+			EndpointID: "c-runs", EPCommonName: "runs", HomingHost: "node1", IPAddress: "10.128.7.5", PodNamespace: "shop", PodUID: "u2"})
+	}))
+	w.ranged("10.128.7.6-10.128.7.9")
+	w.want(map[string]string{"node1/u0": "AddressInvalid", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
+	w.toldThat("waits", "AddressInvalid", "pod shop/waits: requested address 10.128.7.4 is reserved or out of range in pool 10.128.7.6-10.128.7.9")
+	w.ranged("10.128.7.1-10.128.7.4")
+	w.change("waits", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }) // so that nobody has to wait
+	w.want(map[string]string{"node1/u0": "default/default-net/ranged", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
+}
+
+// ranged makes group ranged anew, with another range.
+func (w *world) ranged(pool string) {
+	w.Helper()
+	group := &contivmodel.EndpointGroup{TenantName: "default", NetworkName: "default-net", GroupName: "ranged", IPPool: pool}
+	for _, step := range []func(*ledger.Tx) error{
+		func(tx *ledger.Tx) error {
+			master.RemoveGroup(tx, &mastercfg.EndpointGroupState{ID: mastercfg.EndpointGroupID("default", "ranged")})
+			master.Drop(tx, group)
+			return nil
+		},
+		func(tx *ledger.Tx) error {
+			_, err := master.DeriveGroup(tx, group)
+			return errors.Join(err, master.Put(tx, group))
+		},
+	} {
+		w.must(w.ledger.Update(w.Context(), step))
+	}
 }
 
 // wantAddresses are those of endpoints: "container address".

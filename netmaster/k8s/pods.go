@@ -88,8 +88,8 @@ func (p *placer) recorded(pod string) (keys []string) {
 
 // place makes the records of a pod what they should be.
 func (p *placer) place(ctx context.Context, name string) (again time.Duration, err error) {
-	refused, err := p.settle(ctx, name)
-	if pod, _, lost := p.look(name); refused && lost == nil && pod != nil {
+	open, err := p.settle(ctx, name)
+	if pod, _, lost := p.look(name); open && lost == nil && pod != nil {
 		again = refusedAgain(pod.CreationTimestamp.Time, time.Now())
 	}
 	return again, err
@@ -102,8 +102,9 @@ func refusedAgain(created, now time.Time) time.Duration {
 	return min(max(now.Sub(created)/10, refusedFirst), refusedLast)
 }
 
-// settle makes the records of a pod what they should be. refused tells that not all of what it asks for can be had.
-func (p *placer) settle(ctx context.Context, name string) (refused bool, err error) {
+// settle makes the records of a pod what they should be. open tells that this may change though the pod does not: not all of what it asks
+// for can be had, or an address that it was promised is not yet its own.
+func (p *placer) settle(ctx context.Context, name string) (open bool, err error) {
 	pod, namespace, err := p.look(name)
 	if err != nil {
 		return false, err
@@ -120,9 +121,9 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 		return false, nil
 	}
 	if pod != nil && slices.Equal(keys, []string{wanted}) {
-		settled, refused, err := p.settled(wanted, pod, namespace)
+		settled, open, err := p.settled(wanted, pod, namespace)
 		if settled || err != nil {
-			return refused, err
+			return open, err
 		}
 	}
 	var now, before mastercfg.K8sPod
@@ -140,6 +141,9 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // whoever says that it has this UID, too
 		}
 		if now, err = p.record(tx, pod, namespace, before); err != nil {
+			return err
+		}
+		if open, err = isOpen(tx, pod, now); err != nil {
 			return err
 		}
 		if ep, differs := misplaced(tx, pod, now); differs {
@@ -164,23 +168,35 @@ func (p *placer) settle(ctx context.Context, name string) (refused bool, err err
 		p.policies.unclassed(name)
 	}
 	p.tell(pod, before, now)
-	return now.Reason != "" || now.Later != "", nil
+	return open, nil
+}
+
+// isOpen tells whether a record is to be looked at again though nothing of its pod changes.
+func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
+	if record.Reason != "" || record.Later != "" {
+		return true, nil
+	}
+	return waitsForAddress(r, pod, record)
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most
 // events: then the ledger, which others wait for, is left alone.
-func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, refused bool, err error) {
+func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, open bool, err error) {
 	err = p.ledger.View(func(r ledger.Reader) error {
 		before, err := ledger.Read[mastercfg.K8sPod](r, key)
 		if err != nil || before.Pod() != pod.Namespace+"/"+pod.Name {
 			return nil
 		}
 		now, err := p.record(r, pod, namespace, before)
+		if err != nil {
+			return err
+		}
 		_, differs := misplaced(r, pod, now)
-		settled, refused = !differs && reflect.DeepEqual(now, before), now.Reason != "" || now.Later != ""
+		settled = !differs && reflect.DeepEqual(now, before)
+		open, err = isOpen(r, pod, now)
 		return err
 	})
-	return settled, refused, err
+	return settled, open, err
 }
 
 // isOf tells whether a record is of a pod. One that is damaged is nobody else's.

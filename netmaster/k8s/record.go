@@ -16,7 +16,8 @@ import (
 )
 
 // record says where a pod belongs, or why nowhere. One that has a place keeps it while it
-// lives, but for its group; what else is asked for by now is noted.
+// lives, but for its group; what else is asked for by now is noted. One that has not started, and by now would
+// not get the address that it has been promised, is judged as a new one.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), HostPorts: hostPorts(pod)}
 	asked := namespace
@@ -25,6 +26,11 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		if before, err = placedBefore(r, pod); err != nil {
 			return record, err
 		}
+	}
+	if lost, err := lostItsAddress(r, pod, before); err != nil {
+		return record, err
+	} else if lost {
+		before = mastercfg.K8sPod{}
 	}
 	placed := before.Tenant != ""
 	if placed {
