@@ -35,12 +35,25 @@ type eventWriter struct {
 
 	mu      sync.Mutex
 	waiting map[about]*eventsv1.Event // nil: it is written, and the time is not over
+	outage  outage
+}
+
+// outage is a time in which events cannot be written. Its begin and its end are logged, and not each try.
+type outage struct {
+	since    time.Time
+	unasked  map[about]struct{} // what could not be written since; none: there is no outage
+	replaced int                // events that were not written before others took their place
 }
 
 // about is an object, without its version, and a reason.
 type about struct {
 	object corev1.ObjectReference
 	reason string
+}
+
+// String is what an event is about, as messages show it.
+func (a about) String() string {
+	return fmt.Sprintf("%s of %s %s/%s", a.reason, a.object.Kind, a.object.Namespace, a.object.Name)
 }
 
 const reporter = "contiv-netmaster"
@@ -51,7 +64,8 @@ func newEventWriter(client eventsclient.EventsV1Interface, kinds *runtime.Scheme
 		return nil, fmt.Errorf("kubernetes: the name of this machine, which events tell: %w", err)
 	}
 	return &eventWriter{
-		client: client, kinds: kinds, every: every, log: log, instance: reporter + "-" + host, waiting: map[about]*eventsv1.Event{},
+		client: client, kinds: kinds, every: every, log: log, instance: reporter + "-" + host,
+		waiting: map[about]*eventsv1.Event{}, outage: outage{unasked: map[about]struct{}{}},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[about](retryFirst, retryMost)),
 	}, nil
 }
@@ -67,7 +81,10 @@ func (w *eventWriter) Eventf(object, related runtime.Object, kind, reason, actio
 	key.object.ResourceVersion = ""
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, queued := w.waiting[key]
+	before, queued := w.waiting[key]
+	if _, unasked := w.outage.unasked[key]; unasked && before != nil {
+		w.outage.replaced++
+	}
 	if w.waiting[key] = event; !queued {
 		w.queue.Add(key)
 	}
@@ -118,14 +135,15 @@ func (w *eventWriter) write(ctx context.Context, key about) {
 	if ctx.Err() != nil {
 		return // the next leader tells what holds
 	}
-	if err != nil {
-		w.log.WithError(err).Warnf("kubernetes: event %s of %s %s/%s is not written: %s", key.reason, key.object.Kind, key.object.Namespace, key.object.Name, event.Note)
-	}
 	if err != nil && !isRefused(err) {
-		w.keep(key, event)
+		w.keep(key, event, err)
 		w.queue.AddRateLimited(key)
 		return
 	}
+	if err != nil {
+		w.log.WithError(err).Warnf("kubernetes: event %s is not written: %s", key, event.Note)
+	}
+	w.answered(key)
 	w.queue.Forget(key)
 	w.queue.AddAfter(key, w.every)
 }
@@ -144,12 +162,34 @@ func (w *eventWriter) take(key about) *eventsv1.Event {
 }
 
 // keep has an event wait that was not written, unless something else is to be told by now.
-func (w *eventWriter) keep(key about, event *eventsv1.Event) {
+func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.outage.unasked) == 0 {
+		w.outage.since = time.Now()
+		w.log.WithError(cause).Warnf("kubernetes: event %s is not written: %s; it is tried again, as are others, until the API server answers", key, event.Note)
+	}
+	w.outage.unasked[key] = struct{}{}
 	if w.waiting[key] == nil {
 		w.waiting[key] = event
+	} else {
+		w.outage.replaced++
 	}
+}
+
+// answered notes that the API server has taken or refused an event.
+func (w *eventWriter) answered(key about) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, unasked := w.outage.unasked[key]; !unasked {
+		return
+	}
+	if delete(w.outage.unasked, key); len(w.outage.unasked) > 0 {
+		return
+	}
+	w.log.WithFields(logrus.Fields{"after": time.Since(w.outage.since).Round(time.Millisecond), "replaced": w.outage.replaced}).
+		Info("kubernetes: the events that waited for the API server are written; replaced ones by later words for the same reason")
+	w.outage.replaced = 0
 }
 
 // isRefused tells whether the API server would refuse an event another time, too: it is not as it should be, its namespace ends, or

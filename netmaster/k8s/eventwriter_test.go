@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +40,11 @@ func TestOtherWordsForAReasonReachTheAPIServer(t *testing.T) {
 
 // writes runs a writer of events; a test says things by it.
 func (w *world) writes(every time.Duration) (say func(namespace, name, reason, note string)) {
-	writer, err := newEventWriter(w.client.EventsV1(), scheme.Scheme, every, testkit.Quiet())
+	return w.writesAndLogs(every, testkit.Quiet())
+}
+
+func (w *world) writesAndLogs(every time.Duration, log *logrus.Entry) (say func(namespace, name, reason, note string)) {
+	writer, err := newEventWriter(w.client.EventsV1(), scheme.Scheme, every, log)
 	w.must(writer, err)
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
@@ -110,6 +118,63 @@ func TestEventsOutlastAnAPIServerThatIsAway(t *testing.T) {
 	say("shop", "web", "NodePortInUse", "3: at the second try")
 	w.toldThat("web", "NodePortInUse", "3")
 	if got := w.notes("shop"); len(got) != 2 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// That the API server is away is logged once, however often each event is tried, and that it is back, too.
+func TestAnAPIServerThatTakesNoEventsIsLoggedOnce(t *testing.T) {
+	w := newWorld(t)
+	logger, messages := logtest.NewNullLogger()
+	logged := func() (all []string) {
+		for _, e := range messages.AllEntries() {
+			all = append(all, e.Level.String()+" "+e.Message+fmt.Sprint(" ", e.Data["replaced"]))
+		}
+		return all
+	}
+	var tries, back atomic.Int32
+	w.client.PrependReactor("create", "events", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		switch name := action.(kubetesting.CreateAction).GetObject().(*eventsv1.Event).Regarding.Name; {
+		case back.Load() > 0 && name == "odd":
+			return true, nil, apierrors.NewInvalid(eventsv1.SchemeGroupVersion.WithKind("Event").GroupKind(), "", nil)
+		case back.Load() > 0:
+			return false, nil, nil
+		}
+		tries.Add(1)
+		return true, nil, errors.New("connection refused")
+	})
+	tried := func(more int32) {
+		t.Helper()
+		until := tries.Load() + more
+		w.eventually(func() error {
+			if n := tries.Load(); n < until {
+				return fmt.Errorf("%d tries", n)
+			}
+			return nil
+		})
+	}
+	say := w.writesAndLogs(time.Millisecond, logger.WithField("component", "test"))
+	say("shop", "web", "NodePortInUse", "1: nobody reads this")
+	tried(3)
+	say("shop", "web", "NodePortInUse", "2: nor this")
+	say("shop", "db", "NodePortInUse", "3")
+	say("shop", "odd", "NodePortInUse", "4: refused")
+	tried(6)
+	say("shop", "web", "NodePortInUse", "5")
+	const begin = "warning kubernetes: event NodePortInUse of Service shop/web is not written: 1: nobody reads this; it is tried again, as are others, until the API server answers <nil>"
+	if got := logged(); !slices.Equal(got, []string{begin}) {
+		t.Errorf("logged %q", got)
+	}
+	back.Store(1)
+	const refused = "warning kubernetes: event NodePortInUse of Service shop/odd is not written: 4: refused <nil>"
+	const end = "info kubernetes: the events that waited for the API server are written; replaced ones by later words for the same reason 2"
+	w.eventually(func() error {
+		if got := logged(); len(got) != 3 || got[0] != begin || !slices.Contains(got, refused) || !slices.Contains(got, end) {
+			return fmt.Errorf("logged %q", got)
+		}
+		return nil
+	})
+	if got := w.notes("shop"); !slices.Equal(got, []string{"3", "5"}) {
 		t.Errorf("events %q", got)
 	}
 }
