@@ -158,7 +158,9 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		Group:        where.Group,
 		Labels:       selected,
 		Endpoint:     endpoint,
-		HostPorts:    where.HostPorts,
+	}
+	if c.IfName == firstInterface { // through which answers leave
+		r.HostPorts = where.HostPorts
 	}
 	// The alias of the link has no room for a longer one, and netmaster refuses it only while the link is made.
 	if err := limits.Text("endpoint id", r.EndpointID(), limits.EndpointID); err != nil {
