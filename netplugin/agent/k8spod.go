@@ -10,12 +10,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
+// putPod notes a record. One that cannot be read says that there is a pod, which belongs nowhere: the pod of a record that is missed
+// may be taken for one that is gone.
 func (c *cache) putPod(id string, value []byte, _ int64) error {
+	node, uid, _ := strings.Cut(id, "/")
 	var pod mastercfg.K8sPod
 	if err := json.Unmarshal(value, &pod); err != nil {
-		return err
+		pod = mastercfg.K8sPod{UID: uid, Reason: "UnreadableRecord", Message: err.Error()}
+		c.log.WithError(err).WithField("pod", id).Error("the record of a pod cannot be read")
 	}
-	node, uid, _ := strings.Cut(id, "/")
 	c.setPodClass(uid, podClass{pod.Class, pod.Classed})
 	if node == c.host {
 		old := c.pods[uid]

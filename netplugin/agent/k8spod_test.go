@@ -31,6 +31,13 @@ func TestThatAPodHasNoRecordIsKnownFromACompleteStoreOnly(t *testing.T) {
 	says("a pod is deleted", "u2", false, true)
 	store.put(gone, `{"uid":"u2","grace":30}`)
 	says("it is there again", "u2", true, true)
+	store.put(gone, `{"uid":2,"grace":30}`)
+	eventually(t, "a record that cannot be read is there", func() error {
+		if record, there, complete := a.Recorded("u2"); !there || !complete || record.Grace != 0 || record.Reason == "" {
+			return fmt.Errorf("%+v, there %v, complete %v", record, there, complete)
+		}
+		return nil
+	})
 	a.takeIn(a.mirrors[0], mirror.Batch{Revision: 1, Another: true, Events: []mirror.Event{{Key: gone}}})
 	says("a store that went back has lost it", "u2", false, false)
 	says("the others are there", "u1", true, false)

@@ -144,7 +144,7 @@ func (i installation) configurationIsKept() {
 }
 
 func (i installation) startupTaint() {
-	i.kubectl("taint", "node", "node2", "node.contiv.io/agent-not-ready=:NoSchedule")
+	i.kubectl("taint", "node", "node2", "node.contiv.io/agent-not-ready=:NoExecute")
 	ctx, cancel := context.WithTimeout(i.Context(), shortly)
 	defer cancel()
 	i.must(testkit.Poll(ctx, func() error {
