@@ -16,7 +16,7 @@ func (d *Driver) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeli
 	d.mu.Lock()
 	sw := d.sw
 	d.mu.Unlock()
-	if sw == nil || ended(sw) {
+	if sw == nil || sw.Err() != nil {
 		return nil, fault.New(fault.Unavailable, "bridge %s: counters: the switch is not connected", d.config.Bridge)
 	}
 	all := make(map[pipeline.Key]drivers.Counters, len(keys))
@@ -30,7 +30,7 @@ func (d *Driver) Counters(ctx context.Context, keys ...pipeline.Key) (map[pipeli
 	return all, nil
 }
 
-func countersOf(ctx context.Context, sw flowSwitch, key pipeline.Key) (c drivers.Counters, err error) {
+func countersOf(ctx context.Context, sw *openflow.Conn, key pipeline.Key) (c drivers.Counters, err error) {
 	sum := func(what pipeline.Counter) drivers.Count {
 		if err != nil {
 			return drivers.Count{}
@@ -51,7 +51,7 @@ func countersOf(ctx context.Context, sw flowSwitch, key pipeline.Key) (c drivers
 }
 
 // servedBy adds up the flows that count for the providers of a service.
-func servedBy(ctx context.Context, sw flowSwitch, service pipeline.Key) (map[pipeline.Served]drivers.Count, error) {
+func servedBy(ctx context.Context, sw *openflow.Conn, service pipeline.Key) (map[pipeline.Served]drivers.Count, error) {
 	all := map[pipeline.Served]drivers.Count{}
 	for _, filter := range pipeline.ServedFlows(service) {
 		err := sw.EachFlow(ctx, filter, func(f openflow.FlowEntry) error {

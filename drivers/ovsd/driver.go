@@ -24,7 +24,7 @@
 //     set is there, nothing is written at all.
 //   - ovs-vswitchd restarts: the switch comes back empty, and the difference is
 //     everything. Ports ask for the numbers they had.
-//   - Somebody changes flows: an audit finds the difference (audit.go). The
+//   - Somebody changes flows: an audit finds the difference. The
 //     bridge is ours alone, so flows of others are removed as well, but for two
 //     kinds: those that will go by themselves, with a timeout, as an operator's
 //     experiment should have; and those that we do not understand, which are
@@ -33,14 +33,8 @@
 //     right (keeper.go). Some changes of a bridge make ovs-vswitchd forget its
 //     flows; then they are read again.
 //
-// What is written together and in which order, so that packets are judged right
-// at any moment, is told in books.go. Several objects may ask for a flow with
-// the same match, an address that moved from one endpoint to another, for
-// example; book.go tells what is in force then.
-//
-// A flow the switch refuses must not keep others out: a refused bundle is
-// halved until the refused object is alone (writer.go). Its Sync returns the
-// refusal, it is in the status, and it is tried again later.
+// The programmer is a package of its own, below this one: it knows nothing of
+// rows and links, and is told the numbers of ports (programmed.go).
 //
 // An ovs-vswitchd that reads no routes of its node is given those of its tunnels (tunnelroutes.go).
 //
@@ -73,8 +67,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/ovsd/programmer"
 	"github.com/contiv/netplugin/ofnet/openflow"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 	"github.com/contiv/netplugin/utils/notify"
@@ -127,7 +121,6 @@ type Driver struct {
 	log     *logrus.Entry
 	links   *links
 	db      *database
-	inbox   *inbox
 	numbers numbers
 	busy    keylock.Locks[string]
 	calls   calls
@@ -136,7 +129,7 @@ type Driver struct {
 	peers        *peers
 	tunnelRoutes *tunnelRoutes
 	zoneLimits   *zoneLimits
-	chunk        int // flows in a bundle
+	programmer   *programmer.Programmer
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
@@ -144,13 +137,13 @@ type Driver struct {
 	keeperDue notify.Signal // rows have changed, or a call has ended that kept the keeper away
 	flowsLost notify.Signal // to the programmer: the switch may have forgotten its flows
 
-	connections chan flowSwitch // to the programmer
+	connections chan programmer.Switch
 	packets     *packets
 	names       *namesPlace
 	askers      askers
 
 	mu         sync.Mutex
-	sw         flowSwitch     // the last connection; nil: none yet
+	sw         *openflow.Conn // the last connection; nil: none yet
 	status     drivers.Status // as the programmer last saw it
 	keeperFail string         // last failure to keep the bridge
 }
@@ -165,20 +158,21 @@ func New(config Config) (*Driver, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	d := &Driver{config: config, log: config.Log, inbox: newInbox(), ready: make(chan struct{}),
-		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), zoneLimits: config.Tenants.addBridge(), chunk: defaultChunk, manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan flowSwitch), packets: newPackets(), names: newNamesPlace()}
+	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
+		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), zoneLimits: config.Tenants.addBridge(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
 	}
 	d.db, err = newDatabase(config, func() {
-		d.inbox.news.Send()
+		d.programmer.Wake()
 		d.keeperDue.Send()
 	})
 	if err != nil {
 		d.links.close()
 		return nil, err
 	}
+	d.programmer = programmer.New(d.programmed())
 	d.status = drivers.Status{Bridge: config.Bridge}
 	d.masks.Store(unknownMasks)
 	return d, nil
@@ -239,7 +233,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.whenReady(ctx, d.connect) })
 	group.Go(func() error { return d.whenReady(ctx, d.exchangePackets) })
 	// The programmer takes changes from the start, so that they do not pile up.
-	group.Go(func() error { return newProgrammer(d).run(ctx) })
+	group.Go(func() error { return d.programmer.Run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
 	group.Go(func() error { return d.whenReady(ctx, d.keepTunnelRoutes) })
 	group.Go(func() error { return d.whenReady(ctx, d.keepZoneLimits) })
@@ -308,21 +302,6 @@ func (d *Driver) solicit(ctx context.Context) error {
 	return d.peers.run(ctx, d.links.solicit, d.log)
 }
 
-// Update changes the wanted objects.
-func (d *Driver) Update(c drivers.Change) { d.inbox.put(c) }
-
-// Sync waits until the objects are in the switch, or all of them.
-func (d *Driver) Sync(ctx context.Context, keys ...pipeline.Key) error {
-	ticket := d.inbox.wait(keys...)
-	defer d.inbox.leave(ticket)
-	select {
-	case err := <-ticket.done:
-		return err
-	case <-ctx.Done():
-		return fault.New(fault.Unavailable, "bridge %s: flows are not in the switch yet: %w", d.config.Bridge, context.Cause(ctx))
-	}
-}
-
 // Status says how the driver is. It never blocks.
 func (d *Driver) Status() drivers.Status {
 	ports := len(d.db.endpointPorts())
@@ -331,24 +310,11 @@ func (d *Driver) Status() drivers.Status {
 	s := d.status
 	s.Ports, s.PortAdded = ports, d.db.portAdded.Load()
 	s.Connected = s.Connected && d.db.client.Connected()
-	s.InSync = s.InSync && s.Connected && d.inbox.settled()
+	s.InSync = s.InSync && s.Connected && d.programmer.Settled()
 	if s.LastError == "" {
 		s.LastError = d.keeperFail
 	}
 	return s
-}
-
-// noteProgress keeps what the programmer says of itself.
-func (d *Driver) noteProgress(p progress) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.status.Connected, d.status.InSync, d.status.Lost = p.connected, p.inSync, p.lost
-	d.status.Owes = p.owes
-	d.status.Flows, d.status.Others, d.status.Conflicts = p.flows, p.others, p.conflicts
-	d.status.LastError = ""
-	if p.err != nil {
-		d.status.LastError = p.err.Error()
-	}
 }
 
 // LockName is the lock of the database that whoever keeps a bridge holds.

@@ -21,7 +21,7 @@ func (d *Driver) Drops(ctx context.Context) (map[string]drivers.Count, error) {
 	d.mu.Lock()
 	sw := d.sw
 	d.mu.Unlock()
-	if sw == nil || ended(sw) {
+	if sw == nil || sw.Err() != nil {
 		return nil, fault.New(fault.Unavailable, "bridge %s: drops: the switch is not connected", d.config.Bridge)
 	}
 	names, all := map[pipeline.Reason]string{}, map[string]drivers.Count{}

@@ -95,7 +95,7 @@ func (d *Driver) Send(ctx context.Context, packet openflow.PacketOut) error {
 	d.packets.mu.Lock()
 	conn := d.packets.conn
 	d.packets.mu.Unlock()
-	if conn == nil || ended(conn) {
+	if conn == nil || conn.Err() != nil {
 		return fault.New(fault.Unavailable, "bridge %s: %s: the switch is not connected", d.config.Bridge, packet)
 	}
 	return conn.PacketOut(ctx, packet)

@@ -304,13 +304,14 @@ func (db *database) hasPortWith(meters uint32) bool {
 	})
 }
 
-// endpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.
-func (db *database) endpointNumber(endpointID string) uint32 {
+// EndpointNumber is the OpenFlow number of an endpoint's port; 0: it has none.
+func (db *database) EndpointNumber(endpointID string) uint32 {
 	port, _ := db.portOf(endpointID)
 	return port.link.number()
 }
 
-func (db *database) changedEndpoints() []string { return db.endpoints.take() }
+// ChangedEndpoints returns, once, the endpoints whose ports have changed, for the programmer.
+func (db *database) ChangedEndpoints() []string { return db.endpoints.take() }
 
 // describe turns rows into what the agent is told.
 func (a attached) describe(mtu int) drivers.Port {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/contiv/netplugin/drivers/ovsd/programmer"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -131,21 +132,16 @@ func (d *Driver) givenMTU(have attached, hostEnd int) (int, error) {
 }
 
 // pipelineConfig is what the pipeline is told of the bridge.
-func (c Config) pipelineConfig(at fixedPorts, can abilities) pipeline.Config {
+func (c Config) pipelineConfig(at programmer.FixedPorts, can programmer.Abilities) pipeline.Config {
 	if len(c.Uplinks) > 0 {
-		return pipeline.Config{UplinkPort: at.trunk, NamesPort: at.names, MetersEnd: can.metersEnd, MTU: can.mtu}
+		return pipeline.Config{UplinkPort: at.Trunk, NamesPort: at.Names, MetersEnd: can.MetersEnd, MTU: can.MTU}
 	}
-	return pipeline.Config{TunnelPort: at.trunk, LocalVTEP: c.VTEP, NamesPort: at.names, MetersEnd: can.metersEnd, MTU: can.mtu}
+	return pipeline.Config{TunnelPort: at.Trunk, LocalVTEP: c.VTEP, NamesPort: at.Names, MetersEnd: can.MetersEnd, MTU: can.MTU}
 }
 
-// fixedPorts are the numbers of the ports that are part of the flows of many objects.
-type fixedPorts struct {
-	trunk uint32 // 0: not known
-	names uint32 // 0: there is no name server
-}
-
-func (db *database) fixedPorts() fixedPorts {
-	return fixedPorts{trunk: db.trunkNumber(), names: db.namesNumber()}
+// FixedPorts are the numbers of trunk and name server, for the programmer.
+func (db *database) FixedPorts() programmer.FixedPorts {
+	return programmer.FixedPorts{Trunk: db.trunkNumber(), Names: db.namesNumber()}
 }
 
 // trunk finds the trunk among the ports of our bridge.

@@ -122,7 +122,7 @@ const (
 	priorityTooBig  uint16 = 220  // what is too big goes no further
 	priorityTracked uint16 = 2000 // above all else in FORWARD: what is to be judged first
 	// Rules have priorityRules and twice their own, above all that any layout before had
-	// in their table: where flows of both are there, these decide (books.go of the driver).
+	// in their table: where flows of both are there, these decide (books.go of the programmer).
 	priorityRules uint16 = 300
 	priorityLink  uint16 = 65000 // no rule is about what keeps the neighbours of a link together
 	priorityStray uint16 = 65535 // what belongs to nobody's way

@@ -1,0 +1,65 @@
+package ovsd
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/drivers/ovsd/programmer"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// What the driver hands to the programmer, and hears from it.
+
+// programmed says what the programmer works on and with.
+func (d *Driver) programmed() programmer.Config {
+	return programmer.Config{
+		Log:           d.log,
+		Bridge:        d.config.Bridge,
+		AuditInterval: d.config.AuditInterval,
+		WantsSizes:    !d.config.NoSizeChecks,
+
+		Connections: d.connections,
+		FlowsLost:   d.flowsLost,
+		Excluded:    d.db.client.Excluded,
+		Ports:       d.db,
+
+		Compiler: func(at programmer.FixedPorts, can programmer.Abilities) programmer.Compiler {
+			return pipeline.New(d.config.pipelineConfig(at, can))
+		},
+		ComparesSizes: d.comparesSizes,
+		UnderlayMTU:   d.endpointMTU,
+
+		Replaced: func(old, now pipeline.Object) {
+			d.peers.replace(old, now)
+			d.zoneLimits.replace(old, now)
+		},
+		Complete: d.zoneLimits.complete,
+		Connected: func() {
+			d.peers.solicitAll()
+			d.zoneLimits.news.Send()
+		},
+		AuditDue: d.peers.solicitAll,
+		Report:   d.noteProgress,
+	}
+}
+
+// Update changes the wanted objects.
+func (d *Driver) Update(c drivers.Change) { d.programmer.Update(c) }
+
+// Sync waits until the objects are in the switch, or all of them.
+func (d *Driver) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	return d.programmer.Sync(ctx, keys...)
+}
+
+// noteProgress keeps what the programmer says of itself.
+func (d *Driver) noteProgress(p programmer.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.status.Connected, d.status.InSync, d.status.Lost = p.Connected, p.InSync, p.Lost
+	d.status.Owes = p.Owes
+	d.status.Flows, d.status.Others, d.status.Conflicts = p.Flows, p.Others, p.Conflicts
+	d.status.LastError = ""
+	if p.Err != nil {
+		d.status.LastError = p.Err.Error()
+	}
+}

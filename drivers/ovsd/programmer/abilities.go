@@ -1,0 +1,118 @@
+package programmer
+
+import (
+	"context"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// sizes tells whether the switch can compare the sizes of packets.
+type sizes struct {
+	can   bool
+	known bool // the last question was answered
+}
+
+// askAbilities learns them from a switch about which nothing is known. What it cannot do
+// is left out, and everything else works.
+func (p *Programmer) askAbilities(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, switchTime)
+	defer cancel()
+	features, err := p.sw.MeterFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	p.askSizes(ctx)
+	can := Abilities{MTU: p.carriedMTU()}
+	if features.MaxMeters < pipeline.LastMeter {
+		can.MetersEnd = features.MaxMeters + 1
+	}
+	if can.MetersEnd != p.can.MetersEnd {
+		switch can.MetersEnd {
+		case 0:
+		case 1:
+			p.log.Warn("the switch has no meters: endpoints are not limited, nor is what it answers for others")
+		default:
+			p.log.Warnf("the switch has meters up to number %d only: what needs one of those up to %d is not limited", features.MaxMeters, uint32(pipeline.LastMeter))
+		}
+	}
+	p.become(can)
+	return nil
+}
+
+// underlay is the answer to the question for the MTU of the underlay.
+type underlay struct {
+	mtu int
+	err error
+}
+
+// lookAtMTU asks for the MTU of the underlay, which may change under way. The kernel lets who asks for a link wait while links
+// come and go anywhere on the machine, for a tenth of a second and more: changes do not wait for that, takeMTU has the answer.
+func (p *Programmer) lookAtMTU(ctx context.Context) {
+	if p.sw == nil || !p.loaded {
+		return
+	}
+	if !p.sizes.known {
+		p.askSizes(ctx)
+	}
+	switch {
+	case !p.sizes.can:
+		p.become(Abilities{p.can.MetersEnd, 0})
+	case !p.asksMTU:
+		p.asksMTU = true
+		p.auditor.workers.Go(func() {
+			mtu, err := p.config.UnderlayMTU()
+			p.underlays <- underlay{mtu, err}
+		})
+	}
+}
+
+// takeMTU takes over an answer.
+func (p *Programmer) takeMTU(u underlay) {
+	p.asksMTU = false
+	p.become(Abilities{p.can.MetersEnd, p.carried(u)})
+}
+
+// askSizes learns whether the switch can compare sizes. Without an answer what was known
+// before stays: flows that come and go with it are those of all networks.
+func (p *Programmer) askSizes(ctx context.Context) {
+	can, err := p.config.ComparesSizes(ctx)
+	p.sizes.known = err == nil
+	if err != nil {
+		p.log.WithError(err).Warn("whether the datapath compares sizes is not known, and asked again")
+		return
+	}
+	if !can && p.config.WantsSizes {
+		p.log.Warn("the datapath does not compare sizes: pods are not told of packets that are too big")
+	}
+	p.sizes.can = can
+}
+
+// become computes everything for other abilities than before, or for the first time.
+func (p *Programmer) become(can Abilities) {
+	if can == p.can && p.compiler != nil {
+		return
+	}
+	p.can, p.fixed = can, p.config.Ports.FixedPorts()
+	p.compileAll()
+}
+
+// carriedMTU is what packets to other nodes are held to; 0: nothing.
+func (p *Programmer) carriedMTU() int {
+	if !p.sizes.can {
+		return 0
+	}
+	mtu, err := p.config.UnderlayMTU()
+	return p.carried(underlay{mtu, err})
+}
+
+// carried is the same of an answer. Without one it stays as it is.
+func (p *Programmer) carried(u underlay) int {
+	switch {
+	case !p.sizes.can:
+		return 0
+	case u.err != nil:
+		p.log.WithError(u.err).Warn("MTU of the underlay is not known")
+		return p.can.MTU
+	}
+	return u.mtu
+}

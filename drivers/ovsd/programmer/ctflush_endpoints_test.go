@@ -1,0 +1,69 @@
+package programmer
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// The connections of an endpoint that has left are ended when its flows are out, twice, unless somebody else has
+// its address by then; also by another connection to the switch.
+func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
+	e := pipeline.Endpoint{ID: "a", VRF: 1, IPv4: netip.MustParseAddr("10.1.0.1"), IPv6: netip.MustParseAddr("fd00::1"), Local: true, Tiers: pipeline.Tracked}
+	const four, six = 3, 9 // made in two zones, and made to it; of IPv6 by protocol
+	const flushes = four + six
+	start := func() flushSwitch {
+		s := flushSwitch{t, newBooks(defaultChunk)}
+		mustSet(t, s.books, e.Key(), wanting(map[int]int{7: 1}))
+		s.write()
+		mustSet(t, s.books, e.Key(), pipeline.Wants{})
+		s.flushEndpoint(e)
+		return s
+	}
+	expect := func(when string, s flushSwitch, again bool, want int) {
+		t.Helper()
+		if got := len(s.round(again)); got != want {
+			t.Errorf("%s: %d flushes, want %d", when, got, want)
+		}
+	}
+
+	s := start()
+	expect("its flows are there", s, true, 0)
+	s.write()
+	expect("its flows are out", s, false, flushes)
+	expect("nothing new", s, false, 0)
+	expect("once more", s, true, flushes)
+	expect("all rounds are over", s, true, 0)
+	if s.moreRounds() || len(s.flushing) != 0 {
+		t.Errorf("left: %v", s.flushing)
+	}
+
+	s = start()
+	s.write()
+	s.queueFlushes(false)
+	s.forget()
+	expect("the connection was lost", s, false, flushes)
+	expect("once more", s, true, flushes)
+
+	s = start()
+	s.spareEndpoint(e)
+	s.write()
+	expect("another one has the address already", s, false, flushes)
+	expect("its connections are its own", s, true, 0)
+
+	s = start()
+	s.write()
+	expect("its flows are out", s, false, flushes)
+	s.spareEndpoint(pipeline.Endpoint{VRF: e.VRF, IPv4: e.IPv4})
+	expect("another one has one of the addresses", s, true, six)
+
+	e.Local = false
+	s = start()
+	s.write()
+	expect("elsewhere: in the zone of tiers", s, false, 2*flushes/3)
+	e.Tiers = 0
+	s = start()
+	s.write()
+	expect("elsewhere, not tracked", s, false, 0)
+}

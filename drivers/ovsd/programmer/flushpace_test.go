@@ -1,0 +1,75 @@
+package programmer
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// A step is short, and leaves the switch time: as much as it took, and much more where a flush is long and can wait.
+func TestFlushesLeaveTheSwitchTime(t *testing.T) {
+	began := time.Now()
+	for name, test := range map[string]struct {
+		flushes         int
+		took            time.Duration
+		atOnce          int
+		urgent, patient time.Duration
+	}{
+		"a small table": {12, 2 * time.Millisecond, flushMost, 2 * time.Millisecond, 2 * time.Millisecond},
+		"a larger one":  {4, 16 * time.Millisecond, 2, 16 * time.Millisecond, 16 * time.Millisecond},
+		"a large one":   {1, 100 * time.Millisecond, 1, 100 * time.Millisecond, 2 * time.Second},
+		"no answer":     {1, 15 * time.Second, 1, restMost, restMost},
+	} {
+		var p flushPace
+		if !p.next(true).Before(began) || p.atOnce() != flushMost {
+			t.Errorf("%s: before the first step: %d at once, at %s", name, p.atOnce(), p.next(true))
+		}
+		ended := began.Add(test.took)
+		p.note(test.flushes, began, ended)
+		p.note(0, began, ended.Add(time.Hour))
+		if urgent, patient := p.next(false).Sub(ended), p.next(true).Sub(ended); p.atOnce() != test.atOnce || urgent != test.urgent || patient != test.patient {
+			t.Errorf("%s: %d at once, after %s, or %s", name, p.atOnce(), urgent, patient)
+		}
+	}
+}
+
+// What providers had that are gone is ended before what pods had that are gone; what a pod had whose address another
+// one has by then does not wait either.
+func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
+	many, one := balanced("ab", map[uint16]uint16{80: 8080}), balanced("a", map[uint16]uint16{80: 8080})
+	s := flushSwitch{t, newBooks(defaultChunk)}
+	gone := func(last byte) pipeline.Endpoint {
+		return pipeline.Endpoint{ID: "gone", VRF: 1, IPv4: netip.AddrFrom4([4]byte{10, 1, 0, last}), Local: true}
+	}
+	first := func(what string, wantPatient bool, want func(by netip.Addr) bool) {
+		t.Helper()
+		flushes, ends := s.nextFlushes(1)
+		if patient := s.allPatient(); patient != wantPatient || len(flushes) != 1 || !want(flushes[0].By) {
+			t.Errorf("%s: %v, can wait: %v", what, flushes, patient)
+		}
+		for range flushPasses {
+			s.flushed(ends)
+		}
+	}
+	is := func(e pipeline.Endpoint) func(netip.Addr) bool {
+		return func(by netip.Addr) bool { return by == e.IPv4 }
+	}
+
+	s.flushEndpoint(gone(21))
+	s.flushEndpoint(gone(22))
+	s.queueFlushes(false)
+	if !s.allPatient() {
+		t.Error("the connections of pods that are gone cannot wait")
+	}
+	s.want(&many).want(&one)
+	s.queueFlushes(false)
+	first("a provider is gone, too", false, func(by netip.Addr) bool { return !by.IsValid() })
+	s.spareEndpoint(gone(22))
+	first("another pod has the second one's address", false, is(gone(22)))
+	first("nothing else", true, is(gone(21)))
+	if len(s.queue) != 0 {
+		t.Errorf("left in the queue: %d", len(s.queue))
+	}
+}

@@ -1,0 +1,384 @@
+package programmer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// baseKey owns what is there whatever objects are.
+var baseKey = pipeline.Key{Kind: "base"}
+
+// Programmer makes a switch equal to objects. Update and Sync are for everybody; all the rest is one goroutine, Run.
+//
+// It goes round: take what callers have left, write one batch, tell those whose
+// objects are in the switch now. A change that comes in while a large difference
+// is being written is in the next batch but one.
+type Programmer struct {
+	config    Config
+	log       *logrus.Entry
+	inbox     *inbox
+	underlays chan underlay // answers of config.UnderlayMTU; there is room for one
+
+	compiler Compiler
+	objects  map[pipeline.Key]pipeline.Object
+	books    *books
+	auditor  *auditor
+	fixed    FixedPorts
+	can      Abilities
+	sizes    sizes
+	asksMTU  bool // an answer about the underlay is to come
+
+	sw         Switch   // nil: not connected
+	loaded     bool     // the books know what is in sw
+	empty      bool     // that was nothing of ours when it was read
+	compared   bool     // what was in sw has been compared with what is wanted
+	replaced   bool     // the agent has said what it wants as a whole
+	known      []string // ids of the endpoints that exist, until the switch was compared with them; nil: nobody says
+	others     int      // flows that are left alone because nobody knows what they do
+	refused    refusals
+	invalid    map[pipeline.Key]error
+	silence    silence
+	waiting    []*ticket
+	lastErr    error            // of the connection
+	owes       time.Time        // since when the switch owes something and has taken nothing (stall.go); zero: it does not
+	unanswered bool             // it has given no answer to a change, and was not asked for others since
+	flushAgain <-chan time.Time // the next round of ended connections; nil: none is to come
+	flushSoon  <-chan time.Time // the next step of a round; nil: none is to come
+	pace       flushPace
+
+	cannotFlush bool // the switch has said that it cannot
+}
+
+// New makes a programmer; Run starts it.
+func New(config Config) *Programmer {
+	return &Programmer{
+		config:    config,
+		log:       config.Log,
+		inbox:     newInbox(),
+		underlays: make(chan underlay, 1),
+		objects:   map[pipeline.Key]pipeline.Object{},
+		books:     newBooks(cmp.Or(config.Chunk, defaultChunk)),
+		auditor:   newAuditor(config.AuditInterval, config.Log),
+		refused:   refusals{},
+		invalid:   map[pipeline.Key]error{},
+	}
+}
+
+// Update changes the wanted objects and returns at once.
+func (p *Programmer) Update(c drivers.Change) { p.inbox.put(c) }
+
+// Sync waits until the objects are in the switch as the changes given before say, or all of them. The error says which are
+// not and why; it is of kind Unavailable if nobody knows when ctx is done.
+func (p *Programmer) Sync(ctx context.Context, keys ...pipeline.Key) error {
+	ticket := p.inbox.wait(keys...)
+	defer p.inbox.leave(ticket)
+	select {
+	case err := <-ticket.done:
+		return err
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "bridge %s: flows are not in the switch yet: %w", p.config.Bridge, context.Cause(ctx))
+	}
+}
+
+// Settled tells whether what was last reported is about all changes.
+func (p *Programmer) Settled() bool { return p.inbox.settled() }
+
+// Wake has the programmer look at what its functions tell: ports, or whether another driver has the bridge, may have changed.
+func (p *Programmer) Wake() { p.inbox.news.Send() }
+
+// Run works until ctx is done. It runs once.
+func (p *Programmer) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer p.auditor.workers.Wait()
+	defer stop()
+	p.auditor.restart() // its first interval begins here
+	for {
+		p.take()
+		p.owe(time.Now())
+		p.config.Report(p.progress()) // the switch may not answer to what follows
+		more := p.work(ctx)
+		p.owe(time.Now())
+		p.config.Report(p.progress()) // first, so that whoever returns from Sync finds it in what was reported
+		p.inbox.told()
+		p.answer(more)
+		if err := p.sleep(ctx, more); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns when there may be something to do; at once if there is more.
+func (p *Programmer) sleep(ctx context.Context, more bool) error {
+	var lost <-chan struct{}
+	if p.sw != nil {
+		lost = p.sw.Done()
+	}
+	var retry <-chan time.Time
+	if when, ok := p.refused.nextTry(); ok && p.sw != nil && p.loaded {
+		timer := time.NewTimer(time.Until(when))
+		defer timer.Stop()
+		retry = timer.C
+	}
+	var now chan struct{}
+	if more {
+		now = make(chan struct{})
+		close(now)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-now:
+	case <-p.inbox.news:
+	case <-retry:
+		p.books.release()
+	case <-p.flushAgain:
+		p.flushAgain = nil
+		p.scheduleFlushes(true)
+	case <-p.flushSoon:
+		p.flushSoon = nil
+		p.flushSome(ctx)
+	case <-p.config.FlowsLost:
+		p.loaded = false
+	case sw := <-p.config.Connections:
+		p.connect(sw)
+	case <-lost:
+		p.log.Warn("switch connection lost")
+		p.sw = nil
+	case <-p.auditor.timer.C:
+		p.config.AuditDue()
+		p.lookAtMTU(ctx)
+		if p.sw != nil && p.loaded && p.replaced {
+			p.auditor.begin(ctx, p.sw, p.books)
+		} else {
+			p.auditor.restart()
+		}
+	case u := <-p.underlays:
+		p.takeMTU(u)
+	case s := <-p.auditor.results:
+		if p.auditor.end(s, p.sw, p.books) {
+			p.others = p.auditor.others
+		}
+	}
+	return nil
+}
+
+// connect takes over a connection, about whose switch nothing is known.
+func (p *Programmer) connect(sw Switch) {
+	p.sw, p.loaded, p.cannotFlush = sw, false, false
+	p.config.Connected()
+}
+
+// take enters what callers have left.
+func (p *Programmer) take() {
+	var changes []drivers.Change
+	changes, p.waiting = p.inbox.take()
+	p.renumber()
+	for _, c := range changes {
+		p.accept(c)
+	}
+	for owner, err := range p.books.overflows.settle() {
+		p.problem(owner, err)
+	}
+	p.settleRefused()
+	if p.books.learned.ended && p.auditor.soon() {
+		p.books.learned.ended = false
+	}
+}
+
+// settleRefused forgets what was refused and does not matter any more: by another try, by other objects in its place,
+// or because the difference is gone.
+func (p *Programmer) settleRefused() {
+	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !p.books.waits(owner) })
+	p.settleEpoch()
+}
+
+// work does one piece of what there is to do, and tells whether there is more.
+func (p *Programmer) work(ctx context.Context) (more bool) {
+	switch {
+	case p.config.Excluded():
+		p.loaded = false // the other one writes what it wants
+		return false
+	case p.sw == nil:
+		return false
+	case !p.loaded:
+		return p.load(ctx)
+	// A switch full of flows of another run, or of another version, serves its
+	// endpoints until we know the whole of what it should have.
+	case !p.replaced:
+		return false
+	case !p.compared:
+		p.compared = true
+		p.flushUnknown()
+		p.books.flushFormer()
+		return true
+	case p.books.unfinished():
+		p.write(ctx)
+		return p.sw != nil && (p.books.unfinished() || p.auditor.rest > 0)
+	case p.books.leaving:
+		p.scheduleFlushes(false) // of endpoints that had no flows
+	}
+	return p.auditor.findLost(p.books) || p.books.unfinished()
+}
+
+// load reads what is in the switch.
+func (p *Programmer) load(ctx context.Context) (loaded bool) {
+	p.books.forget()
+	p.auditor.restart()
+	ours, others, err := 0, 0, p.askAbilities(ctx)
+	if err == nil {
+		ours, others, err = p.books.load(ctx, p.noted())
+	}
+	if err != nil {
+		p.giveUp(fmt.Errorf("flows in the switch: %w", err))
+		return false
+	}
+	p.loaded, p.compared, p.empty, p.others = true, false, ours == 0, others
+	return true
+}
+
+// write writes the next batch.
+func (p *Programmer) write(ctx context.Context) {
+	if err := p.takesOthers(ctx); err != nil {
+		p.giveUp(err)
+		return
+	}
+	now := time.Now()
+	var urgent []pipeline.Key
+	for _, t := range p.waiting {
+		for _, key := range t.keys {
+			if !p.refused.blocked(key, now) {
+				urgent = append(urgent, key)
+			}
+		}
+	}
+	batch := p.books.next(p.books.inTurn(urgent), func(owner pipeline.Key) bool { return p.refused.blocked(owner, now) })
+	waiting := p.books.pending()
+	no, err := batch.write(ctx, p.noted())
+	for owner, fresh := range p.refused.note(no, now) {
+		p.problem(owner, fresh.err)
+	}
+	switch taken := p.books.pending() < waiting; {
+	case taken:
+		p.took()
+	case err == nil && len(no) > 0:
+		if none := p.askAny(ctx); none == nil {
+			p.took()
+		} else {
+			p.log.WithError(none).Debug("the switch takes no change at all")
+		}
+	}
+	for _, owner := range batch.blocked {
+		p.refused[owner].judges = true
+	}
+	p.settleRefused()
+	if err != nil {
+		p.unanswered, p.silence = true, p.silence.after(batch.bundle, err)
+		p.giveUp(err)
+		return
+	}
+	p.lastErr = nil
+	if len(batch.bundle) > 0 {
+		p.books.larger()
+		p.silence = p.silence.unless(batch.bundle)
+	}
+	p.scheduleFlushes(false)
+}
+
+// giveUp ends a connection on which the switch does not answer; the client
+// makes a new one, and what is in the switch is looked up again.
+func (p *Programmer) giveUp(err error) {
+	p.lastErr = err
+	p.log.WithError(err).Warn("switch does not answer")
+	p.sw.Close()
+	p.sw = nil
+}
+
+// answer tells those in Sync whose objects are in the switch, or will not be
+// for a reason. More says that not everything has been tried yet.
+func (p *Programmer) answer(more bool) {
+	if p.sw == nil || !p.loaded || !p.replaced {
+		return
+	}
+	for _, t := range p.waiting {
+		keys := t.keys
+		switch {
+		case len(keys) > 0 && p.decided(keys):
+		case more:
+			continue
+		case len(keys) == 0:
+			keys = slices.Concat(slices.Collect(maps.Keys(p.invalid)), slices.Collect(maps.Keys(p.refused)), slices.Collect(maps.Keys(p.books.overflows.out)))
+		}
+		var problems []error
+		for _, key := range keys {
+			if err := p.problemOf(key); err != nil {
+				problems = append(problems, err)
+			}
+		}
+		p.inbox.answer(t, errors.Join(problems...))
+	}
+	p.waiting = nil
+}
+
+// decided tells whether all of the objects are there, and in the switch or
+// refused.
+func (p *Programmer) decided(keys []pipeline.Key) bool {
+	return !slices.ContainsFunc(keys, func(key pipeline.Key) bool {
+		_, wanted := p.objects[key]
+		return !wanted || !p.books.settled(key) && p.refusalOf(key) == nil
+	})
+}
+
+// problemOf says why an object is not in the switch.
+func (p *Programmer) problemOf(key pipeline.Key) error {
+	err := cmp.Or(p.invalid[key], p.books.overflows.out[key])
+	if r := p.refusalOf(key); err == nil && r != nil {
+		err = r.err
+	}
+	switch {
+	case err == nil:
+		return nil
+	case key.Kind == kindUnwanted:
+		return fault.New(fault.KindOf(err), "what nobody wants cannot be removed: %w", err)
+	case key.Kind == kindShared:
+		return fault.New(fault.KindOf(err), "%s: %w", p.books.sharers(key.ID), err)
+	}
+	return fault.New(fault.KindOf(err), "%s %s: %w", key.Kind, key.ID, err)
+}
+
+// problem logs why the switch does not have what it should.
+func (p *Programmer) problem(owner pipeline.Key, err error) {
+	object := owner.ID
+	switch owner.Kind {
+	case kindUnwanted:
+		object = p.books.describe(owner.ID)
+	case kindShared:
+		object = p.books.sharers(owner.ID)
+	}
+	p.log.WithError(err).WithFields(logrus.Fields{"kind": owner.Kind, "object": object}).Error("the switch is not as it should be")
+}
+
+func (p *Programmer) progress() Progress {
+	s := Progress{Connected: p.sw != nil, Owes: p.owes, Lost: p.sw != nil && p.loaded && p.empty && !p.replaced, Flows: p.books.flows.wanted, Others: p.others, Conflicts: p.books.conflicts.tell(p.books.flows), Err: p.lastErr}
+	for key := range p.refused {
+		s.Err = p.problemOf(key)
+		break // one is told
+	}
+	for _, all := range []map[pipeline.Key]error{p.books.overflows.out, p.invalid} {
+		for key := range all {
+			s.Err = p.problemOf(key)
+		}
+	}
+	s.InSync = p.sw != nil && p.loaded && p.replaced && s.Err == nil && p.books.pending() == 0
+	return s
+}
