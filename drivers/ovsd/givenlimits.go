@@ -65,7 +65,7 @@ func (d *Driver) changeLimits(ctx context.Context, c limitChange) error {
 		for _, zone := range slices.Sorted(maps.Keys(c.set)) {
 			args = append(args, fmt.Sprintf("zone=%d,limit=%d", zone, c.set[zone]))
 		}
-		if _, err := d.config.appctl(ctx, "dpctl/ct-set-limits", args...); err != nil {
+		if _, err := d.config.vswitchd().Call(ctx, "dpctl/ct-set-limits", args...); err != nil {
 			return err
 		}
 	}
@@ -78,6 +78,6 @@ func (d *Driver) changeLimits(ctx context.Context, c limitChange) error {
 }
 
 func (c Config) removeLimits(ctx context.Context, datapath string, gone limits) error {
-	_, err := c.appctl(ctx, "dpctl/ct-del-limits", datapath, "zone="+gone.zones())
+	_, err := c.vswitchd().Call(ctx, "dpctl/ct-del-limits", datapath, "zone="+gone.zones())
 	return err
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
-	"github.com/contiv/netplugin/ofnet/unixctl"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // targetRow is a row of Manager, or of Controller.
@@ -39,7 +37,7 @@ func (d *Driver) Listeners(ctx context.Context) ([]drivers.Listener, error) {
 			add(drivers.Listener{Target: c.Target, Bridge: b.Name})
 		}
 	}
-	remotes, err := d.config.remotes(ctx)
+	remotes, err := d.config.vswitchd().Remotes(ctx)
 	for _, target := range remotes {
 		if !strings.HasPrefix(target, inDatabase) {
 			add(drivers.Listener{Target: target, Option: true})
@@ -49,19 +47,4 @@ func (d *Driver) Listeners(ctx context.Context) ([]drivers.Listener, error) {
 		return cmp.Or(cmp.Compare(a.Bridge, b.Bridge), cmp.Compare(a.Target, b.Target))
 	})
 	return all, err
-}
-
-// remotes are where ovsdb-server takes orders, by what it was told.
-func (c Config) remotes(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, appctlTime)
-	defer cancel()
-	var text string
-	err := c.control("ovsdb-server", func(socket string) (err error) {
-		text, err = unixctl.Call(ctx, socket, "ovsdb-server/list-remotes")
-		return err
-	})
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "remotes of ovsdb-server in %s: %w", c.RunDir, err)
-	}
-	return strings.Fields(text), nil
 }

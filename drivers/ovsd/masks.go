@@ -76,7 +76,7 @@ func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 		link, count, err := d.mostMasks(ctx)
 		return masks{count, link}, err
 	}
-	text, err := d.config.appctl(ctx, "dpctl/show", d.datapath())
+	text, err := d.config.vswitchd().Call(ctx, "dpctl/show", d.datapath())
 	if err != nil {
 		return masks{}, err
 	}
@@ -113,7 +113,7 @@ func (d *Driver) mostMasks(ctx context.Context) (link string, count int, err err
 	if flows > manyFlows {
 		return "", 0, fmt.Errorf("the datapath has %d flows, which are too many to be looked through", flows)
 	}
-	dump, err := d.config.appctl(ctx, "dpctl/dump-flows", "--names", d.datapath())
+	dump, err := d.config.vswitchd().Call(ctx, "dpctl/dump-flows", "--names", d.datapath())
 	if err != nil {
 		return "", 0, err
 	}
@@ -125,7 +125,7 @@ var flowCount = regexp.MustCompile(`flows\s*: \(current (\d+)\)`)
 
 // datapathFlows is how many flows datapaths have.
 func (d *Driver) datapathFlows(ctx context.Context) (all int, err error) {
-	text, err := d.config.appctl(ctx, "upcall/show")
+	text, err := d.config.vswitchd().Call(ctx, "upcall/show")
 	if err != nil {
 		return 0, err
 	}

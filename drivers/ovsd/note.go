@@ -2,9 +2,13 @@ package ovsd
 
 import (
 	"context"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
+
+// noteTime is how long ovsdb-server may take to write a note.
+const noteTime = 5 * time.Second
 
 // note writes into external_ids of the bridge's row what is ours where nothing else tells, and waits until our copy says so, too.
 // Without a bridge there is nobody to tell.
@@ -17,7 +21,7 @@ func (d *Driver) note(ctx context.Context, key, text string) error {
 	if text != "" {
 		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{key: text}})
 	}
-	ctx, cancel := context.WithTimeout(ctx, appctlTime)
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), change...)); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 )
 
 // OwnLimits are limits of connections that a driver has set in zones of a datapath, in this run or in an
@@ -24,7 +26,7 @@ func OwnLimitsOf(ctx context.Context, runDir, datapathType string, externalIDs m
 		return own, nil
 	}
 	used, err := own.config.zoneUses(ctx, own.datapath)
-	if err != nil && !isRefused(err) && kind != DatapathNetdev { // which has ended with ovs-vswitchd
+	if err != nil && !vswitchd.IsRefused(err) && kind != DatapathNetdev { // which has ended with ovs-vswitchd
 		return own, err
 	}
 	maps.DeleteFunc(own.limits, func(zone uint16, limit int) bool { return used[zone].limit != limit })

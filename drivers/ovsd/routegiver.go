@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
 )
@@ -80,7 +81,7 @@ func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip
 		if _, wanted := want[r.to]; wanted {
 			continue
 		}
-		if err := g.config.deleteSwitchRoute(ctx, r); err != nil && !isRefused(err) { // somebody else has deleted it
+		if err := g.config.deleteSwitchRoute(ctx, r); err != nil && !vswitchd.IsRefused(err) { // somebody else has deleted it
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRout
 	var refused []string
 	for to, r := range routes {
 		switch err := g.config.addSwitchRoute(ctx, r); {
-		case isRefused(err):
+		case vswitchd.IsRefused(err):
 			refused = append(refused, to.String())
 		case err != nil:
 			return err
@@ -127,7 +128,7 @@ func (g *routeGiver) endAgain(ctx context.Context, want map[netip.Prefix]switchR
 		return err
 	}
 	for _, r := range want {
-		if err = g.config.addSwitchRoute(ctx, r); !isRefused(err) {
+		if err = g.config.addSwitchRoute(ctx, r); !vswitchd.IsRefused(err) {
 			return err
 		}
 	}

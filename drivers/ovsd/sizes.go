@@ -22,7 +22,7 @@ func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	features, err := d.config.appctl(ctx, "dpif/show-dp-features", d.config.Bridge)
+	features, err := d.config.vswitchd().Call(ctx, "dpif/show-dp-features", d.config.Bridge)
 	return strings.Contains(features, "Check pkt length action: Yes"), err
 }
 

@@ -72,7 +72,7 @@ func (w ways) to(a netip.Addr) (switchRoute, bool) {
 
 // switchRoutes asks for the table.
 func (c Config) switchRoutes(ctx context.Context) (switchTable, error) {
-	text, err := c.appctl(ctx, "ovs/route/show")
+	text, err := c.vswitchd().Call(ctx, "ovs/route/show")
 	if err != nil {
 		return switchTable{}, err
 	}
@@ -120,18 +120,18 @@ func (c Config) addSwitchRoute(ctx context.Context, r switchRoute) error {
 	if r.via.IsValid() {
 		args = append(args, r.via.String())
 	}
-	_, err := c.appctl(ctx, "ovs/route/add", args...)
+	_, err := c.vswitchd().Call(ctx, "ovs/route/add", args...)
 	return err
 }
 
 // deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until one is added.
 func (c Config) deleteSwitchRoute(ctx context.Context, r switchRoute) error {
-	_, err := c.appctl(ctx, "ovs/route/del", r.to.String())
+	_, err := c.vswitchd().Call(ctx, "ovs/route/del", r.to.String())
 	return err
 }
 
 // tunnelsEndAt tells whether ovs-vswitchd takes what comes to an address for a tunnel's.
 func (c Config) tunnelsEndAt(ctx context.Context, a netip.Addr) (bool, error) {
-	ports, err := c.appctl(ctx, "tnl/ports/show", "-v")
+	ports, err := c.vswitchd().Call(ctx, "tnl/ports/show", "-v")
 	return strings.Contains(ports, "(dst="+a.String()+","), err
 }

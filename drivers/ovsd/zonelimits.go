@@ -276,7 +276,7 @@ func datapathNamed(kind string) string { return kind + "@ovs-" + kind }
 
 // zoneUses asks a datapath for its limits.
 func (c Config) zoneUses(ctx context.Context, datapath string) (map[uint16]zoneUse, error) {
-	text, err := c.appctl(ctx, "dpctl/ct-get-limits", datapath)
+	text, err := c.vswitchd().Call(ctx, "dpctl/ct-get-limits", datapath)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (d *Driver) zoneSize(ctx context.Context) int {
 			return zoneOtherwise
 		}
 		text = string(read)
-	} else if text, _ = d.config.appctl(ctx, "dpctl/ct-get-maxconns", d.datapath()); text == "" {
+	} else if text, _ = d.config.vswitchd().Call(ctx, "dpctl/ct-get-maxconns", d.datapath()); text == "" {
 		return zoneOtherwise
 	}
 	all, err := strconv.Atoi(strings.TrimSpace(text))

@@ -1,4 +1,4 @@
-package ovsd
+package vswitchd
 
 import (
 	"context"
@@ -18,16 +18,16 @@ import (
 // Began is when the program of the ovs-vswitchd that runs was started; zero if this process does not see it, as from a container.
 //
 // Of which file it was started, /proc/PID/exe, is told to those only who have all of its capabilities, which netplugin has not.
-func (d *Driver) Began(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, appctlTime)
+func (c Control) Began(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var pid int
-	err := d.config.control(vswitchd, func(socket string) (err error) {
+	err := c.atSocket(ovsVswitchd, func(socket string) (err error) {
 		pid, err = unixctl.Process(ctx, socket)
 		return err
 	})
 	if err != nil {
-		return time.Time{}, fault.New(fault.Unavailable, "process of ovs-vswitchd in %s: %w", d.config.RunDir, err)
+		return time.Time{}, fault.New(fault.Unavailable, "process of ovs-vswitchd in %s: %w", c.RunDir, err)
 	}
 	if pid == 0 {
 		return time.Time{}, nil

@@ -1,4 +1,4 @@
-package ovsd
+package vswitchd
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // Whoever answers at the control socket is the one that runs, whatever sockets are left of earlier ones.
 func TestASwitchBeganWhenItsProcessDid(t *testing.T) {
 	dir := t.TempDir()
-	d := &Driver{config: Config{RunDir: dir}}
-	if got, err := d.Began(t.Context()); err == nil {
+	c := Control{dir}
+	if got, err := c.Began(t.Context()); err == nil {
 		t.Errorf("nothing runs, and has begun at %v", got)
 	}
 	for _, name := range []string{"ovs-vswitchd.1.ctl", "ovs-vswitchd.2.ctl"} {
@@ -34,7 +34,7 @@ func TestASwitchBeganWhenItsProcessDid(t *testing.T) {
 	if err != nil || want.IsZero() {
 		t.Fatal(want, err)
 	}
-	if got, err := d.Began(t.Context()); err != nil || got.Sub(want).Abs() > time.Second/ticks {
+	if got, err := c.Began(t.Context()); err != nil || got.Sub(want).Abs() > time.Second/ticks {
 		t.Errorf("it has begun at %v, %v; want %v", got, err, want)
 	}
 }

@@ -1,4 +1,4 @@
-package ovsd
+package vswitchd
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 // Release is the version of the ovs-vswitchd that runs, as its authors have numbered it, such as 3.1.0. What a distribution has mended in it
 // does not show there.
-func (d *Driver) Release(ctx context.Context) (string, error) {
-	said, err := d.config.appctl(ctx, "version")
+func (c Control) Release(ctx context.Context) (string, error) {
+	said, err := c.Call(ctx, "version")
 	if err != nil {
 		return "", err
 	}

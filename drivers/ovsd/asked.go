@@ -1,0 +1,37 @@
+package ovsd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
+)
+
+// What others ask ovs-vswitchd for.
+
+// vswitchd is the ovs-vswitchd of the bridge.
+func (c Config) vswitchd() vswitchd.Control { return vswitchd.Control{RunDir: c.RunDir} }
+
+// Release is the version of the ovs-vswitchd that runs, as its authors have numbered it, such as 3.1.0. What a distribution has
+// mended in it does not show there.
+func (d *Driver) Release(ctx context.Context) (string, error) {
+	return d.config.vswitchd().Release(ctx)
+}
+
+// Began is when the program of the ovs-vswitchd that runs was started; zero if this process does not see it, as from a container.
+func (d *Driver) Began(ctx context.Context) (time.Time, error) { return d.config.vswitchd().Began(ctx) }
+
+// Trace asks the switch what it would do with a packet, as fields of a flow without wildcards, and returns its words (package
+// oftrace). Nothing is sent and nothing is counted. While it answers, the switch takes no new flows.
+func (d *Driver) Trace(ctx context.Context, packet string) (string, error) {
+	return d.config.vswitchd().Call(ctx, "ofproto/trace", d.config.Bridge, packet)
+}
+
+// TraceFrom is Trace of a packet that goes on in a table.
+func (d *Driver) TraceFrom(ctx context.Context, table uint8, packet string) (string, error) {
+	return d.config.vswitchd().Call(ctx, "ofproto/trace-packet-out", d.config.Bridge, packet, fmt.Sprintf("resubmit(,%d)", table))
+}
+
+// Trunk is the OpenFlow number of the port to all other nodes.
+func (d *Driver) Trunk() uint32 { return d.db.trunkNumber() }
