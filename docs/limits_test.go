@@ -195,7 +195,7 @@ var limitSections = []struct {
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
 		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
-		{"drivers/ovsd.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},
+		{"drivers/ovsd/zones.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},
 		{"drivers/ovsd.manyMasks", number, "masks by which the datapath looks packets up, from where on the log tells whose they are"},
 		{"netplugin/cluster.RegistrationTTL", span, "until a silent node counts as gone"},
 		{"netmaster/mastercfg.maxBgpNeighbours", number, "BGP neighbours"},

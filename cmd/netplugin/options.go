@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/utils/daemonflags"
@@ -76,8 +77,8 @@ func (o *options) complete(positional []string) error {
 	if !slices.Contains([]string{ovsd.DatapathAuto, ovsd.DatapathSystem, ovsd.DatapathNetdev}, o.datapath) {
 		found = append(found, fmt.Errorf("--datapath %q: want auto, system or netdev", o.datapath))
 	}
-	if o.tenantConnections < ovsd.AnyNumber {
-		found = append(found, fmt.Errorf("--tenant-connections %d: must be a number of connections, 0 or %d", o.tenantConnections, ovsd.AnyNumber))
+	if o.tenantConnections < zones.AnyNumber {
+		found = append(found, fmt.Errorf("--tenant-connections %d: must be a number of connections, 0 or %d", o.tenantConnections, zones.AnyNumber))
 	}
 	found = append(found, o.completeMasters()...)
 	found = append(found, o.completeJoining()...)

@@ -68,6 +68,8 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd/programmer"
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
+	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
@@ -92,9 +94,9 @@ const (
 
 // Values of Config.Datapath.
 const (
-	DatapathAuto   = "auto"   // the bridge's own; a new one gets the kernel's, where it has one
-	DatapathSystem = "system" // in the kernel
-	DatapathNetdev = "netdev" // in ovs-vswitchd
+	DatapathAuto   = "auto"          // the bridge's own; a new one gets the kernel's, where it has one
+	DatapathSystem = vswitchd.System // in the kernel
+	DatapathNetdev = vswitchd.Netdev // in ovs-vswitchd
 )
 
 // Config says which switch to drive.
@@ -110,7 +112,7 @@ type Config struct {
 	Names         bool            // there is a name server on the node
 	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
 	ZoneLimit     int             // connections in a zone of the connection tracker; 0: where there are several tenants, a part of what the datapath has room for
-	Tenants       *Tenants        // of all bridges of the node; nil: there is no other bridge
+	Tenants       *zones.Tenants  // of all bridges of the node; nil: there is no other bridge
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
 	Log           *logrus.Entry
 }
@@ -128,7 +130,7 @@ type Driver struct {
 
 	peers        *peers
 	tunnelRoutes *tunnelRoutes
-	zoneLimits   *zoneLimits
+	zones        *zones.Bridge
 	programmer   *programmer.Programmer
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
@@ -159,7 +161,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
-		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), zoneLimits: config.Tenants.addBridge(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -172,6 +174,7 @@ func New(config Config) (*Driver, error) {
 		d.links.close()
 		return nil, err
 	}
+	d.zones = config.Tenants.Add(d.limited())
 	d.programmer = programmer.New(d.programmed())
 	d.status = drivers.Status{Bridge: config.Bridge}
 	d.masks.Store(unknownMasks)
@@ -194,7 +197,7 @@ func (c *Config) complete() error {
 		c.Datapath = DatapathAuto
 	}
 	if c.Tenants == nil {
-		c.Tenants = &Tenants{}
+		c.Tenants = &zones.Tenants{}
 	}
 	if c.AuditInterval <= 0 {
 		c.AuditInterval = DefaultAuditInterval
@@ -236,7 +239,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	group.Go(func() error { return d.programmer.Run(ctx) })
 	group.Go(func() error { return d.whenReady(ctx, d.solicit) })
 	group.Go(func() error { return d.whenReady(ctx, d.keepTunnelRoutes) })
-	group.Go(func() error { return d.whenReady(ctx, d.keepZoneLimits) })
+	group.Go(func() error { return d.whenReady(ctx, d.zones.Run) })
 	group.Go(func() error { return d.whenReady(ctx, d.watchMasks) })
 	return group.Wait()
 }

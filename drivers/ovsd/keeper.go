@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -165,6 +166,9 @@ func (d *Driver) datapathType() string {
 	defer d.mu.Unlock()
 	return d.status.Datapath
 }
+
+// datapath is the name of the bridge's datapath.
+func (d *Driver) datapath() string { return vswitchd.DatapathNamed(d.datapathType()) }
 
 func (d *Driver) wanted() wantedBridge {
 	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.trunk()}

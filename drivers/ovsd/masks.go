@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/contiv/netplugin/drivers/ovsd/zones"
 )
 
 // The datapath keeps what it was told about packets by the fields and bits that mattered, their mask, and a packet that
@@ -174,9 +176,8 @@ type DatapathMetrics []*Driver
 
 // Describe implements prometheus.Collector.
 func (DatapathMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{masksDesc, connectionsDesc, connectionsLimitDesc} {
-		to <- desc
-	}
+	to <- masksDesc
+	zones.Describe(to)
 }
 
 // Collect implements prometheus.Collector. Of a datapath of several bridges the first one tells the masks.
@@ -187,6 +188,6 @@ func (m DatapathMetrics) Collect(to chan<- prometheus.Metric) {
 			told[datapath] = true
 			to <- prometheus.MustNewConstMetric(masksDesc, prometheus.GaugeValue, float64(count), d.config.Bridge)
 		}
-		d.collectZones(to)
+		d.zones.Collect(to)
 	}
 }

@@ -31,3 +31,9 @@ func (d *Driver) note(ctx context.Context, key, text string) error {
 		return !there || now.UUID != bridge.UUID || now.ExternalIDs[key] == text, nil
 	})
 }
+
+// externalIDs are those of our bridge's row; without a bridge there are none.
+func (db *database) externalIDs() map[string]string {
+	bridge, _ := db.ourBridge()
+	return bridge.ExternalIDs
+}

@@ -31,12 +31,12 @@ func (d *Driver) programmed() programmer.Config {
 
 		Replaced: func(old, now pipeline.Object) {
 			d.peers.replace(old, now)
-			d.zoneLimits.replace(old, now)
+			d.zones.Replaced(old, now)
 		},
-		Complete: d.zoneLimits.complete,
+		Complete: d.zones.Complete,
 		Connected: func() {
 			d.peers.solicitAll()
-			d.zoneLimits.news.Send()
+			d.zones.Look()
 		},
 		AuditDue: d.peers.solicitAll,
 		Report:   d.noteProgress,

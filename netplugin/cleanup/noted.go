@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -20,7 +21,7 @@ type noted interface {
 // limits finds those that the connections of tenants have in the datapaths of our bridges.
 func limits(ctx context.Context, c Config) ([]thing, error) {
 	return notedAt(ctx, c, func(ctx context.Context, row bridgeRow) (noted, error) {
-		return ovsd.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs)
+		return zones.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs)
 	})
 }
 
@@ -56,7 +57,7 @@ func notedAt(ctx context.Context, c Config, find func(context.Context, bridgeRow
 
 // needsLimitsGone refuses while there may be limits of which nothing but the row of the bridge tells.
 func needsLimitsGone(ctx context.Context, c Config, row bridgeRow) error {
-	if own, _ := ovsd.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs); own.OutliveBridges() {
+	if own, _ := zones.OwnLimitsOf(ctx, c.RunDir, row.Datapath, row.ExternalIDs); own.OutliveBridges() {
 		return fault.New(fault.Unavailable, "its row alone tells of the %s, which have to go first", own)
 	}
 	return nil

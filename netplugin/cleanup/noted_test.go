@@ -15,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/ovstest"
 	"github.com/contiv/netplugin/test/testkit"
@@ -85,7 +86,7 @@ func TestABridgeStaysWhileLimitsInTheKernelAreLeft(t *testing.T) {
 	s.AddBridge(ovsd.DefaultBridge)
 	const noted = "1=50,32769=50"
 	s.Vsctl("set", "bridge", ovsd.DefaultBridge, `external_ids:zone-limits="`+noted+`"`)
-	if own, err := ovsd.OwnLimitsOf(t.Context(), s.RunDir, ovsd.DatapathSystem, map[string]string{"zone-limits": noted}); err != nil || own.Any() {
+	if own, err := zones.OwnLimitsOf(t.Context(), s.RunDir, ovsd.DatapathSystem, map[string]string{"zone-limits": noted}); err != nil || own.Any() {
 		t.Errorf("ovs-vswitchd knows of no such datapath, or of no such limits: %s, %v", own, err)
 	}
 	c := Config{RunDir: s.RunDir, Bridges: []string{ovsd.DefaultBridge}, Out: io.Discard}

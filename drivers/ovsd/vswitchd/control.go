@@ -1,10 +1,11 @@
 // Package vswitchd asks the ovs-vswitchd of a machine, and has it do, what is neither in its database nor in OpenFlow: by its
 // control socket, as ovs-appctl does. It knows no bridge; what commands print, their callers understand.
 //
-//	control.go  a command and its answer
-//	release.go  which version runs
-//	began.go    when it was started
-//	remotes.go  from where the database beside it takes orders
+//	control.go   a command and its answer
+//	release.go   which version runs
+//	began.go     when it was started
+//	datapath.go  how commands name its datapaths
+//	remotes.go   from where the database beside it takes orders
 package vswitchd
 
 import (

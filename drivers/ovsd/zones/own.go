@@ -1,6 +1,7 @@
-package ovsd
+package zones
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,7 +12,7 @@ import (
 // OwnLimits are limits of connections that a driver has set in zones of a datapath, in this run or in an
 // earlier one.
 type OwnLimits struct {
-	config   Config
+	control  vswitchd.Control
 	datapath string
 	limits   limits
 }
@@ -20,13 +21,13 @@ type OwnLimits struct {
 // the datapath has not, or has otherwise as somebody has changed it since, is not among them; a datapath that is not
 // there has none. It is for who takes a node down.
 func OwnLimitsOf(ctx context.Context, runDir, datapathType string, externalIDs map[string]string) (OwnLimits, error) {
-	kind := cmpDatapath(datapathType)
-	own := OwnLimits{Config{RunDir: runDir}, datapathNamed(kind), givenLimits(externalIDs)}
+	kind := cmp.Or(datapathType, vswitchd.System)
+	own := OwnLimits{vswitchd.Control{RunDir: runDir}, vswitchd.DatapathNamed(kind), notedLimits(externalIDs)}
 	if !own.Any() {
 		return own, nil
 	}
-	used, err := own.config.zoneUses(ctx, own.datapath)
-	if err != nil && !vswitchd.IsRefused(err) && kind != DatapathNetdev { // which has ended with ovs-vswitchd
+	used, err := zoneUses(ctx, own.control, own.datapath)
+	if err != nil && !vswitchd.IsRefused(err) && kind != vswitchd.Netdev { // which has ended with ovs-vswitchd
 		return own, err
 	}
 	maps.DeleteFunc(own.limits, func(zone uint16, limit int) bool { return used[zone].limit != limit })
@@ -38,7 +39,7 @@ func (o OwnLimits) Any() bool { return len(o.limits) > 0 }
 
 // OutliveBridges tells whether they stay when all bridges have gone.
 func (o OwnLimits) OutliveBridges() bool {
-	return o.Any() && o.datapath == datapathNamed(DatapathSystem)
+	return o.Any() && o.datapath == vswitchd.DatapathNamed(vswitchd.System)
 }
 
 func (o OwnLimits) String() string {
@@ -47,5 +48,5 @@ func (o OwnLimits) String() string {
 
 // Remove takes them away.
 func (o OwnLimits) Remove(ctx context.Context) error {
-	return o.config.removeLimits(ctx, o.datapath, o.limits)
+	return removeLimits(ctx, o.control, o.datapath, o.limits)
 }

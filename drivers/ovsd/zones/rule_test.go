@@ -1,4 +1,4 @@
-package ovsd
+package zones
 
 import (
 	"maps"
@@ -67,11 +67,11 @@ func TestWhatIsLeftOfTenantsThatAreNotHere(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
-	if got := givenLimits(map[string]string{idZoneLimits: limits{zone2: 5, 32769: part}.String()}); !maps.Equal(got, limits{zone2: 5, 32769: part}) {
+	if got := notedLimits(map[string]string{noteKey: limits{zone2: 5, 32769: part}.String()}); !maps.Equal(got, limits{zone2: 5, 32769: part}) {
 		t.Errorf("read back: %v", got)
 	}
 	for _, text := range []string{"", "x", "1=", "70000=5", "1=-5", "=,"} {
-		if got := givenLimits(map[string]string{idZoneLimits: text}); len(got) > 0 {
+		if got := notedLimits(map[string]string{noteKey: text}); len(got) > 0 {
 			t.Errorf("%q is %v", text, got)
 		}
 	}

@@ -1,0 +1,219 @@
+// Package zones holds the tenants of a node to their parts of the datapath's table of connections.
+//
+// The datapath has one table of connections for all tenants of the node. So that one that opens very many leaves the
+// others theirs, each zone of a tenant holds a part of the table at most, where the node has several tenants. Other zones
+// are left alone, as others may use them, and so is a limit that somebody has set and that is lower.
+//
+// What happens beyond a limit is the datapath's. That in ovs-vswitchd goes on with the packet and remembers nothing: a new
+// connection to a service is dropped, as nobody would know its provider, and what tiers judge is judged packet by packet,
+// so that answers come only where they are allowed themselves. The kernel drops whatever was to be remembered. There tiers,
+// which see every connection of a pod, have no limit.
+//
+// ovs-vswitchd forgets limits of its own datapath when it ends, the kernel keeps them. They are compared at each audit, and
+// when a network comes; only audits take some away, as after a start the tenants come one after the other. Those of a tenant
+// that has no networks here any more go as well (noted.go). Connections from before there was a limit are not counted.
+//
+//	tenants.go  who has networks on the node's bridges, and so zones
+//	zones.go    what a bridge's tenants have, compared and set
+//	rule.go     what a zone may hold
+//	noted.go    which limits are ours, as the bridge's row says
+//	own.go      the same for who takes the node down
+//	metrics.go  what is used of them
+package zones
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/notify"
+)
+
+const (
+	tablePart     = 4      // a zone's part of the table; a tenant has two zones
+	zoneAtLeast   = 16384  // connections
+	zoneOtherwise = 262144 // where nobody says how many the table holds
+	nearlyFull    = 90     // per cent of a zone, from where on the log says so
+)
+
+// AnyNumber, as a Limit, leaves all zones without one.
+const AnyNumber = -1
+
+// kernelFile is how many connections the kernel tracks at most.
+const kernelFile = "/proc/sys/net/netfilter/nf_conntrack_max"
+
+// Config says of a bridge what its limits are, and how they are seen and set.
+type Config struct {
+	Log           *logrus.Entry
+	Bridge        string // its name
+	Limit         int    // connections in a zone; 0: where there are several tenants, a part of what the datapath has room for
+	AuditInterval time.Duration
+	Control       vswitchd.Control
+	Datapath      func() string                                     // its type
+	Mine          func() bool                                       // no other driver has the bridge: its limits would be that one's
+	ExternalIDs   func() map[string]string                          // of the bridge's row
+	Note          func(ctx context.Context, key, text string) error // changes one of them and waits until ExternalIDs has it
+}
+
+// Bridge is a bridge of the node: the limits of the connection tracker's zones that its tenants have.
+type Bridge struct {
+	config Config
+	node   *Tenants
+	news   notify.Signal
+
+	// of node.mu:
+	whole    bool // the agent has said what it wants as a whole
+	networks map[string]pipeline.Network
+	used     map[uint16]zoneUse // as last seen
+}
+
+// zoneUse is how many connections of a zone there are, and may be; 0: any number.
+type zoneUse struct{ limit, count int }
+
+// Replaced takes note that an object took the place of another; either may be nil.
+func (b *Bridge) Replaced(old, now pipeline.Object) {
+	b.node.mu.Lock()
+	defer b.node.mu.Unlock()
+	if n, is := old.(pipeline.Network); is {
+		delete(b.networks, n.ID)
+	}
+	if n, is := now.(pipeline.Network); is {
+		b.networks[n.ID] = n
+		for _, bridge := range b.node.bridges {
+			bridge.Look()
+		}
+	}
+}
+
+// Complete takes note that the networks are all that there are.
+func (b *Bridge) Complete() {
+	b.node.mu.Lock()
+	defer b.node.mu.Unlock()
+	b.whole = true
+}
+
+// Look has the limits compared soon: the datapath may have forgotten them.
+func (b *Bridge) Look() { b.news.Send() }
+
+// zones are those of the tenants, with words for each.
+func (b *Bridge) zones() map[uint16]zone {
+	b.node.mu.Lock()
+	defer b.node.mu.Unlock()
+	all := map[uint16]zone{}
+	for _, n := range b.networks {
+		tenant := n.Tenant
+		if n.VRF == pipeline.SharedVRF {
+			tenant = "" // of all that have routed VLANs
+		}
+		for i, number := range pipeline.Zones(n.VRF) {
+			all[number] = zone{tenant, [...]string{forServices, forPolicies}[i]}
+		}
+	}
+	return all
+}
+
+// Run keeps the limits until ctx is done.
+func (b *Bridge) Run(ctx context.Context) error {
+	again := time.NewTicker(b.config.AuditInterval)
+	defer again.Stop()
+	var problem string
+	audit := false
+	for {
+		switch err := b.setLimits(ctx, audit); {
+		case err == nil:
+			problem = ""
+		case ctx.Err() == nil && problem != err.Error():
+			problem = err.Error()
+			b.config.Log.WithError(err).Warn("tenants are not held to a part of the datapath's connections")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again.C:
+			audit = true
+		case <-b.news:
+			audit = false
+		}
+	}
+}
+
+// setLimits sets the limits that are not as they should be. An audit takes away what there should not be, too. While
+// another agent has the bridge, they are its.
+func (b *Bridge) setLimits(ctx context.Context, audit bool) error {
+	zones, given := b.zones(), notedLimits(b.config.ExternalIDs())
+	if len(zones)+len(given) == 0 || !b.config.Mine() {
+		return nil
+	}
+	used, err := zoneUses(ctx, b.config.Control, b.datapath())
+	if err != nil {
+		return err
+	}
+	b.noteUse(zones, used)
+	rule := zoneRule{limit: b.zoneSize(ctx), chosen: b.config.Limit > 0, drops: b.config.Datapath() == vswitchd.System}
+	rule.needed = rule.chosen || b.config.Limit != AnyNumber && b.node.several()
+	return b.changeLimits(ctx, rule.changes(zones, given, used, audit, b.node.without))
+}
+
+// noteUse keeps what is used for the metrics, and warns of zones that become nearly full.
+func (b *Bridge) noteUse(zones map[uint16]zone, used map[uint16]zoneUse) {
+	b.node.mu.Lock()
+	before := b.used
+	b.used = used
+	b.node.mu.Unlock()
+	for number, z := range zones {
+		if now := used[number]; now.nearlyFull() && !before[number].nearlyFull() {
+			b.config.Log.Warnf("%d of at most %d %s: when there are no more, new ones to services are dropped, and answers to others may be", now.count, now.limit, z)
+		}
+	}
+}
+
+func (u zoneUse) nearlyFull() bool { return u.limit > 0 && u.count >= u.limit*nearlyFull/100 }
+
+// datapath is the name of the bridge's datapath.
+func (b *Bridge) datapath() string { return vswitchd.DatapathNamed(b.config.Datapath()) }
+
+// zoneUses asks a datapath for its limits.
+func zoneUses(ctx context.Context, control vswitchd.Control, datapath string) (map[uint16]zoneUse, error) {
+	text, err := control.Call(ctx, "dpctl/ct-get-limits", datapath)
+	if err != nil {
+		return nil, err
+	}
+	all := map[uint16]zoneUse{}
+	for line := range strings.Lines(text) {
+		var number uint16
+		var use zoneUse
+		if _, err := fmt.Sscanf(line, "zone=%d,limit=%d,count=%d", &number, &use.limit, &use.count); err == nil {
+			all[number] = use
+		}
+	}
+	return all, nil
+}
+
+// zoneSize is how many connections a zone that is limited may hold.
+func (b *Bridge) zoneSize(ctx context.Context) int {
+	if b.config.Limit > 0 {
+		return b.config.Limit
+	}
+	var text string
+	if b.config.Datapath() == vswitchd.System {
+		read, err := os.ReadFile(kernelFile)
+		if err != nil {
+			return zoneOtherwise
+		}
+		text = string(read)
+	} else if text, _ = b.config.Control.Call(ctx, "dpctl/ct-get-maxconns", b.datapath()); text == "" {
+		return zoneOtherwise
+	}
+	all, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || all == 0 {
+		return zoneOtherwise
+	}
+	return max(all/tablePart, zoneAtLeast)
+}
