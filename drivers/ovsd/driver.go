@@ -33,10 +33,13 @@
 //     right (keeper.go). Some changes of a bridge make ovs-vswitchd forget its
 //     flows; then they are read again.
 //
-// The programmer is a package of its own, below this one: it knows nothing of
-// rows and links, and is told the numbers of ports (programmed.go).
+// Parts of the driver are packages of their own, below this one. None knows rows or links; each is told by a Config how to
+// see and change what it needs of them:
 //
-// An ovs-vswitchd that reads no routes of its node is given those of its tunnels (tunnelroutes.go).
+//	programmer    flows, groups, meters (programmed.go)
+//	zones         each tenant's part of the datapath's connections (limited.go)
+//	tunnelroutes  an ovs-vswitchd that reads no routes of its node is given those of its tunnels (routed.go)
+//	vswitchd      the control socket of ovs-vswitchd (asked.go)
 //
 // Packets that flows send to the agent, and those that it sends, have a
 // connection of their own (packets.go).
@@ -68,6 +71,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd/programmer"
+	"github.com/contiv/netplugin/drivers/ovsd/tunnelroutes"
 	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -129,7 +133,7 @@ type Driver struct {
 	ready   chan struct{} // closed when bridge and sockets are there for the first time
 
 	peers        *peers
-	tunnelRoutes *tunnelRoutes
+	tunnelRoutes *tunnelroutes.Routes
 	zones        *zones.Bridge
 	programmer   *programmer.Programmer
 
@@ -161,7 +165,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
-		peers: newPeers(), tunnelRoutes: newTunnelRoutes(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
 		return nil, err
@@ -174,6 +178,7 @@ func New(config Config) (*Driver, error) {
 		d.links.close()
 		return nil, err
 	}
+	d.tunnelRoutes = tunnelroutes.New(d.routed())
 	d.zones = config.Tenants.Add(d.limited())
 	d.programmer = programmer.New(d.programmed())
 	d.status = drivers.Status{Bridge: config.Bridge}
@@ -267,7 +272,7 @@ func (d *Driver) connect(ctx context.Context) error {
 		if err := conn.Send(ctx, openflow.SetConfig{Flags: openflow.FragmentsHavePorts}); err != nil {
 			return err
 		}
-		d.tunnelRoutes.asked.Send() // it may be another ovs-vswitchd
+		d.tunnelRoutes.Look() // it may be another ovs-vswitchd
 		d.mu.Lock()
 		d.sw = conn
 		d.mu.Unlock()

@@ -80,7 +80,7 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 		close(k.ready)
 	}
 	// Without a trunk the node works, but alone.
-	problem = errors.Join(problem, k.trunkFailure(), k.tunnelRoutes.failure())
+	problem = errors.Join(problem, k.trunkFailure(), k.tunnelRoutes.Failure())
 	return problem != nil, problem
 }
 

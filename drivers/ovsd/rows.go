@@ -15,7 +15,6 @@ const (
 	idMTU      = "pod-mtu"     // Interface: bytes, what the endpoint was told to use
 
 	idLastNumber = "last-port-number" // Bridge: the last that an endpoint's port was given
-	idRoutes     = "tunnel-routes"    // Bridge: what routes of ovs-vswitchd a driver has given it, by where they lead
 )
 
 type rootRow struct {

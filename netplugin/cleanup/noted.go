@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/contiv/netplugin/drivers/ovsd"
+	"github.com/contiv/netplugin/drivers/ovsd/tunnelroutes"
 	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -28,7 +28,7 @@ func limits(ctx context.Context, c Config) ([]thing, error) {
 // routes finds those that ovs-vswitchd was given for our tunnels.
 func routes(ctx context.Context, c Config) ([]thing, error) {
 	return notedAt(ctx, c, func(ctx context.Context, row bridgeRow) (noted, error) {
-		return ovsd.OwnRoutesOf(ctx, c.RunDir, row.ExternalIDs)
+		return tunnelroutes.OwnRoutesOf(ctx, c.RunDir, row.ExternalIDs)
 	})
 }
 

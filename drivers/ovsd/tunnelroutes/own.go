@@ -1,4 +1,4 @@
-package ovsd
+package tunnelroutes
 
 import (
 	"context"
@@ -8,23 +8,25 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 )
 
 // OwnRoutes are routes that a driver has given ovs-vswitchd, in this run or in an earlier one.
 type OwnRoutes struct {
-	config Config
-	routes []switchRoute
+	control vswitchd.Control
+	routes  []switchRoute
 }
 
 // OwnRoutesOf finds those that the row of a bridge tells of, by its external_ids, as far as ovs-vswitchd has them. With
 // it they have ended. It is for who takes a node down.
 func OwnRoutesOf(ctx context.Context, runDir string, externalIDs map[string]string) (OwnRoutes, error) {
-	own := OwnRoutes{config: Config{RunDir: runDir}}
-	noted := givenRoutes(externalIDs)
+	own := OwnRoutes{control: vswitchd.Control{RunDir: runDir}}
+	noted := notedRoutes(externalIDs)
 	if len(noted) == 0 {
 		return own, nil
 	}
-	table, err := own.config.switchRoutes(ctx)
+	table, err := readTable(ctx, own.control)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return own, err // it lives, and does not answer
 	}
@@ -46,14 +48,17 @@ func (o OwnRoutes) String() string {
 // Remove takes them away.
 func (o OwnRoutes) Remove(ctx context.Context) (err error) {
 	for _, r := range o.routes {
-		err = errors.Join(err, o.config.deleteSwitchRoute(ctx, r))
+		err = errors.Join(err, deleteSwitchRoute(ctx, o.control, r))
 	}
 	return err
 }
 
-// givenRoutes reads what a bridge's row has in external_ids. What is none of our writing is nobody's.
-func givenRoutes(ids map[string]string) (to []netip.Prefix) {
-	for text := range strings.SplitSeq(ids[idRoutes], ",") {
+// noteKey is that of the note in external_ids of a bridge's row: where the routes lead that a driver has given.
+const noteKey = "tunnel-routes"
+
+// notedRoutes reads what a bridge's row has in external_ids. What is none of our writing is nobody's.
+func notedRoutes(ids map[string]string) (to []netip.Prefix) {
+	for text := range strings.SplitSeq(ids[noteKey], ",") {
 		if p, err := netip.ParsePrefix(text); err == nil {
 			to = append(to, p)
 		}
@@ -61,7 +66,7 @@ func givenRoutes(ids map[string]string) (to []netip.Prefix) {
 	return to
 }
 
-// prefixes is the inverse of givenRoutes.
+// prefixes is the inverse of notedRoutes.
 func prefixes(to []netip.Prefix) string {
 	var parts []string
 	for _, p := range to {

@@ -1,4 +1,4 @@
-package ovsd
+package tunnelroutes
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -70,9 +71,9 @@ func (w ways) to(a netip.Addr) (switchRoute, bool) {
 	return switchRoute{}, false
 }
 
-// switchRoutes asks for the table.
-func (c Config) switchRoutes(ctx context.Context) (switchTable, error) {
-	text, err := c.vswitchd().Call(ctx, "ovs/route/show")
+// readTable asks ovs-vswitchd for the table.
+func readTable(ctx context.Context, control vswitchd.Control) (switchTable, error) {
+	text, err := control.Call(ctx, "ovs/route/show")
 	if err != nil {
 		return switchTable{}, err
 	}
@@ -115,23 +116,23 @@ func parseSwitchTable(text string) (table switchTable, err error) {
 
 // addSwitchRoute adds a route, or puts it in the place of another one to the same addresses. It also makes ovs-vswitchd look at the
 // addresses of the link: tunnels end at them.
-func (c Config) addSwitchRoute(ctx context.Context, r switchRoute) error {
+func addSwitchRoute(ctx context.Context, control vswitchd.Control, r switchRoute) error {
 	args := []string{r.to.String(), r.link}
 	if r.via.IsValid() {
 		args = append(args, r.via.String())
 	}
-	_, err := c.vswitchd().Call(ctx, "ovs/route/add", args...)
+	_, err := control.Call(ctx, "ovs/route/add", args...)
 	return err
 }
 
 // deleteSwitchRoute deletes a route. Tunnels end at none of its link's addresses then, until one is added.
-func (c Config) deleteSwitchRoute(ctx context.Context, r switchRoute) error {
-	_, err := c.vswitchd().Call(ctx, "ovs/route/del", r.to.String())
+func deleteSwitchRoute(ctx context.Context, control vswitchd.Control, r switchRoute) error {
+	_, err := control.Call(ctx, "ovs/route/del", r.to.String())
 	return err
 }
 
 // tunnelsEndAt tells whether ovs-vswitchd takes what comes to an address for a tunnel's.
-func (c Config) tunnelsEndAt(ctx context.Context, a netip.Addr) (bool, error) {
-	ports, err := c.vswitchd().Call(ctx, "tnl/ports/show", "-v")
+func tunnelsEndAt(ctx context.Context, control vswitchd.Control, a netip.Addr) (bool, error) {
+	ports, err := control.Call(ctx, "tnl/ports/show", "-v")
 	return strings.Contains(ports, "(dst="+a.String()+","), err
 }

@@ -1,4 +1,4 @@
-package ovsd
+package tunnelroutes
 
 import (
 	"cmp"
@@ -16,9 +16,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// routeGiver gives a switch the routes of its tunnels.
-type routeGiver struct {
-	*Driver
+// giver gives a switch the routes of its tunnels.
+type giver struct {
+	Config
 	known   bool           // the switch has been asked
 	gives   bool           // it reads no routes itself
 	given   []netip.Prefix // where the last ones lead, for when the bridge's row, which says so, is made anew
@@ -27,25 +27,25 @@ type routeGiver struct {
 
 // look makes the switch's routes those of the link with the tunnel address. Whether the switch reads routes cannot be known
 // before there is an address, as it has none then in any case.
-func (g *routeGiver) look(ctx context.Context) error {
-	if !g.db.client.Owner() {
+func (g *giver) look(ctx context.Context) error {
+	if !g.Mine() {
 		return nil // it is another agent's
 	}
-	link, there, err := g.links.withAddress(g.config.VTEP)
+	link, there, err := g.Link()
 	if err != nil || !there {
 		return g.unlessItReads(err)
 	}
-	table, err := g.config.switchRoutes(ctx)
+	table, err := readTable(ctx, g.Control)
 	if err != nil {
 		return g.unlessItReads(err)
 	}
 	if known, gave := g.known, g.gives; !known || gave == table.reads {
-		g.log.WithField("reads", table.reads).Info("Open vSwitch reads the routes of tunnels itself, or is given them")
+		g.Log.WithField("reads", table.reads).Info("Open vSwitch reads the routes of tunnels itself, or is given them")
 	}
 	g.known, g.gives = true, !table.reads
 	want := map[netip.Prefix]switchRoute{}
 	if g.gives {
-		if want, err = g.links.routesBy(link, g.config.VTEP); err != nil {
+		if want, err = g.routesBy(link); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (g *routeGiver) look(ctx context.Context) error {
 }
 
 // unlessItReads is the error of a look, which concerns nobody where the switch finds its routes itself.
-func (g *routeGiver) unlessItReads(err error) error {
+func (g *giver) unlessItReads(err error) error {
 	if g.known && !g.gives {
 		return nil
 	}
@@ -64,11 +64,10 @@ func (g *routeGiver) unlessItReads(err error) error {
 }
 
 // give makes the routes that were given other ones. The bridge's row names all that may be there at any moment.
-func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
-	bridge, _ := g.db.ourBridge()
-	noted := append(givenRoutes(bridge.ExternalIDs), g.given...) // the row may be another one by now
+func (g *giver) give(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
+	noted := append(notedRoutes(g.ExternalIDs()), g.given...) // the row may be another one by now
 	g.given = slices.Collect(maps.Keys(want))
-	if err := g.note(ctx, idRoutes, prefixes(append(noted, g.given...))); err != nil {
+	if err := g.Note(ctx, noteKey, prefixes(append(noted, g.given...))); err != nil {
 		return err
 	}
 	missing := maps.Clone(want)
@@ -81,7 +80,7 @@ func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip
 		if _, wanted := want[r.to]; wanted {
 			continue
 		}
-		if err := g.config.deleteSwitchRoute(ctx, r); err != nil && !vswitchd.IsRefused(err) { // somebody else has deleted it
+		if err := deleteSwitchRoute(ctx, g.Control, r); err != nil && !vswitchd.IsRefused(err) { // somebody else has deleted it
 			return err
 		}
 	}
@@ -91,17 +90,17 @@ func (g *routeGiver) give(ctx context.Context, table switchTable, want map[netip
 	if err := g.endAgain(ctx, want); err != nil {
 		return err
 	}
-	return g.note(ctx, idRoutes, prefixes(g.given))
+	return g.Note(ctx, noteKey, prefixes(g.given))
 }
 
 // toldRefusals is how many routes are named that the switch refuses.
 const toldRefusals = 5
 
 // add adds routes. Those that Open vSwitch refuses are told once, and tried again.
-func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) error {
+func (g *giver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) error {
 	var refused []string
 	for to, r := range routes {
-		switch err := g.config.addSwitchRoute(ctx, r); {
+		switch err := addSwitchRoute(ctx, g.Control, r); {
 		case vswitchd.IsRefused(err):
 			refused = append(refused, to.String())
 		case err != nil:
@@ -110,7 +109,7 @@ func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRout
 	}
 	slices.Sort(refused)
 	if len(refused) > 0 && !slices.Equal(refused, g.refused) {
-		g.log.WithField("count", len(refused)).WithField("routes", refused[:min(len(refused), toldRefusals)]).
+		g.Log.WithField("count", len(refused)).WithField("routes", refused[:min(len(refused), toldRefusals)]).
 			Warn("Open vSwitch refuses routes of the underlay, for one without an address of the link in it for example: tunnels cannot go there until it takes them")
 	}
 	g.refused = refused
@@ -119,32 +118,32 @@ func (g *routeGiver) add(ctx context.Context, routes map[netip.Prefix]switchRout
 
 // endAgain has tunnels end at the addresses of the link if they do not, as after a deletion of any route by it, whosever that was, or when the
 // link is another one: any addition makes Open vSwitch look.
-func (g *routeGiver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute) error {
+func (g *giver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute) error {
 	if len(want) == 0 {
 		return nil
 	}
-	ends, err := g.config.tunnelsEndAt(ctx, g.config.VTEP)
+	ends, err := tunnelsEndAt(ctx, g.Control, g.VTEP)
 	if err != nil || ends {
 		return err
 	}
 	for _, r := range want {
-		if err = g.config.addSwitchRoute(ctx, r); !vswitchd.IsRefused(err) {
+		if err = addSwitchRoute(ctx, g.Control, r); !vswitchd.IsRefused(err) {
 			return err
 		}
 	}
-	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.config.VTEP, err)
+	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.VTEP, err)
 }
 
 // reach tells of a node that tunnels do not reach, or reach from another address than this node's: the other one drops what
 // comes from there. As the link may have had other addresses when the route was added, it is added once more.
-func (g *routeGiver) reach(ctx context.Context) error {
-	table, err := g.config.switchRoutes(ctx)
+func (g *giver) reach(ctx context.Context) error {
+	table, err := readTable(ctx, g.Control)
 	if err != nil {
 		return err
 	}
 	wrong, err := g.unreached(table.ways())
 	if wrong != (switchRoute{}) {
-		if failed := g.config.addSwitchRoute(ctx, wrong); failed != nil {
+		if failed := addSwitchRoute(ctx, g.Control, wrong); failed != nil {
 			return failed
 		}
 	}
@@ -153,27 +152,27 @@ func (g *routeGiver) reach(ctx context.Context) error {
 
 // unreached is the error of the first node that tunnels do not reach by these ways, with the way to it if that begins at another address
 // than this node's.
-func (g *routeGiver) unreached(by ways) (wrong switchRoute, err error) {
-	for _, peer := range slices.SortedFunc(slices.Values(g.peers.all()), netip.Addr.Compare) {
+func (g *giver) unreached(by ways) (wrong switchRoute, err error) {
+	for _, peer := range slices.SortedFunc(slices.Values(g.Peers()), netip.Addr.Compare) {
 		switch r, ok := by.to(peer); {
 		case !ok:
 			return switchRoute{}, fault.New(fault.Unavailable, "Open vSwitch takes no route to node %s: start ovs-vswitchd without --disable-system-route", peer)
-		case r.from != g.config.VTEP:
+		case r.from != g.VTEP:
 			return r, fault.New(fault.Unavailable, "the tunnel to node %s starts at %s of link %s, not at the tunnel address %s: "+
-				"start ovs-vswitchd without --disable-system-route, or have %s alone on the link", peer, r.from, r.link, g.config.VTEP, g.config.VTEP)
+				"start ovs-vswitchd without --disable-system-route, or have %s alone on the link", peer, r.from, r.link, g.VTEP, g.VTEP)
 		}
 	}
 	return switchRoute{}, nil
 }
 
-// routesBy are the routes of the system's main table by a link, for packets from an address. Those of several hops, and with a header
+// routesBy are the routes of the system's main table by a link, for packets from the tunnel address. Those of several hops, and with a header
 // of their own, Open vSwitch does not know.
-func (l *links) routesBy(link netlink.Link, from netip.Addr) (map[netip.Prefix]switchRoute, error) {
+func (g *giver) routesBy(link netlink.Link) (map[netip.Prefix]switchRoute, error) {
 	family, all := netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	if from.Is6() {
+	if g.VTEP.Is6() {
 		family, all = netlink.FAMILY_V6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
-	list, err := whole(func() ([]netlink.Route, error) { return l.handle.RouteList(link, family) })
+	list, err := g.List(link, family)
 	if err != nil {
 		return nil, fmt.Errorf("routes of link %s: %w", link.Attrs().Name, err)
 	}

@@ -1,4 +1,4 @@
-package ovsd
+package tunnelroutes
 
 import (
 	"net/netip"

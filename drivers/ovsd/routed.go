@@ -1,0 +1,57 @@
+package ovsd
+
+import (
+	"context"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/contiv/netplugin/drivers/ovsd/tunnelroutes"
+)
+
+// routed says how the routes of the tunnels are kept.
+func (d *Driver) routed() tunnelroutes.Config {
+	return tunnelroutes.Config{
+		Log:           d.log,
+		VTEP:          d.config.VTEP,
+		AuditInterval: d.config.AuditInterval,
+		Control:       d.config.vswitchd(),
+		At:            d.links.at(),
+		Link:          func() (netlink.Link, bool, error) { return d.links.withAddress(d.config.VTEP) },
+		List:          d.links.routesBy,
+		Peers:         d.peers.all,
+		Mine:          d.db.client.Owner,
+		ExternalIDs:   d.db.externalIDs,
+		Note:          d.note,
+		News:          d.keeperDue.Send,
+	}
+}
+
+// keepTunnelRoutes keeps the routes of the switch's tunnels, where it is the one to find their way.
+func (d *Driver) keepTunnelRoutes(ctx context.Context) error {
+	if len(d.config.Uplinks) > 0 || d.datapathType() != DatapathNetdev {
+		d.tunnelRoutes.Needless()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return d.tunnelRoutes.Run(ctx)
+}
+
+// trunk is the port that the bridge should have. Open vSwitch looks for the tunnel address among routes of the system, so where
+// it reads none it sends from the address of the link instead.
+func (d *Driver) trunk() trunk {
+	want := d.config.trunk()
+	known, given := d.tunnelRoutes.State()
+	if !known { // it stays as an agent before has made it
+		have, there := d.db.trunk()
+		given = there && have.link.Options["local_ip"] == ""
+	}
+	if given {
+		delete(want.options, "local_ip")
+	}
+	return want
+}
+
+// routesBy are the system's routes by a link.
+func (l *links) routesBy(link netlink.Link, family int) ([]netlink.Route, error) {
+	return whole(func() ([]netlink.Route, error) { return l.handle.RouteList(link, family) })
+}

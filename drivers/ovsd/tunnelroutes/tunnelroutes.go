@@ -1,0 +1,143 @@
+// Package tunnelroutes gives an ovs-vswitchd the routes of its tunnels, where it reads none itself.
+//
+// The userspace datapath finds the way to other nodes in a table of ovs-vswitchd, which reads the routes of the system anew
+// whenever any link or route of the node changes. Until it has read them it neither has a way nor knows what ends tunnels, and
+// what is looked at in that moment is dropped: pods that come and go would cost others packets. With --disable-system-route
+// it reads none. The routes of the link that has the tunnel address are then given to it here.
+//
+//	tunnelroutes.go  when the routes are looked at
+//	giver.go         what they should be, and the difference to what they are
+//	table.go         ovs-vswitchd's own table
+//	own.go           which of them are ours, for who takes the node down
+package tunnelroutes
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
+	"github.com/contiv/netplugin/utils/notify"
+	"github.com/contiv/netplugin/utils/retry"
+	"github.com/contiv/netplugin/utils/rtwatch"
+)
+
+// firstPause is before the first attempt to do again what failed; each that follows is longer, up to the time between audits.
+const firstPause = 20 * time.Millisecond
+
+// routesPause is how long changes of routes and addresses are collected: a router changes thousands at once.
+const routesPause = 100 * time.Millisecond
+
+// Config says whose tunnels they are, and how the node and the switch are seen.
+type Config struct {
+	Log           *logrus.Entry
+	VTEP          netip.Addr // where tunnels begin and end
+	AuditInterval time.Duration
+	Control       vswitchd.Control
+	At            netns.NsHandle                                                       // where the links of the switch are
+	Link          func() (link netlink.Link, there bool, err error)                    // the one that has the address
+	List          func(link netlink.Link, family int) (all []netlink.Route, err error) // the system's routes by a link
+	Peers         func() []netip.Addr                                                  // where tunnels lead
+	Mine          func() bool                                                          // no other driver has the bridge: its routes would be that one's
+	ExternalIDs   func() map[string]string                                             // of the bridge's row
+	Note          func(ctx context.Context, key, text string) error                    // changes one of them and waits until ExternalIDs has it
+	News          func()                                                               // State or Failure says something else
+}
+
+// Routes is what is known of the switch's routes.
+type Routes struct {
+	config  Config
+	asked   notify.Signal // it may be another ovs-vswitchd
+	changed notify.Signal // addresses or routes have changed
+
+	mu      sync.Mutex
+	known   bool // the switch has been asked
+	given   bool // it reads no routes itself
+	problem error
+}
+
+// New makes what is known of the routes, which is nothing; Run begins to give them.
+func New(config Config) *Routes {
+	return &Routes{config: config, asked: notify.New(), changed: notify.New()}
+}
+
+// Look has the routes looked at soon: it may be another ovs-vswitchd.
+func (t *Routes) Look() { t.asked.Send() }
+
+// Needless takes note that there are no tunnels, or that it is not ovs-vswitchd that finds their way.
+func (t *Routes) Needless() { t.learn(true, false, nil) }
+
+// State tells whether the switch is given its routes, and whether that is known.
+func (t *Routes) State() (known, given bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known, t.given
+}
+
+// Failure says why tunnels have no routes, or reach a node by none; nil: they do, or nobody knows yet.
+func (t *Routes) Failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.problem
+}
+
+// learn keeps what was found, and tells if that is news.
+func (t *Routes) learn(known, given bool, problem error) {
+	t.mu.Lock()
+	news := known != t.known || given != t.given || fmt.Sprint(problem) != fmt.Sprint(t.problem)
+	t.known, t.given, t.problem = known, given, problem
+	t.mu.Unlock()
+	if news {
+		t.config.News()
+	}
+}
+
+// Run keeps the routes of the switch, if it reads none itself, until ctx is done.
+func (t *Routes) Run(ctx context.Context) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { t.watchRoutes(ctx) })
+	giver := giver{Config: t.config}
+	pause := retry.NewPacer(firstPause, t.config.AuditInterval)
+	for {
+		err := giver.look(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.learn(giver.known, giver.gives, err)
+		next := t.config.AuditInterval
+		if err != nil || len(giver.refused) > 0 {
+			next = pause.Next()
+		} else {
+			pause.Reset()
+		}
+		changed := t.changed
+		if giver.known && !giver.gives { // the switch looks itself
+			changed = nil
+		}
+		select {
+		case <-changed:
+		case <-t.asked:
+		case <-time.After(next):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// watchRoutes tells of changes until ctx is done.
+func (t *Routes) watchRoutes(ctx context.Context) {
+	later := func() {
+		retry.Pause(ctx, routesPause)
+		t.changed.Send()
+	}
+	_ = rtwatch.Watch(ctx, t.config.Log, t.config.At, later,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE) // ends with ctx
+}
