@@ -164,6 +164,7 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 
 func TestASwitchThatReadsRoutesIsGivenNone(t *testing.T) {
 	u := newUnderlay(t)
+	eventually(t, "the switch has read how the gateway is reached", func() bool { return strings.Contains(u.Appctl("ovs/route/show"), "192.0.2.0/24 dev br-phy") })
 	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // somebody else's
 	u.start().give(drivers.Change{Replace: true})
 	u.Vsctl("set", "bridge", bridge, `external_ids:tunnel-routes="198.51.100.0/24"`) // of a run before
