@@ -56,6 +56,7 @@ type Shares struct {
 // share is what a client has.
 type share struct {
 	rate  *rate.Limiter
+	last  time.Time // of what rate has counted
 	taken [kinds]int
 	told  [tellings]Told
 }
@@ -73,7 +74,9 @@ func New(limits Limits) *Shares {
 func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.share(client, now).rate.ReserveN(now, 1)
+	of := s.share(client, now)
+	now = of.after(now)
+	r := of.rate.ReserveN(now, 1)
 	if wait = r.DelayFrom(now); wait > s.limits.Patience {
 		r.CancelAt(now)
 		return wait, false
@@ -85,7 +88,17 @@ func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok b
 func (s *Shares) Return(client string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.share(client, now).rate.ReserveN(now, -1)
+	of := s.share(client, now)
+	of.rate.ReserveN(of.after(now), -1)
+}
+
+// after is a time that is not before the last one: requests that look at the clock one after the other may come here in
+// another order, and a Limiter counts the time between both twice then.
+func (s *share) after(now time.Time) time.Time {
+	if now.After(s.last) {
+		s.last = now
+	}
+	return s.last
 }
 
 // Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.

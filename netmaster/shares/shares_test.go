@@ -49,6 +49,19 @@ func TestAClientHasItsRateAndNoMore(t *testing.T) {
 	}
 }
 
+// Requests that come in another order than that of their times have no more than others.
+func TestRequestsOfTheSameTimeOvertakeEachOther(t *testing.T) {
+	s, given := New(limits), 0
+	for i := range 1000 {
+		if _, ok := s.Request("ann", begin.Add(time.Duration(1-i%2)*time.Second/2)); ok {
+			given++
+		}
+	}
+	if most := limits.Burst + int(limits.Rate); given > most { // at once, and those that wait
+		t.Errorf("%d requests in half a second, want %d at most", given, most)
+	}
+}
+
 // How long who asks too often waits is a limit, too, and what was returned may be asked for again, at once and no more often than ever.
 func TestRequestsWaitAndAreReturned(t *testing.T) {
 	s := New(Limits{Rate: 10, Burst: 20, Patience: 3 * time.Second})
