@@ -63,6 +63,9 @@ type ctFlush struct {
 	patient     bool     // nobody is served wrongly meanwhile: others go first, and the switch has time for its work
 	waits       bool     // for the flows of the endpoint to be out
 	queued      bool
+
+	out   time.Time // when the flows of the endpoint were seen to be out
+	ended time.Time // when the last round was over
 }
 
 func newFlushes() flushes {
@@ -186,27 +189,34 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 }
 
 // queueFlushes queues the connections whose group has changed and that have not had a
-// round yet, or all others as well.
-func (l *books) queueFlushes(everything bool) {
-	l.noteFlowsOut()
-	var list []*ctFlush
+// round yet, or all others as well whose last round was long enough ago.
+func (l *books) queueFlushes(everything bool, now time.Time) {
+	l.noteFlowsOut(now)
+	var urgent, patient []*ctFlush
 	for c, e := range l.flushing {
 		switch {
 		case l.over(e):
 			delete(l.flushing, c)
 			l.releaseBuckets(e)
-		case l.due(e) && !e.queued && (everything || !e.begun):
-			e.queued = true
-			list = append(list, e)
+		case !l.due(e) || e.queued || e.begun && (!everything || now.Sub(e.ended) < flushPause):
+		case e.patient:
+			patient = append(patient, e)
+		default:
+			urgent = append(urgent, e)
 		}
 	}
-	slices.SortFunc(list, func(a, b *ctFlush) int {
-		return cmp.Or(cmp.Compare(b.rounds, a.rounds), a.connections.Compare(b.connections))
-	})
+	for _, list := range [][]*ctFlush{urgent, patient} {
+		for _, e := range list {
+			e.queued = true
+		}
+		slices.SortFunc(list, func(a, b *ctFlush) int {
+			return cmp.Or(cmp.Compare(b.rounds, a.rounds), a.connections.Compare(b.connections))
+		})
+	}
 	if everything {
-		l.queue = append(l.queue, list...)
-	} else {
-		l.queue = append(list, l.queue...)
+		l.queue = slices.Concat(l.queue, urgent, patient)
+	} else { // addresses of pods that have gone are given again in turn
+		l.queue = slices.Concat(urgent, l.queue, patient)
 	}
 }
 
@@ -275,17 +285,28 @@ func (l *books) allPatient() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
 
+// passesLeft is how many passes are to come of the rounds in the queue.
+func (l *books) passesLeft() (passes int) {
+	for _, e := range l.queue {
+		passes += flushPasses - e.passes
+	}
+	return passes
+}
+
 // flushed notes a pass, and takes what had its round off the queue.
-func (l *books) flushed(ends []*ctFlush) {
+func (l *books) flushed(ends []*ctFlush, began, ended time.Time) {
 	for _, e := range ends {
 		if !l.due(e) {
 			e.queued = false
 			continue
 		}
+		if e.patient && e.passes == 0 && began.Sub(e.out) >= flushPause {
+			e.rounds = 1 // the datapath does not know the flows any more
+		}
 		if e.passes++; e.passes < flushPasses {
 			continue
 		}
-		e.queued, e.begun, e.passes = false, true, 0
+		e.queued, e.begun, e.passes, e.ended = false, true, 0, ended
 		if e.rounds--; e.rounds == 0 {
 			l.releaseBuckets(e)
 		}
@@ -328,7 +349,7 @@ func (f *flushes) moreRounds() bool {
 // scheduleFlushes has connections ended: those that have had no round yet, or all that
 // are to have one more.
 func (p *Programmer) scheduleFlushes(again bool) {
-	p.books.queueFlushes(again)
+	p.books.queueFlushes(again, time.Now())
 	if p.flushAgain == nil && p.books.moreRounds() {
 		p.flushAgain = time.After(flushPause)
 	}
@@ -339,7 +360,7 @@ func (p *Programmer) scheduleFlushes(again bool) {
 func (p *Programmer) planFlushes() {
 	p.flushSoon = nil
 	if len(p.books.queue) > 0 {
-		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient())))
+		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient(), p.books.passesLeft())))
 	}
 }
 
@@ -351,10 +372,11 @@ func (p *Programmer) flushSome(ctx context.Context) {
 	began := time.Now()
 	flushes, ends := p.books.nextFlushes(p.pace.atOnce())
 	err := p.flush(ctx, flushes)
-	p.pace.note(len(flushes), began, time.Now())
+	ended := time.Now()
+	p.pace.note(len(flushes), began, ended)
 	switch {
 	case err == nil:
-		p.books.flushed(ends)
+		p.books.flushed(ends, began, ended)
 	case isUnsupported(err):
 		if !p.cannotFlush {
 			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
@@ -363,7 +385,7 @@ func (p *Programmer) flushSome(ctx context.Context) {
 		p.books.flushNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.books.flushed(ends)
+		p.books.flushed(ends, began, ended)
 	default:
 		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}

@@ -1,6 +1,8 @@
 package programmer
 
 import (
+	"time"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
@@ -8,7 +10,7 @@ import (
 
 // When an endpoint is gone its connections are ended, or whoever gets its address next would have
 // them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
-// half a second more the datapath may know the flows. Rounds and steps are those of ctflush.go.
+// half a second more the datapath may know the flows, unless it begins that late. Rounds and steps are those of ctflush.go.
 //
 // Of an endpoint that went while no driver ran nobody tells. In a routed network its flows do, which are still in
 // the switch; those of a bridged one do not say what addresses it had. That nobody wants flows does not mean that
@@ -89,12 +91,14 @@ func (l *books) spareEndpoint(e pipeline.Endpoint) {
 }
 
 // noteFlowsOut lets what waits begin once the switch has no flow that it should not have.
-func (l *books) noteFlowsOut() {
+func (l *books) noteFlowsOut(now time.Time) {
 	if !l.leaving || l.unfinished() {
 		return
 	}
 	for _, e := range l.flushing {
-		e.waits = false
+		if e.waits {
+			e.waits, e.out = false, now
+		}
 	}
 	l.leaving = false
 }

@@ -3,6 +3,7 @@ package programmer
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -32,6 +33,9 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("its flows are there", s, true, 0)
 	s.write()
 	expect("its flows are out", s, false, flushes)
+	if s.queueFlushes(true, time.Now()); len(s.queue) > 0 {
+		t.Error("once more at once, when the datapath may still know the flows")
+	}
 	expect("nothing new", s, false, 0)
 	expect("once more", s, true, flushes)
 	expect("all rounds are over", s, true, 0)
@@ -41,10 +45,20 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 
 	s = start()
 	s.write()
-	s.queueFlushes(false)
+	s.queueFlushes(false, time.Now())
 	s.forget()
 	expect("the connection was lost", s, false, flushes)
 	expect("once more", s, true, flushes)
+
+	s = start()
+	s.write()
+	s.queueFlushes(false, time.Now().Add(-flushPause))
+	s.queue = nil
+	for _, left := range s.flushing {
+		left.queued = false
+	}
+	expect("its flows have been out for a while", s, false, flushes)
+	expect("so the datapath has none of them", s, true, 0)
 
 	s = start()
 	s.spareEndpoint(e)

@@ -87,16 +87,20 @@ func (s flushSwitch) lookedUp(groups ...openflow.Group) flushSwitch {
 	return s
 }
 
-// round sends what is to be ended next, each by as many passes as a round has.
+// round sends what is to be ended next, each by as many passes as a round has, a while after the last one.
 func (s flushSwitch) round(again bool) (ended []openflow.CTFlush) {
 	s.Helper()
 	passes := map[openflow.CTFlush]int{}
-	for s.queueFlushes(again); len(s.queue) > 0; {
+	for _, e := range s.flushing {
+		e.ended = e.ended.Add(-flushPause)
+	}
+	now := time.Now()
+	for s.queueFlushes(again, now); len(s.queue) > 0; {
 		flushes, ends := s.nextFlushes(2)
 		for _, c := range flushes {
 			passes[c]++
 		}
-		s.flushed(ends)
+		s.flushed(ends, now, now)
 	}
 	for c, count := range passes {
 		if count != flushPasses {
@@ -247,14 +251,14 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 	const most = 4
 	all, few := balanced("abcdefghijklmnop", map[uint16]uint16{80: 8080}), balanced("p", map[uint16]uint16{80: 8080})
 	s := flushSwitch{t, newBooks(defaultChunk)}.want(&all).want(&few)
-	s.queueFlushes(false)
+	s.queueFlushes(false, time.Now())
 	var steps, total int
 	for len(s.queue) > 0 {
 		flushes, ends := s.nextFlushes(most)
 		if again, _ := s.nextFlushes(most); len(flushes) > most || len(ends) == 0 || !slices.Equal(flushes, again) {
 			t.Fatalf("%d flushes that end %d of %d, then %d", len(flushes), len(ends), len(s.queue), len(again))
 		}
-		s.flushed(ends)
+		s.flushed(ends, time.Now(), time.Now().Add(-flushPause))
 		steps, total = steps+1, total+len(flushes)
 	}
 	if total != 15*flushPasses || steps != 4*flushPasses {
@@ -262,13 +266,13 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 	}
 
 	// A first round overtakes the later ones of others.
-	s.queueFlushes(true)
+	s.queueFlushes(true, time.Now())
 	two := balanced("p", map[uint16]uint16{80: 8443})
-	s.want(&two).queueFlushes(false)
+	s.want(&two).queueFlushes(false, time.Now())
 	if flushes, _ := s.nextFlushes(most); len(flushes) == 0 || flushes[0].From.Addr().As4()[3] != 'p' {
 		t.Errorf("first: %v", flushes)
 	}
-	s.want(&all).queueFlushes(false)
+	s.want(&all).queueFlushes(false, time.Now())
 	if flushes, _ := s.nextFlushes(most); len(flushes) != 1 || flushes[0].From.Port() != 8443 {
 		t.Errorf("all are providers again, and are ended: %v", flushes)
 	}

@@ -14,22 +14,25 @@ func TestFlushesLeaveTheSwitchTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		flushes         int
 		took            time.Duration
+		left            int
 		atOnce          int
 		urgent, patient time.Duration
 	}{
-		"a small table": {12, 2 * time.Millisecond, flushMost, 2 * time.Millisecond, 2 * time.Millisecond},
-		"a larger one":  {4, 16 * time.Millisecond, 2, 16 * time.Millisecond, 16 * time.Millisecond},
-		"a large one":   {1, 100 * time.Millisecond, 1, 100 * time.Millisecond, 2 * time.Second},
-		"no answer":     {1, 15 * time.Second, 1, restMost, restMost},
+		"a small table":             {12, 2 * time.Millisecond, 9, flushMost, 2 * time.Millisecond, 2 * time.Millisecond},
+		"a larger one":              {4, 16 * time.Millisecond, 9, 2, 16 * time.Millisecond, 16 * time.Millisecond},
+		"a large one":               {1, 100 * time.Millisecond, 9, 1, 100 * time.Millisecond, 2 * time.Second},
+		"a large one, many to come": {1, 100 * time.Millisecond, 100, 1, 100 * time.Millisecond, 300 * time.Millisecond},
+		"more than there is time":   {1, 100 * time.Millisecond, 1000, 1, 100 * time.Millisecond, 100 * time.Millisecond},
+		"no answer":                 {1, 15 * time.Second, 1, 1, restMost, restMost},
 	} {
 		var p flushPace
-		if !p.next(true).Before(began) || p.atOnce() != flushMost {
-			t.Errorf("%s: before the first step: %d at once, at %s", name, p.atOnce(), p.next(true))
+		if !p.next(true, test.left).Before(began) || p.atOnce() != flushMost {
+			t.Errorf("%s: before the first step: %d at once, at %s", name, p.atOnce(), p.next(true, test.left))
 		}
 		ended := began.Add(test.took)
 		p.note(test.flushes, began, ended)
 		p.note(0, began, ended.Add(time.Hour))
-		if urgent, patient := p.next(false).Sub(ended), p.next(true).Sub(ended); p.atOnce() != test.atOnce || urgent != test.urgent || patient != test.patient {
+		if urgent, patient := p.next(false, test.left).Sub(ended), p.next(true, test.left).Sub(ended); p.atOnce() != test.atOnce || urgent != test.urgent || patient != test.patient {
 			t.Errorf("%s: %d at once, after %s, or %s", name, p.atOnce(), urgent, patient)
 		}
 	}
@@ -50,21 +53,25 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 			t.Errorf("%s: %v, can wait: %v", what, flushes, patient)
 		}
 		for range flushPasses {
-			s.flushed(ends)
+			s.flushed(ends, time.Now(), time.Now())
 		}
 	}
 	is := func(e pipeline.Endpoint) func(netip.Addr) bool {
 		return func(by netip.Addr) bool { return by == e.IPv4 }
 	}
 
-	s.flushEndpoint(gone(21))
 	s.flushEndpoint(gone(22))
-	s.queueFlushes(false)
+	s.queueFlushes(false, time.Now())
+	s.flushEndpoint(gone(21))
+	s.queueFlushes(false, time.Now())
+	first("the first that went", true, is(gone(22)))
+	s.flushEndpoint(gone(22)) // and another one with its address
+	s.queueFlushes(false, time.Now())
 	if !s.allPatient() {
 		t.Error("the connections of pods that are gone cannot wait")
 	}
 	s.want(&many).want(&one)
-	s.queueFlushes(false)
+	s.queueFlushes(false, time.Now())
 	first("a provider is gone, too", false, func(by netip.Addr) bool { return !by.IsValid() })
 	s.spareEndpoint(gone(22))
 	first("another pod has the second one's address", false, is(gone(22)))
