@@ -33,7 +33,7 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 		return identity.Identity{}, err
 	}
 	if before := c.identity.Swap(&found); before == nil && found.who.Kind == identity.Master {
-		c.handshakes.forget(c.Conn)
+		c.handshakes.know(c.Conn)
 	}
 	return found.who, nil
 }

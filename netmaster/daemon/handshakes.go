@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"net"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -15,54 +17,78 @@ import (
 
 // A handshake takes a millisecond of a processor before it is known who wants it, which is
 // more than most requests take. So each machine has so many a second, and who wants more of
-// them waits before anything is computed. Few come at once: while they are computed, others
-// wait. The machine itself, as its users at loopback, has no such limit, and what turns out
-// to be a netmaster is not counted: it comes for all that have asked it.
+// them waits before anything is computed, for a second at most: clients wait for two or three.
+// Few come at once: while they are computed, others wait. A network of IPv6 has more than one
+// machine of it, but not as many as it has addresses. The machine itself, as its users at
+// loopback, has no such limit, and neither has one from which a netmaster has come: that
+// comes for all that have asked it.
 const (
-	handshakeRate  = 30              // a second, of one address of IPv4, or one /64 of IPv6
-	handshakeBurst = 20              // and at once
-	handshakeWait  = 3 * time.Second // for its turn; headerTime goes on meanwhile
+	handshakeRate       = 30 // a second, of one address
+	handshakeBurst      = 20 // and at once
+	handshakesOfNetwork = 10 // times as many are those of a /64 of IPv6
 )
 
 // handshakes divides handshakes among the machines that ask for them.
 type handshakes struct {
-	of  *shares.Shares // by accounts.Source
-	log *logrus.Entry
+	ofMachine, ofNetwork *shares.Shares
+	log                  *logrus.Entry
+
+	mu      sync.Mutex
+	masters map[netip.Addr]struct{} // whoever is in it has shown the certificate of one
 }
 
 func newHandshakes(log *logrus.Entry) *handshakes {
-	return &handshakes{shares.New(shares.Limits{Rate: handshakeRate, Burst: handshakeBurst, Patience: handshakeWait}), log}
+	return &handshakes{
+		ofMachine: shares.New(shares.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
+		ofNetwork: shares.New(shares.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
+		log:       log, masters: map[netip.Addr]struct{}{},
+	}
 }
 
 // wait returns when a connection may have its handshake. It fails at once if those of its
 // machine that wait already take too long.
 func (h *handshakes) wait(conn net.Conn) error {
-	machine, limited := machineOf(conn)
-	if !limited {
-		return nil
+	wait, err := h.due(sourceOf(conn), time.Now())
+	if err == nil {
+		retry.Pause(context.Background(), wait)
 	}
-	now := time.Now()
-	wait, ok := h.of.Request(machine, now)
-	if !ok {
-		err := fault.New(fault.Unavailable, "TLS handshakes of %s: more than %d a second", machine, handshakeRate)
-		if untold, worth := h.of.Tell(machine, shares.Excess, now); worth {
-			h.log.WithError(err).WithField("untold", untold).Info("connection refused")
-		}
-		return err
-	}
-	retry.Pause(context.Background(), wait)
-	return nil
+	return err
 }
 
-// forget takes back that a connection was counted.
-func (h *handshakes) forget(conn net.Conn) {
-	if machine, limited := machineOf(conn); limited {
-		h.of.Return(machine, time.Now())
+// due counts a handshake, and tells how long it has to wait.
+func (h *handshakes) due(source netip.Addr, now time.Time) (wait time.Duration, err error) {
+	if !source.IsValid() || h.isMaster(source) {
+		return 0, nil
 	}
+	if wait, err = h.turn(h.ofMachine, source.String(), now); err != nil || !source.Is6() {
+		return wait, err
+	}
+	longer, err := h.turn(h.ofNetwork, accounts.Source(source.String()), now)
+	return max(wait, longer), err
 }
 
-// machineOf is whose handshakes those of a connection are.
-func machineOf(conn net.Conn) (machine string, limited bool) {
-	source := sourceOf(conn)
-	return accounts.Source(source.String()), source.IsValid()
+func (h *handshakes) turn(of *shares.Shares, client string, now time.Time) (wait time.Duration, err error) {
+	wait, ok := of.Request(client, now)
+	if ok {
+		return wait, nil
+	}
+	err = fault.New(fault.Unavailable, "TLS handshakes of %s: more than it has a second", client)
+	if untold, worth := of.Tell(client, shares.Excess, now); worth {
+		h.log.WithError(err).WithField("untold", untold).Info("connection refused")
+	}
+	return 0, err
+}
+
+// know notes that a netmaster has come by a connection.
+func (h *handshakes) know(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.masters[sourceOf(conn)] = struct{}{}
+}
+
+func (h *handshakes) isMaster(source netip.Addr) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, is := h.masters[source]
+	return is
 }

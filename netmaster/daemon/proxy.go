@@ -67,7 +67,7 @@ func newProxy(store holderReader, self string, certificates *certificates, entry
 		transport: reconnect.New(certificates.dialer, func(config *tls.Config) *http.Transport {
 			return &http.Transport{
 				DialContext:           dialer.DialContext,
-				DialTLSContext:        (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
+				DialTLSContext:        dialTLS(&tls.Dialer{NetDialer: dialer, Config: config}),
 				ResponseHeaderTimeout: answerLimit, // as a client of the leader has
 				MaxIdleConnsPerHost:   64,
 				IdleConnTimeout:       30 * time.Second,
@@ -188,6 +188,17 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 		return nil, true, errors.Join(errNoLeader, resp.Body.Close())
 	}
 	return resp, false, nil
+}
+
+// dialTLS dials so that a failure of the handshake is one to connect, too.
+func dialTLS(d *tls.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil && !neverSent(err) {
+			err = &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+		return conn, err
+	}
 }
 
 // isPlain tells whether who was asked over TLS speaks plain HTTP only.

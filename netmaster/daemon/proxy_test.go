@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -60,6 +62,35 @@ func TestAChangeThatWasCutOffIsNotRepeated(t *testing.T) {
 		w := forwarded(leader, method, "{}", "")
 		if w.Code != http.StatusBadGateway || !strings.HasPrefix(w.Body.String(), "leader does not answer: ") || asked.Load() != 1 {
 			t.Errorf("%s: %d %s after %d tries", method, w.Code, w.Body, asked.Load())
+		}
+	}
+}
+
+// Where the leader ends a handshake nothing was sent yet, and the change is tried again.
+func TestAHandshakeThatFailsIsAFailureToConnect(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		plain  bool
+	}{"nothing": {"", false}, "plain HTTP": {plainRefused, true}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				_, err = io.WriteString(conn, c.answer)
+				err = errors.Join(err, conn.Close())
+			}
+			ended <- errors.Join(err, l.Close())
+		}()
+		_, err = dialTLS(&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}})(t.Context(), "tcp", l.Addr().String())
+		if !neverSent(err) || isPlain(err) != c.plain {
+			t.Errorf("%s: %v, nothing was sent: %t, plain: %t", name, err, neverSent(err), isPlain(err))
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
 }

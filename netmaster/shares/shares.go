@@ -29,13 +29,11 @@ type Limits struct {
 	Rate  rate.Limit // requests per second; rate.Inf: any number
 	Burst int        // at once
 	Most  [kinds]int // at once, by kind
-	// Patience is how long a request waits that comes too early; 0: a second. Clients that wait for each answer
-	// are slowed down by it and see no refusal.
-	Patience time.Duration
 }
 
 const (
-	// patience is that of Limits which say nothing of it.
+	// patience is how long a request waits that comes a little too early: clients that wait for each answer
+	// are slowed down by it and see no refusal.
 	patience = time.Second
 	// remembered is how many clients there can be; the others share what one may have.
 	remembered = 1 << 16
@@ -63,9 +61,6 @@ type share struct {
 
 // New makes shares that nobody has anything of.
 func New(limits Limits) *Shares {
-	if limits.Patience == 0 {
-		limits.Patience = patience
-	}
 	return &Shares{limits: limits, of: map[string]*share{}, sweepAt: 64}
 }
 
@@ -75,30 +70,18 @@ func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.share(client, now)
-	now = of.after(now)
+	if now.Before(of.last) {
+		// Requests that look at the clock one after the other may come here in another order, and a Limiter counts
+		// the time between both twice then.
+		now = of.last
+	}
+	of.last = now
 	r := of.rate.ReserveN(now, 1)
-	if wait = r.DelayFrom(now); wait > s.limits.Patience {
+	if wait = r.DelayFrom(now); wait > patience {
 		r.CancelAt(now)
 		return wait, false
 	}
 	return wait, true
-}
-
-// Return takes a request back that was counted: it was one of those that are not.
-func (s *Shares) Return(client string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.share(client, now)
-	of.rate.ReserveN(of.after(now), -1)
-}
-
-// after is a time that is not before the last one: requests that look at the clock one after the other may come here in
-// another order, and a Limiter counts the time between both twice then.
-func (s *share) after(now time.Time) time.Time {
-	if now.After(s.last) {
-		s.last = now
-	}
-	return s.last
 }
 
 // Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.

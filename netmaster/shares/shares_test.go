@@ -62,38 +62,6 @@ func TestRequestsOfTheSameTimeOvertakeEachOther(t *testing.T) {
 	}
 }
 
-// How long who asks too often waits is a limit, too, and what was returned may be asked for again, at once and no more often than ever.
-func TestRequestsWaitAndAreReturned(t *testing.T) {
-	s := New(Limits{Rate: 10, Burst: 20, Patience: 3 * time.Second})
-	ask := func(times int) (last time.Duration, ok bool) {
-		for range times {
-			last, ok = s.Request("ann", begin)
-		}
-		return last, ok
-	}
-	if wait, ok := ask(50); wait != 3*time.Second || !ok {
-		t.Errorf("the last that may wait: %s %t", wait, ok)
-	}
-	if wait, ok := ask(1); ok {
-		t.Errorf("one more waits for %s", wait)
-	}
-	for range 31 {
-		s.Return("ann", begin)
-	}
-	if wait, ok := ask(1); wait != 0 || !ok {
-		t.Errorf("what was returned: %s %t", wait, ok)
-	}
-	for range 100 {
-		s.Return("bob", begin)
-	}
-	for range 20 {
-		s.Request("bob", begin)
-	}
-	if wait, _ := s.Request("bob", begin); wait != 100*time.Millisecond {
-		t.Errorf("after more was returned than there was: %s", wait)
-	}
-}
-
 func TestWhatLastsIsCountedByKindUntilItEnds(t *testing.T) {
 	s := New(limits)
 	first, ok := s.Take("ann", Apply, begin)
