@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // endpointOf is a request for an endpoint on h1.
@@ -82,10 +84,23 @@ func TestEndpointsWithoutAnotherWord(t *testing.T) {
 			})
 		}
 	}
+	prepare := func() {
+		t.Helper()
+		if err := master.NewReconciler(b.ledger, testkit.Quiet()).Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepare()
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "more"), 500, "tenant blue may have 4096, and has them")
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("default", "web", "more"), 200, "10.64.")
 	b.want("proven:root", "POST", "tenants/default", `{"tenantName":"default","maxEndpoints":4097}`, 200, "")
 	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("default", "web", "another"), 500, "tenant default may have 4097, and has them")
+
+	// More than that is from a netmaster that had no bound.
+	b.want("proven:root", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "more"), 200, "")
+	prepare()
+	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "another"), 200, "")
+	b.want("proven:root", "GET", "tenants/blue", "", 200, `"maxEndpoints":8194`)
 }
 
 // A pod is told why, as one for which there is no address.

@@ -69,6 +69,8 @@ func (rc *Reconciler) first() []check {
 		{"former groups", []string{mastercfg.EndpointGroupPrefix}, convertGroup},
 		// Without a range there are no tags, and no change of modes.
 		{"tag ranges", []string{mastercfg.ModelKey("global", "")}, repairRanges},
+		// A tenant with more endpoints than it may have gets none.
+		{"bounds", []string{mastercfg.ModelKey("tenant", "")}, repairBound},
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 	DefaultNetwork = "default-net"
 )
 
+// EndpointsOfTenant is how many endpoints there may be in a tenant of which no operator has said how many; DefaultTenant has no bound then.
+const EndpointsOfTenant = 4096
+
 // AccessNetwork is the infra network through which a host reaches the others of its tenant.
 const AccessNetwork = "contivh1"
 

@@ -28,9 +28,6 @@ const (
 // ErrNoEndpoint is what an error is, by errors.Is, that says that a tenant has all endpoints that it may have.
 var ErrNoEndpoint = errors.New("no endpoint is left")
 
-// endpoints are how many there may be in a tenant without another word.
-const endpoints = 4096
-
 // quotas are how many objects of a type there may be in a tenant without another word.
 var quotas = map[string]struct {
 	most  int
@@ -166,7 +163,7 @@ func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 	if err != nil {
 		return err
 	}
-	most := cmp.Or(tenant.MaxEndpoints, endpoints)
+	most := cmp.Or(tenant.MaxEndpoints, mastercfg.EndpointsOfTenant)
 	if tenant.MaxEndpoints == 0 && tenant.TenantName == mastercfg.DefaultTenant || master.EndpointsOfTenant(c, tenant.TenantName) < most {
 		return nil
 	}
