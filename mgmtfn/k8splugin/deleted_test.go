@@ -73,7 +73,7 @@ func TestAPodThatIsDeletedIsUndoneThoughItsNamespaceStays(t *testing.T) {
 			if c.after != nil {
 				c.after(t, records, netns)
 			}
-			for n := 1; n <= 3; n++ {
+			for n := 1; n <= 11; n++ {
 				if !knows(t, node, podEndpoint) {
 					t.Fatalf("gone after %d looks", n)
 				}

@@ -21,7 +21,7 @@ type HostPort struct {
 // HostPorts lists the ports of the node that lead to attached containers. Of several
 // containers of one pod the last one counts: the others are dead.
 func (s *Server) HostPorts() (all []HostPort) {
-	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && len(r.HostPorts) > 0 })
+	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && hasHostPorts(r) })
 	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
 	for _, r := range attached {
 		for _, p := range r.HostPorts {
@@ -31,6 +31,11 @@ func (s *Server) HostPorts() (all []HostPort) {
 		}
 	}
 	return all
+}
+
+// hasHostPorts tells whether ports of the node lead to an attachment. Records of before have those of their pod for each of its interfaces.
+func hasHostPorts(r *attachment.Record) bool {
+	return len(r.HostPorts) > 0 && r.IfName == firstInterface
 }
 
 // begin writes the first checkpoint of a container, unless another pod, or the node itself, has
@@ -52,7 +57,7 @@ func (s *Server) hostPortsFree(r *attachment.Record) error {
 			r.PodNamespace, r.PodName, r.HostPorts[i])
 	}
 	others := s.store.Select(func(o *attachment.Record) bool {
-		return o.State != attachment.Deleting && len(o.HostPorts) > 0 && (o.PodUID != r.PodUID || o.PodName != r.PodName || o.PodNamespace != r.PodNamespace)
+		return o.State != attachment.Deleting && hasHostPorts(o) && (o.PodUID != r.PodUID || o.PodName != r.PodName || o.PodNamespace != r.PodNamespace)
 	})
 	for _, o := range others {
 		for _, wanted := range r.HostPorts {

@@ -86,8 +86,9 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 }
 
 // graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once, and has them all the same.
+// Whatever says that it is a mirror pod is taken for one.
 func graceOf(pod *corev1.Pod) int64 {
-	if isMirror(pod) {
+	if pod.Annotations[mirrorAnnotation] != "" {
 		return 0
 	}
 	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)

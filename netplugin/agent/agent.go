@@ -166,7 +166,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		}
 		delete(a.held.absent, event.Key)
 		if m.complete && a.comesBack(event.Key, event.Value) {
-			a.held.rewound, a.held.wentBack = true, true
+			a.held.rewound = true
 			a.report.Send()
 		}
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
