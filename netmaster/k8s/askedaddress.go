@@ -81,21 +81,21 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
 }
 
-// waitsForAddress tells whether a pod was placed with an address that it asks for, and has not started with it.
-func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
+// waitsForAddress tells whether a pod was placed with an address that it asks for, and has not started with it. One of a node with an
+// endpoint that cannot be read may have.
+func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 	if record.Tenant == "" || !record.IPv4.IsValid() && !record.IPv6.IsValid() || len(pod.Status.PodIPs) > 0 || isFinished(pod) {
-		return false, nil
+		return false
 	}
 	_, started, err := master.PodEndpoint(r, pod.Spec.NodeName, record.UID)
-	return !started, err
+	return err == nil && !started
 }
 
 // lostItsAddress tells whether a pod that has not started was placed with an address that nobody is given any more, as when its network, or its
 // group, was made anew with another range since. One that is gone altogether is refused for that.
 func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
-	waits, err := waitsForAddress(r, pod, record)
-	if !waits || err != nil {
-		return false, err
+	if !waitsForAddress(r, pod, record) {
+		return false, nil
 	}
 	for _, addr := range []netip.Addr{record.IPv4, record.IPv6} {
 		if !addr.IsValid() {

@@ -98,6 +98,18 @@ func TestAPodThatHasNotStartedLosesAnAddressThatNobodyHandsOutAnyMore(t *testing
 	w.want(map[string]string{"node1/u0": "default/default-net/ranged", "node1/u1": "default/default-net/", "node1/u2": "default/default-net/ranged"})
 }
 
+// An endpoint of the node that nobody can read does not keep a pod from having what it asks for.
+func TestAnUnreadableEndpointIsNoMatterOfOtherPods(t *testing.T) {
+	w := grouped(t)
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.EndpointPrefix+"default-net.default-c-odd", []byte(`{"homingHost":"node1","podUID":7}`))
+		return nil
+	}))
+	w.follow()
+	w.pod("asks", "u0", "node1", asking("10.128.7.4", "ranged"))
+	w.want(map[string]string{"node1/u0": "default/default-net/ranged"})
+}
+
 // ranged makes group ranged anew, with another range.
 func (w *world) ranged(pool string) {
 	w.Helper()

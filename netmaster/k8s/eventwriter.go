@@ -38,11 +38,10 @@ type eventWriter struct {
 	outage  outage
 }
 
-// outage is a time in which events cannot be written. Its begin and its end are logged, and not each try.
+// outage is a time in which the API server answers to no event. Its begin and its end are logged, and not each try.
 type outage struct {
-	since    time.Time
-	unasked  map[about]struct{} // what could not be written since; none: there is no outage
-	replaced int                // events that were not written before others took their place
+	since    time.Time // zero: there is none
+	replaced int       // events that were not written before others took their place
 }
 
 // about is an object, without its version, and a reason.
@@ -65,8 +64,8 @@ func newEventWriter(client eventsclient.EventsV1Interface, kinds *runtime.Scheme
 	}
 	return &eventWriter{
 		client: client, kinds: kinds, every: every, log: log, instance: reporter + "-" + host,
-		waiting: map[about]*eventsv1.Event{}, outage: outage{unasked: map[about]struct{}{}},
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[about](retryFirst, retryMost)),
+		waiting: map[about]*eventsv1.Event{},
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[about](retryFirst, retryMost)),
 	}, nil
 }
 
@@ -82,7 +81,7 @@ func (w *eventWriter) Eventf(object, related runtime.Object, kind, reason, actio
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, queued := w.waiting[key]
-	if _, unasked := w.outage.unasked[key]; unasked && before != nil {
+	if before != nil && !w.outage.since.IsZero() {
 		w.outage.replaced++
 	}
 	if w.waiting[key] = event; !queued {
@@ -143,7 +142,7 @@ func (w *eventWriter) write(ctx context.Context, key about) {
 	if err != nil {
 		w.log.WithError(err).Warnf("kubernetes: event %s is not written: %s", key, event.Note)
 	}
-	w.answered(key)
+	w.answered()
 	w.queue.Forget(key)
 	w.queue.AddAfter(key, w.every)
 }
@@ -165,11 +164,10 @@ func (w *eventWriter) take(key about) *eventsv1.Event {
 func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.outage.unasked) == 0 {
+	if w.outage.since.IsZero() {
 		w.outage.since = time.Now()
 		w.log.WithError(cause).Warnf("kubernetes: event %s is not written: %s; it is tried again, as are others, until the API server answers", key, event.Note)
 	}
-	w.outage.unasked[key] = struct{}{}
 	if w.waiting[key] == nil {
 		w.waiting[key] = event
 	} else {
@@ -178,18 +176,15 @@ func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 }
 
 // answered notes that the API server has taken or refused an event.
-func (w *eventWriter) answered(key about) {
+func (w *eventWriter) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, unasked := w.outage.unasked[key]; !unasked {
-		return
-	}
-	if delete(w.outage.unasked, key); len(w.outage.unasked) > 0 {
+	if w.outage.since.IsZero() {
 		return
 	}
 	w.log.WithFields(logrus.Fields{"after": time.Since(w.outage.since).Round(time.Millisecond), "replaced": w.outage.replaced}).
-		Info("kubernetes: the events that waited for the API server are written; replaced ones by later words for the same reason")
-	w.outage.replaced = 0
+		Info("kubernetes: the API server answers to events again; of those that waited the last words for a reason are told")
+	w.outage = outage{}
 }
 
 // isRefused tells whether the API server would refuse an event another time, too: it is not as it should be, its namespace ends, or

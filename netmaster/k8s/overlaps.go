@@ -28,7 +28,7 @@ func (c *Controller) overlapReconciler() *reconciler {
 	cidrs, nodes := c.informers.Networking().V1().ServiceCIDRs(), c.informers.Core().V1().Nodes()
 	all := func(any) []string { return cidrs.Informer().GetStore().ListKeys() }
 	return &reconciler{
-		kind: "overlap of a range of service", workers: 1,
+		kind: "overlap of a range of service", workers: 1, rest: changesTogether,
 		follows: []followed{{cidrs.Informer(), byName}, {nodes.Informer(), all}},
 		known:   func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
 		reconcile: func(_ context.Context, name string) (time.Duration, error) {

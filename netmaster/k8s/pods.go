@@ -143,9 +143,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 		if now, err = p.record(tx, pod, namespace, before); err != nil {
 			return err
 		}
-		if open, err = isOpen(tx, pod, now); err != nil {
-			return err
-		}
+		open = isOpen(tx, pod, now)
 		if ep, differs := misplaced(tx, pod, now); differs {
 			if err := master.MoveEndpoint(tx, ep, groupID(now)); err != nil {
 				return err
@@ -172,11 +170,8 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 }
 
 // isOpen tells whether a record is to be looked at again though nothing of its pod changes.
-func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
-	if record.Reason != "" || record.Later != "" {
-		return true, nil
-	}
-	return waitsForAddress(r, pod, record)
+func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
+	return record.Reason != "" || record.Later != "" || waitsForAddress(r, pod, record)
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most
@@ -192,9 +187,8 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 			return err
 		}
 		_, differs := misplaced(r, pod, now)
-		settled = !differs && reflect.DeepEqual(now, before)
-		open, err = isOpen(r, pod, now)
-		return err
+		settled, open = !differs && reflect.DeepEqual(now, before), isOpen(r, pod, now)
+		return nil
 	})
 	return settled, open, err
 }
