@@ -285,16 +285,25 @@ func (l *books) allPatient() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
 
+// passesOfRound is how many passes the round to come has. After its first round a flush ends few connections, of which a table does
+// not shrink where a walk through it is long: one that can wait has one pass then.
+func (e *ctFlush) passesOfRound(long bool) int {
+	if long && e.patient && e.begun {
+		return 1
+	}
+	return flushPasses
+}
+
 // passesLeft is how many passes are to come of the rounds in the queue.
-func (l *books) passesLeft() (passes int) {
+func (l *books) passesLeft(long bool) (passes int) {
 	for _, e := range l.queue {
-		passes += flushPasses - e.passes
+		passes += e.passesOfRound(long) - e.passes
 	}
 	return passes
 }
 
 // flushed notes a pass, and takes what had its round off the queue.
-func (l *books) flushed(ends []*ctFlush, began, ended time.Time) {
+func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	for _, e := range ends {
 		if !l.due(e) {
 			e.queued = false
@@ -303,7 +312,7 @@ func (l *books) flushed(ends []*ctFlush, began, ended time.Time) {
 		if e.patient && e.passes == 0 && began.Sub(e.out) >= flushPause {
 			e.rounds = 1 // the datapath does not know the flows any more
 		}
-		if e.passes++; e.passes < flushPasses {
+		if e.passes++; e.passes < e.passesOfRound(long) {
 			continue
 		}
 		e.queued, e.begun, e.passes, e.ended = false, true, 0, ended
@@ -360,7 +369,7 @@ func (p *Programmer) scheduleFlushes(again bool) {
 func (p *Programmer) planFlushes() {
 	p.flushSoon = nil
 	if len(p.books.queue) > 0 {
-		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient(), p.books.passesLeft())))
+		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient(), p.books.passesLeft(p.pace.isLong()))))
 	}
 }
 
@@ -376,7 +385,7 @@ func (p *Programmer) flushSome(ctx context.Context) {
 	p.pace.note(len(flushes), began, ended)
 	switch {
 	case err == nil:
-		p.books.flushed(ends, began, ended)
+		p.books.flushed(ends, p.pace.isLong(), began, ended)
 	case isUnsupported(err):
 		if !p.cannotFlush {
 			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
@@ -385,7 +394,7 @@ func (p *Programmer) flushSome(ctx context.Context) {
 		p.books.flushNothing()
 	case isRefusal(err):
 		p.log.WithError(err).Warn("connections to something that has gone are not ended")
-		p.books.flushed(ends, began, ended)
+		p.books.flushed(ends, p.pace.isLong(), began, ended)
 	default:
 		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
 	}

@@ -72,6 +72,23 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	s.spareEndpoint(pipeline.Endpoint{VRF: e.VRF, IPv4: e.IPv4})
 	expect("another one has one of the addresses", s, true, six)
 
+	s = start()
+	s.write()
+	passes := func(again bool) (passes int) {
+		now := time.Now()
+		if again {
+			now = now.Add(flushPause)
+		}
+		for s.queueFlushes(again, now); len(s.queue) > 0; passes++ {
+			_, ends := s.nextFlushes(1)
+			s.flushed(ends, true, now, now)
+		}
+		return passes
+	}
+	if first, second := passes(false), passes(true); first != flushPasses*flushes || second != flushes {
+		t.Errorf("passes through a large table: %d, then %d", first, second)
+	}
+
 	e.Local = false
 	s = start()
 	s.write()

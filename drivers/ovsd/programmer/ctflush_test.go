@@ -100,7 +100,7 @@ func (s flushSwitch) round(again bool) (ended []openflow.CTFlush) {
 		for _, c := range flushes {
 			passes[c]++
 		}
-		s.flushed(ends, now, now)
+		s.flushed(ends, false, now, now)
 	}
 	for c, count := range passes {
 		if count != flushPasses {
@@ -258,7 +258,7 @@ func TestStepsOfEndingsAreSmall(t *testing.T) {
 		if again, _ := s.nextFlushes(most); len(flushes) > most || len(ends) == 0 || !slices.Equal(flushes, again) {
 			t.Fatalf("%d flushes that end %d of %d, then %d", len(flushes), len(ends), len(s.queue), len(again))
 		}
-		s.flushed(ends, time.Now(), time.Now().Add(-flushPause))
+		s.flushed(ends, false, time.Now(), time.Now().Add(-flushPause))
 		steps, total = steps+1, total+len(flushes)
 	}
 	if total != 15*flushPasses || steps != 4*flushPasses {

@@ -53,7 +53,7 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 			t.Errorf("%s: %v, can wait: %v", what, flushes, patient)
 		}
 		for range flushPasses {
-			s.flushed(ends, time.Now(), time.Now())
+			s.flushed(ends, false, time.Now(), time.Now())
 		}
 	}
 	is := func(e pipeline.Endpoint) func(netip.Addr) bool {
