@@ -138,6 +138,11 @@ func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 	return n
 }
 
+// HasRoom tells whether a tenant has fewer endpoints than that, infra networks aside. Most often one look tells.
+func HasRoom(r ledger.Reader, tenant string, endpoints int) bool {
+	return r.Count(endsTerm+tenant) < endpoints || EndpointsOfTenant(r, tenant) < endpoints
+}
+
 // nameable refuses an endpoint whose id is made of what no key can have.
 func nameable(ep *mastercfg.CfgEndpointState) error {
 	name := ep.EndpointID

@@ -50,6 +50,7 @@ const (
 	memberTerm   = "member/"   // <G:T>: endpoints of a group
 	hostTerm     = "host/"     // <host label>: endpoints of a host
 	inTerm       = "in/"       // <N.T>: endpoints in a network, counted
+	endsTerm     = "ends/"     // <T>: endpoints in networks whose ids end like those of a tenant, counted
 	tenantTerm   = "tenant/"   // <T>: networks of a tenant but infra ones
 	agentTerm    = "agent/"    // <host label>: registrations of its agent
 	machineTerm  = "machine/"  // <address>: registrations of agents whose machines have it
@@ -175,6 +176,13 @@ func vipTerms(s *mastercfg.CfgServiceLBState) []string {
 
 func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost string }) []string {
 	terms := append(addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address), shared(ledger.CountedTerm(inTerm+ep.NetID)))
+	for rest := ep.NetID; ; {
+		_, after, found := strings.Cut(rest, ".") // names of networks may have dots, too, and so may those of tenants
+		if !found {
+			break
+		}
+		terms, rest = append(terms, shared(ledger.CountedTerm(endsTerm+after))), after
+	}
 	if ep.ContainerID != "" {
 		terms = append(terms, shared(runningTerm+ep.NetID), cidTerm+ep.ContainerID)
 	}

@@ -164,7 +164,7 @@ func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 		return err
 	}
 	most := cmp.Or(tenant.MaxEndpoints, mastercfg.EndpointsOfTenant)
-	if tenant.MaxEndpoints == 0 && tenant.TenantName == mastercfg.DefaultTenant || master.EndpointsOfTenant(c, tenant.TenantName) < most {
+	if tenant.MaxEndpoints == 0 && tenant.TenantName == mastercfg.DefaultTenant || master.HasRoom(c, tenant.TenantName, most) {
 		return nil
 	}
 	network, err := master.Get[contivmodel.Network](c, req.TenantName+":"+req.NetworkName, nil)
