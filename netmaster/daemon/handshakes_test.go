@@ -3,12 +3,10 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,17 +51,7 @@ type besieged struct {
 
 func newBesieged(t testing.TB) *besieged {
 	t.Helper()
-	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1"}, testkit.Quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.makeAuthorities(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, l := founded(t)
 	b := &besieged{TB: t, certificates: p, address: l.Addr().String(), handshakes: newHandshakes(testkit.Quiet())}
 	config := p.server()
 	choose := config.GetCertificate
@@ -71,15 +59,7 @@ func newBesieged(t testing.TB) *besieged {
 		b.computed.Add(1)
 		return choose(hello)
 	}
-	s, ended := newServer(named, p, nil, testkit.Quiet()), make(chan error, 1)
-	go func() {
-		ended <- s.serve(encrypting{Listener: elsewhere{l, &b.machine}, config: config, offers: p.hasAuthorities, handshakes: b.handshakes})
-	}()
-	t.Cleanup(func() {
-		if err := errors.Join(s.stop(0), <-ended); err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, p, encrypting{Listener: elsewhere{l, &b.machine}, config: config, offers: p.hasAuthorities, handshakes: b.handshakes})
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -169,6 +170,14 @@ func served(t *testing.T) (addr string, p *certificates) {
 // servedBy does it with a verifier around those.
 func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, p *certificates) {
 	t.Helper()
+	p, l := founded(t)
+	serve(t, clients(p), encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
+	return l.Addr().String(), p
+}
+
+// founded are certificates of a netmaster that has made the authorities, and a listener at the loopback.
+func founded(t testing.TB) (*certificates, net.Listener) {
+	t.Helper()
 	p, err := newCertificates(Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m1", Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, testkit.Quiet())
 	if err != nil {
 		t.Fatal(err)
@@ -180,20 +189,19 @@ func servedBy(t *testing.T, clients func(*certificates) verifier) (addr string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(named, clients(p), nil, testkit.Quiet())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.serve(encrypting{Listener: l, config: p.server(), offers: p.hasAuthorities, handshakes: newHandshakes(testkit.Quiet())})
-	}()
+	return p, l
+}
+
+// serve serves the handler named until the test ends.
+func serve(t testing.TB, clients verifier, l encrypting) {
+	t.Helper()
+	s, ended := newServer(named, clients, nil, testkit.Quiet()), make(chan error, 1)
+	go func() { ended <- s.serve(l) }()
 	t.Cleanup(func() {
-		if err := s.stop(0); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; err != nil {
+		if err := errors.Join(s.stop(0), <-ended); err != nil {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String(), p
 }
 
 // certificate is one of somebody, for use as a client.
