@@ -32,7 +32,7 @@ func serves(ctx context.Context, r ledger.Reader, tenant string) error {
 	if q == nil || q.Who.Kind != identity.Node {
 		return nil
 	}
-	joined, err := ledger.Read[mastercfg.Joined](r, mastercfg.NodePrefix+q.Who.Name)
+	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+q.Who.Name)
 	if fault.Is(err, fault.NotFound) {
 		return nil // which the request was judged by
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
@@ -127,7 +128,10 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 	all = append(all, nodes...)
 	err = ledger.ReadEach(r, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
 		if n.TenantName == mastercfg.DefaultTenant || slices.Contains(tenants, n.TenantName) {
-			all = claimed(claimed(all, "network "+n.NetworkName, n.Subnet), "network "+n.NetworkName, n.Ipv6Subnet)
+			if four, err := resources.ParseSubnet(n.Subnet); err == nil { // else it has none
+				all = append(all, claim{"network " + n.NetworkName, four.CIDR()})
+			}
+			all = claimed(all, "network "+n.NetworkName, n.Ipv6Subnet)
 		}
 		return nil
 	})

@@ -25,6 +25,7 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16"},
 		&contivmodel.Network{TenantName: "default", NetworkName: "default-net", Subnet: "10.128.0.0/14", Ipv6Subnet: "fd00:10:128::/64"},
+		&contivmodel.Network{TenantName: "default", NetworkName: "some", Subnet: "100.64.1.16-100.64.1.31/24"},
 		&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "lan", Subnet: "198.51.100.0/24"})
 	w.must(w.client.NetworkingV1().ServiceCIDRs().Create(t.Context(),
 		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}, metav1.CreateOptions{}))
@@ -36,8 +37,8 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	}
 	w.service("old", old, "=80")
 	taken := []string{"0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "255.255.255.255", "::1", "fe80::1", "ff02::1", "fd63:6f6e:7469:7600::1", "fd63:6f6e:7469:7601::2",
-		"10.96.0.10", "192.0.2.1", "10.128.0.2", "fd00:10:128::7", "172.19.0.4", "203.0.113.1", "203.0.113.2"}
-	own := []string{"198.51.100.1", "203.0.113.3"}
+		"10.96.0.10", "192.0.2.1", "10.128.0.2", "100.64.1.20", "fd00:10:128::7", "172.19.0.4", "203.0.113.1", "203.0.113.2"}
+	own := []string{"100.64.1.32", "198.51.100.1", "203.0.113.3"}
 	w.service("web", func(s *corev1.Service) {
 		s.Spec.ExternalIPs = slices.Concat(taken, own)
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}, {IP: "203.0.113.4"}}

@@ -26,18 +26,19 @@ import (
 )
 
 // A crowd is nodes that are simulated as far as netmasters can see: each joins, has connections, follows what an agent
-// follows and is registered. It runs as "bench crowd MASTERS WHAT" and ends with its input.
+// follows and is registered. It runs as "bench crowd URLS WHAT" and ends with its input.
 
 // crowds are what it can be.
 var crowds = map[string]func(c *crowd, ctx context.Context, in *bufio.Scanner, out io.Writer) error{
 	"agents": (*crowd).agents,
+	"direct": (*crowd).direct,
 	"victim": (*crowd).victim,
 	"thief":  (*crowd).thief,
 }
 
 // crowd is what its nodes share.
 type crowd struct {
-	masters []string // URLs
+	masters []string // URLs; of those who reach etcd, its members'
 	dir     string
 	token   string // file
 	log     *logrus.Entry
@@ -45,7 +46,7 @@ type crowd struct {
 
 func runCrowd(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
 	if len(args) != 2 || crowds[args[1]] == nil {
-		return fmt.Errorf("crowd %q: want the URLs of netmasters, and what it is", args)
+		return fmt.Errorf("crowd %q: want the URLs of netmasters or of etcd, and what it is", args)
 	}
 	c := &crowd{masters: strings.Split(args[0], ","), log: testkit.Quiet()}
 	if c.dir, err = os.MkdirTemp("/run", "crowd-"); err != nil {
@@ -101,8 +102,26 @@ const joinsAtOnce = 16
 // followedByAgents is what each follows, see netplugin/agent.
 var followedByAgents = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix}
 
-// agents says how long it took until all nodes had what they are to have, when they have.
+// connecting is how a node comes to the state.
+type connecting func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error)
+
+// agents are nodes that reach the state through netmasters.
 func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
+	return c.follow(ctx, in, out, func(ctx context.Context, host string, address netip.Addr) (*objdb.DB, error) {
+		db, _, err := c.join(ctx, host, address)
+		return db, err
+	})
+}
+
+// direct are nodes that reach the members of etcd, which ask nobody who he is.
+func (c *crowd) direct(ctx context.Context, in *bufio.Scanner, out io.Writer) error {
+	return c.follow(ctx, in, out, func(context.Context, string, netip.Addr) (*objdb.DB, error) {
+		return objdb.Open(objdb.Config{Endpoints: c.masters, Log: c.log, RequestTimeout: siteTime})
+	})
+}
+
+// follow says how long it took until all nodes had what they are to have, when they have.
+func (c *crowd) follow(ctx context.Context, in *bufio.Scanner, out io.Writer, connect connecting) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	began := time.Now()
@@ -111,7 +130,7 @@ func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 	for i := range gateAgents() {
 		beginning.Go(func() error {
 			address := netip.AddrFrom4([4]byte{10, 200, byte(i >> 8), byte(i)})
-			db, _, err := c.join(ctx, gateHost(i), address)
+			db, err := connect(ctx, gateHost(i), address)
 			if err != nil {
 				return err
 			}
@@ -139,7 +158,7 @@ func (c *crowd) agents(ctx context.Context, in *bufio.Scanner, out io.Writer) er
 		return err
 	}
 	joined := time.Since(began)
-	db, _, err := c.join(ctx, "observer", netip.MustParseAddr("10.201.0.1"))
+	db, err := connect(ctx, "observer", netip.MustParseAddr("10.201.0.1"))
 	if err != nil {
 		return err
 	}

@@ -50,16 +50,12 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if _, err := insideLeader("gatefill")(ctx, bed); err != nil {
 		return nil, err
 	}
-	token, err := bed.Netctl(ctx, "token", "create", "--role", "node", "--uses", strconv.Itoa(gateAgents()+10), "-q")
+	token, err := nodeToken(ctx, bed)
 	if err != nil {
 		return nil, err
 	}
 	crowd := func(ctx context.Context, what string) *exec.Cmd {
-		args := []string{"env", "CONTIV_BENCH_TOKEN=" + strings.TrimSpace(token), "CONTIV_BENCH_AGENTS=" + strconv.Itoa(gateAgents()), leader.Tool("bench"), "crowd", strings.Join(bed.MasterURLs(), ","), what}
-		if what == "thief" { // he has a processor of his own elsewhere
-			args = append([]string{"nice", "-n", "19"}, args...)
-		}
-		return leader.Command(ctx, args...)
+		return crowdOn(ctx, leader, bed.MasterURLs(), token, what)
 	}
 	before, err := masterMemory(ctx, bed)
 	if err != nil {
@@ -88,14 +84,9 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	most, shown := 0.0, []string{}
+	most := 0.0
 	for i := range after {
 		most = max(most, after[i]/before[i])
-		shown = append(shown, fmt.Sprintf("%.0f MiB", after[i]))
-	}
-	old := []string{}
-	for _, m := range before {
-		old = append(old, fmt.Sprintf("%.0f MiB", m))
 	}
 	figures := []figure{{
 		Name:  fmt.Sprintf("watches in etcd, %d agents on %d netmasters", gateAgents(), len(bed.Nodes)),
@@ -103,10 +94,10 @@ func benchGateAgents(ctx context.Context, bed *testbed.Bed) ([]figure, error) {
 		Goal: fmt.Sprintf("at most %d", gateWatchGoal), Met: watches <= gateWatchGoal,
 	}, {
 		Name:  fmt.Sprintf("netmasters, %d agents, %d endpoints", gateAgents(), gateTenants*gatePerTenant),
-		Value: strings.Join(shown, ", "), Reference: "before " + strings.Join(old, ", "), Ratio: fmt.Sprintf("at most %.2f", most),
+		Value: inMiB(after), Reference: "before " + inMiB(before), Ratio: fmt.Sprintf("at most %.2f", most),
 		Goal: fmt.Sprintf("at most %.1f", gateMemoryGoal), Met: most <= gateMemoryGoal,
 	}}
-	fmt.Printf("netmasters with the agents: %s, %.0f watches in etcd\n", strings.Join(shown, ", "), watches)
+	fmt.Printf("netmasters with the agents: %s, %.0f watches in etcd\n", inMiB(after), watches)
 	f, err := besideThief(ctx, crowd)
 	return append(figures, f...), err
 }

@@ -77,6 +77,7 @@ var benchmarks = []benchmark{
 	{name: "manyrules", run: benchManyRules, fresh: true, nodes: 2, named: true},
 	{name: "gaterule", run: benchGateRule, fresh: true, own: true, named: true},
 	{name: "gate", run: benchGateAgents, fresh: true, secure: true, named: true},
+	{name: "gatememory", run: benchGateMemory, fresh: true, own: true, named: true},
 	{name: "price", run: benchPrice, fresh: true, nodes: 1, secure: true, named: true},
 	{name: "peers", run: benchPeers, fresh: true, nodes: 2, named: true},
 	{name: "kubepods", run: onCluster(benchKubePods), fresh: true, own: true, named: true},
