@@ -107,7 +107,7 @@ e2e-k8s: deps build-test images k8s-build ## run Kubernetes' own network tests o
 e2e-k8s-long: deps build-test images k8s-build ## run those of them that take long
 	@CONTIV_TEST_K8S=1 CONTIV_TEST_LONG=1 go test -v -count=1 -timeout 120m -p 1 -run '^TestLong' $(filter ./test/k8s/%,$(LONG))
 
-e2e-k8s-short: deps build-test k8s-build ## run a few of them, in two minutes
+e2e-k8s-short: deps build-test k8s-build ## run a few of them, in three minutes
 	@CONTIV_TEST_K8S=short go test -v -count=1 -timeout 15m ./test/k8s/suite
 
 k8s-up: deps build-test images k8s-build ## start a Kubernetes cluster of 3 nodes on this machine; prints the path of a kubeconfig last

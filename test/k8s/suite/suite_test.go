@@ -26,7 +26,7 @@ var parts = []part{
 	{name: "pods and nodes reach pods", focus: `Granular Checks: Pods should function|NoSNAT`, skip: `SCTP|DualStack`, want: 5, short: true},
 	{name: "services", focus: `\[sig-network\] (Services|Service endpoints latency)`, skip: `SCTP|DualStack|Disruptive|Serial`, want: 49},
 	{name: "services, one by one", focus: `Granular Checks: Services`, skip: `SCTP|DualStack|hostNetwork`, want: 16},
-	{name: "changes of services", focus: `\[sig-network\] (Conntrack|Connectivity Pod Lifecycle|Service CIDRs|EndpointSlice)|kube-proxy urls`, skip: `SCTP|DualStack|Disruptive|Serial|invalid conntrack state`, want: 18},
+	{name: "changes of services", focus: `\[sig-network\] (Conntrack|Connectivity Pod Lifecycle|Service CIDRs|EndpointSlice)|kube-proxy urls`, skip: `SCTP|DualStack|Disruptive|Serial|invalid conntrack state`, want: 18, short: true},
 	{name: "the API server", focus: `\[sig-network\] (API Server|Endpoints should|EndpointsController|Proxy version v1)|static URL paths`, want: 11},
 	{name: "names", focus: `\[sig-network\] DNS`, skip: `DualStack|Serial|Provider:GCE`, want: 16},
 	{name: "policies with peers on all nodes", focus: `Netpol NetworkPolicy between server and client should enforce (egress policy allowing traffic to a server in a different namespace|policy to allow ingress traffic from pods in all namespaces)`, want: 2, short: true},
