@@ -39,6 +39,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/logging"
 )
@@ -87,6 +88,7 @@ type API struct {
 	config   Config
 	nodes    nodes
 	tallies  singleflight.Group      // of what all nodes have counted, by what was asked
+	searches shares.Places           // one at a time
 	types    map[string]objects.Type // of objects, by name
 	objects  *objects.Config
 	router   http.Handler
@@ -128,7 +130,7 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		config.Foreseen = asking.NewForeseen(config.Now().UTC())
 	}
 	a := &API{
-		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), types: objects.Types(),
+		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), searches: make(shares.Places, 1), types: objects.Types(),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
 		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),

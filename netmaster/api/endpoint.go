@@ -25,7 +25,7 @@ import (
 func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
-	err := a.ledger.View(func(reader ledger.Reader) error {
+	err := a.search(r.Context(), func(reader ledger.Reader) error {
 		sees, err := seesNetworks(asking.Of(r.Context()), reader)
 		if err == nil {
 			ep, err = lookupEndpoint(reader, sees, text)

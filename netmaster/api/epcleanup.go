@@ -32,7 +32,7 @@ func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	vars := mux.Vars(r)
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
 	var stuck []mastercfg.CfgEndpointState
-	err := a.ledger.View(func(reader ledger.Reader) (err error) {
+	err := a.search(r.Context(), func(reader ledger.Reader) (err error) {
 		stuck, err = stuckEndpoints(reader, tenant, category, id)
 		return err
 	})

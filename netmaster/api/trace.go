@@ -55,7 +55,7 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 
 // tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.
 func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from mastercfg.CfgEndpointState, to string, err error) {
-	err = a.ledger.View(func(r ledger.Reader) error {
+	err = a.search(ctx, func(r ledger.Reader) error {
 		sees, err := seesNetworks(asking.Of(ctx), r)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
 	caller := asking.Of(r.Context())
-	err = a.ledger.View(func(r ledger.Reader) error {
+	err = a.search(r.Context(), func(r ledger.Reader) error {
 		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
 		sees, err := seesNetworks(caller, r)
 		if err != nil {
