@@ -61,8 +61,30 @@ func (i installation) closed() {
 		}
 	}
 	i.closedMembers()
+	i.agentsSeeNoKeys()
 	for n := range i.Nodes {
 		i.pod(fmt.Sprintf("closed%d", n+1), n+1)
+	}
+}
+
+// agentsSeeNoKeys looks at what netplugin has of the netmaster on its machine.
+func (i installation) agentsSeeNoKeys() {
+	const look = `for p in /proc/[0-9]*; do
+	[ "$(cat $p/comm 2>/dev/null)" = netplugin ] || continue
+	echo found
+	cd $p/root && ls -A var/lib/contiv/etcd var/lib/contiv/netmaster && ls -d run/contiv/netmaster*
+done
+true`
+	for _, n := range i.Nodes {
+		seen, err := n.Run(i.Context(), "sh", "-c", look)
+		if !strings.HasPrefix(seen, "found") || err != nil {
+			i.Errorf("netplugin of %s: %s, %v", n.Name, seen, err)
+		}
+		for _, part := range []string{"pki", "member", ".sock", "key"} {
+			if strings.Contains(seen, part) {
+				i.Errorf("netplugin of %s sees %s", n.Name, seen)
+			}
+		}
 	}
 }
 
