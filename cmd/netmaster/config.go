@@ -144,6 +144,7 @@ func (o *options) resolveAddresses() []error {
 	if err := daemonflags.CheckAddress(o.external); err != nil {
 		return append(found, fmt.Errorf("--external-address: %w", err))
 	}
+	o.external = daemonflags.Canonical(o.external)
 	if o.internal == "" {
 		own, err := hostaddr.Default()
 		if err != nil {
@@ -155,6 +156,7 @@ func (o *options) resolveAddresses() []error {
 	if err := daemonflags.CheckAddress(o.internal); err != nil {
 		return append(found, fmt.Errorf("--internal-address: %w", err))
 	}
+	o.internal = daemonflags.Canonical(o.internal) // others compare it with what they are told
 	host, _, _ := net.SplitHostPort(o.internal)
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		found = append(found, fmt.Errorf("--internal-address %q: want an IP address others can reach", o.internal))

@@ -124,10 +124,7 @@ func (o *options) completeNode() []error {
 	}
 	o.node.HostLabel = o.hostLabel
 	var err error
-	if o.node.CtrlIP, err = address(o.ctrlIP); err == nil && !o.node.CtrlIP.Is4() {
-		err = fmt.Errorf("%q is not an IPv4 address", o.ctrlIP)
-	}
-	if err != nil {
+	if o.node.CtrlIP, err = address(o.ctrlIP); err != nil {
 		found = append(found, fmt.Errorf("--ctrl-ip: %w", err))
 	}
 	if o.node.VTEP, err = address(o.vtepIP); err != nil {

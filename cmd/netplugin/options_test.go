@@ -67,9 +67,9 @@ func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
 	}
 }
 
-func TestTheTunnelMayBeOfIPv6(t *testing.T) {
-	o, err := parse(append(slices.Clone(minimal[:4]), "--vtep-ip=2001:db8::7")...)
-	if err != nil || o.node.VTEP != netip.MustParseAddr("2001:db8::7") {
+func TestTheAddressesOfANodeMayBeOfIPv6(t *testing.T) {
+	o, err := parse(append(slices.Clone(minimal[:3]), "--ctrl-ip=2001:db8::7", "--vtep-ip=2001:db8::7")...)
+	if own := netip.MustParseAddr("2001:db8::7"); err != nil || o.node.VTEP != own || o.node.CtrlIP != own {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
@@ -93,7 +93,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},
 		`no address in 233.252.0.0/24`:     {"--vtep-ip=233.252.0.0/24"},
-		`--ctrl-ip: "2001:db8::1"`:         {"--ctrl-ip=2001:db8::1"},
+		`--ctrl-ip: "::"`:                  {"--ctrl-ip=::"},
 		`--vtep-ip: "fe80::1"`:             {"--vtep-ip=fe80::1"},
 		`--vtep-ip: "ff02::1"`:             {"--vtep-ip=ff02::1"},
 		`--host "a/b"`:                     {"--host=a/b"},

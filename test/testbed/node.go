@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -94,6 +95,9 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	}
 	return n, n.writeCNIConfig(ctx)
 }
+
+// at is a port of the node's management address, of either version of IP.
+func (n *Node) at(port int) string { return net.JoinHostPort(n.MgmtIP, strconv.Itoa(port)) }
 
 // JoinTunnels gives the node the address of its end of tunnels, at its switch. It is called again
 // for a new one.

@@ -19,10 +19,10 @@ func (b *Bed) storeScheme() string {
 }
 
 // StoreURL is where the node's member of the store serves clients.
-func (n *Node) StoreURL() string { return fmt.Sprintf("%s://%s:2379", n.bed.storeScheme(), n.MgmtIP) }
+func (n *Node) StoreURL() string { return n.bed.storeScheme() + "://" + n.at(2379) }
 
 // peerURL is where it listens to the other members.
-func (n *Node) peerURL() string { return fmt.Sprintf("%s://%s:2380", n.bed.storeScheme(), n.MgmtIP) }
+func (n *Node) peerURL() string { return n.bed.storeScheme() + "://" + n.at(2380) }
 
 // StoreFiles are what a client on the node shows the store; the zero value where it is plain.
 func (n *Node) StoreFiles() tlsfiles.Files {

@@ -174,20 +174,18 @@ func (b *Bed) Close() error {
 }
 
 // EtcdEndpoints lists the client URLs of the etcd members that netmasters embed.
-func (b *Bed) EtcdEndpoints() []string { return b.each(b.storeScheme() + "://%s:2379") }
+func (b *Bed) EtcdEndpoints() []string { return b.each((*Node).StoreURL) }
 
 // MasterURLs lists the REST URLs of all netmasters.
 func (b *Bed) MasterURLs() []string {
-	if b.secure {
-		return b.each("https://%s:9999")
-	}
-	return b.each("http://%s:9999")
+	scheme := map[bool]string{true: "https", false: "http"}[b.secure]
+	return b.each(func(n *Node) string { return scheme + "://" + n.at(9999) })
 }
 
-func (b *Bed) each(format string) []string {
+func (b *Bed) each(url func(*Node) string) []string {
 	var all []string
 	for _, n := range b.Nodes {
-		all = append(all, fmt.Sprintf(format, n.MgmtIP))
+		all = append(all, url(n))
 	}
 	return all
 }

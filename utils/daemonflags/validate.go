@@ -3,6 +3,7 @@ package daemonflags
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -92,6 +93,22 @@ func CheckURL(text string) error {
 		return fmt.Errorf("%q: %w", text, err)
 	}
 	return nil
+}
+
+// Canonical is how an address:port that [CheckAddress] accepts is written everywhere: IPv6 in brackets and IPv4
+// without, whatever was given. Who cannot know the version of IP, such as a manifest, always gives brackets.
+func Canonical(text string) string {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return text
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		host = addr.Unmap().String()
+	}
+	if n, err := strconv.Atoi(port); err == nil {
+		port = strconv.Itoa(n)
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // CheckAddress accepts address:port with a port of 1 to 65535; an IPv6 address stands in brackets.
