@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/zones"
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/netplugin/cluster"
+	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
@@ -30,7 +31,7 @@ type options struct {
 	vxlanPort                 int
 	httpAddress               string
 	nodePortAddresses         string
-	nodePortsAt               []netip.Prefix // none: all addresses of the host
+	nodePortsAt               []netip.Prefix // nil: the primary addresses of the host
 	cniConfDir                string         // empty: the configuration of pods' networks is somebody else's
 	netmasters                string         // as given
 	masters                   []string       // URLs; none: the store is reached itself
@@ -137,15 +138,30 @@ func (o *options) completeNode() []error {
 	return found
 }
 
-// completeNodePorts takes the networks that node ports are at.
+// What --node-port-addresses says in place of networks.
+const (
+	nodePortsPrimary = "primary"
+	nodePortsAll     = "all"
+)
+
+// completeNodePorts takes where node ports are: at a word's addresses, or at those in networks.
 func (o *options) completeNodePorts() (found []error) {
-	for text := range strings.SplitSeq(o.nodePortAddresses, ",") {
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
+	all := daemonflags.List(o.nodePortAddresses)
+	if len(all) == 0 {
+		all = []string{map[bool]string{true: nodePortsPrimary, false: nodePortsAll}[o.Mode == "kubernetes"]}
+	}
+	if slices.Equal(all, []string{nodePortsPrimary}) {
+		o.nodePortsAt = nil
+		return nil
+	}
+	if slices.Equal(all, []string{nodePortsAll}) {
+		o.nodePortsAt = hostaccess.Everywhere()
+		return nil
+	}
+	for _, text := range all {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			found = append(found, fmt.Errorf("--node-port-addresses: %q is not a network such as 192.0.2.0/24", text))
+			found = append(found, fmt.Errorf("--node-port-addresses: %q is not a network such as 192.0.2.0/24; want networks, or %s or %s alone", text, nodePortsPrimary, nodePortsAll))
 			continue
 		}
 		o.nodePortsAt = append(o.nodePortsAt, p.Masked())

@@ -74,6 +74,24 @@ func TestTheAddressesOfANodeMayBeOfIPv6(t *testing.T) {
 	}
 }
 
+func TestNodePortsAreAtAddressesByWordOrNetwork(t *testing.T) {
+	everywhere, network := hostaccess.Everywhere(), netip.MustParsePrefix("192.0.2.0/24")
+	for _, test := range []struct {
+		mode string
+		flag []string
+		want []netip.Prefix
+	}{
+		{"cni", nil, everywhere}, {"kubernetes", nil, nil}, {"Kubernetes", []string{"--node-port-addresses="}, nil},
+		{"cni", []string{"--node-port-addresses=primary"}, nil}, {"kubernetes", []string{"--node-port-addresses=all"}, everywhere},
+		{"kubernetes", []string{"--node-port-addresses= 192.0.2.9/24,"}, []netip.Prefix{network}},
+	} {
+		o, err := parse(append(append([]string{"--mode=" + test.mode}, minimal[1:]...), test.flag...)...)
+		if err != nil || !slices.Equal(o.nodePortsAt, test.want) {
+			t.Errorf("mode %s, %q: %v, %v", test.mode, test.flag, o.nodePortsAt, err)
+		}
+	}
+}
+
 func TestANetworkStandsForTheHostsAddressInIt(t *testing.T) {
 	o, err := parse(append(slices.Clone(minimal[:3]), "--ctrl-ip=127.0.0.0/8", "--vtep-ip=127.0.0.0/8")...)
 	if want := netip.MustParseAddr("127.0.0.1"); err != nil || o.node.VTEP != want || o.node.CtrlIP != want {
@@ -88,7 +106,8 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--netmode vlan: needs an uplink`:  {"--netmode=vlan"},
 		`eth1 is named twice`:              {"--vlan-if=eth1,eth2, eth1"},
 		`--vlan-bond-mode "802.3ad": want`: {"--vlan-if=eth1,eth2", "--vlan-bond-mode=802.3ad"},
-		`not a network such as`:            {"--node-port-addresses=192.0.2.0/24,primary"},
+		`"primary" is not a network`:       {"--node-port-addresses=192.0.2.0/24,primary"},
+		`"all" is not a network`:           {"--node-port-addresses=all,192.0.2.0/24"},
 		`not the name of a link`:           {"--vlan-uplinks=eth1/2"},
 		`--fwdmode "l3": want bridge`:      {"--fwdmode=l3"},
 		`--vtep-ip: "10.1.1"`:              {"--vtep-ip=10.1.1"},

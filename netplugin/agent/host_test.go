@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -95,6 +96,20 @@ func TestAHostReachesTheOtherNetworksOfItsTenant(t *testing.T) {
 	got = n.cache.hostAccess()
 	if !n.changed() || len(got.Networks) != 0 || len(got.Released) != 1 || got.Released[0].ID != "contivh1.blue-"+me {
 		t.Errorf("the network has gone: %+v", got)
+	}
+}
+
+// Kubernetes has the primary address of each version of IP first; the host is told when they are others.
+func TestAHostIsToldByWhichAddressesKubernetesKnowsIt(t *testing.T) {
+	n := blueHere(t)
+	n.changed()
+	for _, known := range []struct{ addresses, want string }{
+		{`"192.0.2.1","192.0.2.9","2001:db8::1","2001:db8::9"`, "[192.0.2.1 2001:db8::1]"}, {`"2001:db8::1"`, "[2001:db8::1]"}, {"", "[]"},
+	} {
+		n.put(mastercfg.K8sNodePrefix+me, `{"addresses":[`+known.addresses+`]}`).put(mastercfg.K8sNodePrefix+"other", `{"addresses":["192.0.2.2"]}`)
+		if got := fmt.Sprint(n.cache.hostAccess().Primary); got != known.want || !n.changed() {
+			t.Errorf("%s: %s, want %s", known.addresses, got, known.want)
+		}
 	}
 }
 

@@ -243,6 +243,16 @@ func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
 	}
 }
 
+// primary are the addresses by which Kubernetes knows a node, of each version of IP the first.
+func (k kube) primary(host string) (some []netip.Addr) {
+	for _, a := range k.nodes[host].Addresses {
+		if !slices.ContainsFunc(some, func(other netip.Addr) bool { return other.Is4() == a.Is4() }) {
+			some = append(some, a)
+		}
+	}
+	return some
+}
+
 func (c *cache) putKubeRanges(_ string, value []byte, _ int64) error {
 	var r mastercfg.K8sServiceRanges
 	if err := json.Unmarshal(value, &r); err != nil {

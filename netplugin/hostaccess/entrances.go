@@ -29,7 +29,31 @@ var protocolNames = map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP
 type entrances struct {
 	agent.Entrances
 	outside pipeline.Outside
-	at      []netip.Prefix // addresses of the host that have the node ports; none: all
+	at      []netip.Prefix // addresses of the host that have the node ports
+}
+
+// Everywhere are all addresses of the host, for [Config].
+func Everywhere() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+}
+
+// nodePortsAt are the addresses of the host that have the node ports. Kubernetes knows it by the primary ones.
+func (m *Manager) nodePortsAt(primary []netip.Addr) (at []netip.Prefix) {
+	if m.NodePortsAt != nil {
+		return m.NodePortsAt
+	}
+	if len(primary) == 0 && m.Own.IsValid() {
+		primary = []netip.Addr{m.Own}
+	}
+	for _, a := range primary {
+		at = append(at, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return at
+}
+
+// hasNodePorts tells whether an address may have them, if it is the host's own.
+func (e entrances) hasNodePorts(a netip.Addr) bool {
+	return slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // routes lead to the external addresses; nobody is asked for there.
@@ -93,11 +117,12 @@ func (e entrances) chains() []chain {
 // places match packets by their destination: the addresses that may have the node ports, of a prefix's
 // version of IP. Whether such an address is the host's own is for another match.
 func (e entrances) places(of netip.Prefix) (matches []string) {
-	if len(e.at) == 0 {
-		return []string{map[bool]string{true: "meta nfproto ipv4", false: "meta nfproto ipv6"}[of.Addr().Is4()]}
-	}
 	for _, p := range e.at {
-		if p.Addr().Is4() == of.Addr().Is4() {
+		switch {
+		case p.Addr().Is4() != of.Addr().Is4():
+		case p.Bits() == 0:
+			matches = append(matches, map[bool]string{true: "meta nfproto ipv4", false: "meta nfproto ipv6"}[p.Addr().Is4()])
+		default:
 			matches = append(matches, knftables.Concat(version(p), "daddr", p))
 		}
 	}

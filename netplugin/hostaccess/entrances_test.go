@@ -41,6 +41,28 @@ if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x"
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
+// Kubernetes says by which addresses it knows a node. One that it does not know has its own.
+func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing.T) {
+	primary := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
+	own, network := netip.MustParseAddr("198.51.100.1"), netip.MustParsePrefix("203.0.113.0/24")
+	for _, test := range []struct {
+		config  Config
+		primary []netip.Addr
+		want    string
+	}{
+		{Config{Own: own}, primary, "[192.0.2.1/32 2001:db8::1/128]"},
+		{Config{Own: own}, primary[:1], "[192.0.2.1/32]"},
+		{Config{Own: own}, nil, "[198.51.100.1/32]"},
+		{Config{}, nil, "[]"},
+		{Config{NodePortsAt: []netip.Prefix{network}}, primary, "[203.0.113.0/24]"},
+		{Config{NodePortsAt: Everywhere()}, primary, "[0.0.0.0/0 ::/0]"},
+	} {
+		if got := fmt.Sprint(New(test.config).nodePortsAt(test.primary)); got != test.want {
+			t.Errorf("%v, known by %v: %s, want %s", test.config.NodePortsAt, test.primary, got, test.want)
+		}
+	}
+}
+
 // The host and the world beyond it get to services and to the host ports of endpoints, and answers
 // back to them; who answers is told who it is.
 func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
@@ -48,7 +70,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	in := entrances{agent.Entrances{
 		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
-	}, wayOut, nil}
+	}, wayOut, Everywhere()}
 	to := func(protocol, at string, port, to uint16) HostPort {
 		address, _ := netip.ParseAddr(at) // empty: all
 		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true, ""}
@@ -149,6 +171,19 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 				got = run(t, fmt.Sprintf("%spython3 -c '%s' tcp %s 30080 2>&1 || true", from, asking, at))
 				return strings.Contains(got, "203.0.113") || !answers
 			}); err != nil || strings.Contains(got, "203.0.113") != answers {
+				t.Errorf("node ports are at %v; %sat %s: %q", in.at, from, at, got)
+			}
+		}
+	}
+	// Where they are at the primary addresses, another one of the host has none, nor one of a version of IP that Kubernetes does not know.
+	run(t, "ip addr add 203.0.113.9/24 dev toworld")
+	in.at = New(Config{}).nodePortsAt([]netip.Addr{netip.MustParseAddr("203.0.113.1")})
+	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {
+		t.Fatal(err)
+	}
+	for at, answers := range map[string]bool{"203.0.113.1": true, "203.0.113.9": false, "2001:db8:1::1": false} {
+		for _, from := range []string{"", "ip netns exec world "} {
+			if got := run(t, fmt.Sprintf("%spython3 -c '%s' tcp %s 30080 2>&1 || true", from, asking, at)); strings.Contains(got, "203.0.113") != answers {
 				t.Errorf("node ports are at %v; %sat %s: %q", in.at, from, at, got)
 			}
 		}

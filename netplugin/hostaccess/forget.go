@@ -21,13 +21,13 @@ import (
 // it cannot, as a kernel may not let it, matters only to who has such ports.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := slices.DeleteFunc(slices.Clone(in.NodePorts), func(p agent.NodePort) bool { return p.Protocol != openflow.ProtoUDP })
-	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) {
+	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) {
 		return nil
 	}
 	if err := (staleDatagrams{ports: ports, in: in}).forget(); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
 		return err
 	}
-	m.ports, m.services, m.forgot = ports.all, services, true
+	m.ports, m.services, m.at, m.forgot = ports.all, services, in.at, true
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 func (s staleDatagrams) hasNodePort(asked netip.AddrPort) bool {
 	at := asked.Addr()
 	return slices.Contains(s.in.NodePorts, agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}) && !at.IsLoopback() && slices.Contains(s.here, at) &&
-		(len(s.in.at) == 0 || slices.ContainsFunc(s.in.at, func(p netip.Prefix) bool { return p.Contains(at) }))
+		s.in.hasNodePorts(at)
 }
 
 // leads tells where a host port leads datagrams for an address and port. One at that very

@@ -37,7 +37,7 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, TellTaken, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
 // required.
 type Config struct {
 	HostLabel   string
@@ -51,7 +51,8 @@ type Config struct {
 	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
 	PortsMoved  <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
 	RouterLink  string                                      // interface of the host among the routers, no way out either
-	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; none: all
+	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
+	Own         netip.Addr                                  // the primary address of a host that Kubernetes does not know
 	TellTaken   func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
 	StateDir    string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log         *logrus.Entry
@@ -70,7 +71,8 @@ type Manager struct {
 	made     netip.Prefix           // of the one that this process has made, or found; zero: none
 	ports    []HostPort             // datagrams that these and services do not lead have been forgotten
 	services []agent.NodePort
-	forgot   bool // at all
+	at       []netip.Prefix // where these are
+	forgot   bool           // at all
 	own      own
 	touched  notify.Signal          // somebody has changed something of ours
 	repaired time.Time              // when it looked last because of that

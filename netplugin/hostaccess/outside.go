@@ -59,7 +59,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err != nil {
 		return err
 	}
-	in, closed := entrances{access.Entrances, o, m.NodePortsAt}, m.learnClosed(access)
+	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports)); err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 	in := entrances{agent.Entrances{
 		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
-	}, wayOut, nil}
+	}, wayOut, Everywhere()}
 	for range 2 { // the second one finds nothing to do
 		if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
 			t.Fatal(err)

@@ -137,7 +137,7 @@ func TestAChangedTableIsAsOneWrittenAnew(t *testing.T) {
 	testkit.NeedsMachine(t)
 	t.Cleanup(func() { run(t, "nft flush ruleset") })
 	at := mastercfg.HostPort{Protocol: "udp", Port: 53, To: 5353}
-	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80")}, NodePorts: []agent.NodePort{{Protocol: openflow.ProtoTCP, Port: 30080}}}, wayOut, nil}
+	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80")}, NodePorts: []agent.NodePort{{Protocol: openflow.ProtoTCP, Port: 30080}}}, wayOut, Everywhere()}
 	bare := func() table { return tableFor(wayOut, closed, "inb01", 2000) }
 	ports := hostPorts{[]HostPort{{at, 7, true, true, ""}}, wayOut}
 	moved := hostPorts{[]HostPort{{at, 8, true, false, ""}}, wayOut}

@@ -46,13 +46,12 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 // meets tells whether a listener would get what a node port gets. Loopback addresses have none.
 func (e entrances) meets(l listener) bool {
 	a := l.at.Addr()
-	of := func(is func(netip.Prefix) bool) bool { return len(e.at) == 0 || slices.ContainsFunc(e.at, is) }
 	if a.IsUnspecified() {
 		return slices.ContainsFunc(versions, func(v netip.Addr) bool {
-			return l.takesAll(v) && of(func(p netip.Prefix) bool { return p.Addr().Is4() == v.Is4() })
+			return l.takesAll(v) && slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Addr().Is4() == v.Is4() })
 		})
 	}
-	return !a.IsLoopback() && of(func(p netip.Prefix) bool { return p.Contains(a) })
+	return !a.IsLoopback() && e.hasNodePorts(a)
 }
 
 // meets tells whether a listener would get what a host port gets. A loopback address of IPv6 has none.

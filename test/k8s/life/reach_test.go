@@ -48,6 +48,11 @@ func TestWhatAPodReachesIsWhatPoliciesSay(t *testing.T) {
 	}
 	ownNode, hostPort, nodePort, farNode := own+":7070", own+":8088", own+":30080", far+":7070"
 	check(reached, ownNode, hostPort, nodePort, farNode, named+":8080")
+	for _, n := range c.Nodes { // not by what Kubernetes does not know of it
+		if n.MgmtIP == own {
+			check(denied, n.VTEPIP+":30080")
+		}
+	}
 	kubectl("apply", "-f", manifest("isolated.yaml"))
 	check(denied, hostPort, nodePort, farNode)
 	check(reached, ownNode)
