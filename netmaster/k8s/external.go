@@ -84,6 +84,10 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	for rank, list := range []*[]netip.Addr{byBalancer: &record.LoadBalancers, bySpec: &record.External} {
 		own := (*list)[:0:0]
 		for _, a := range *list {
+			if !record.Reaches(a) {
+				refused = append(refused, unreached(record, a))
+				continue
+			}
 			with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken)
 			if with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s; use another address", a, with))
@@ -110,6 +114,15 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		*list = own
 	}
 	return refused, nil
+}
+
+// unreached tells of an address of a version of IP of which a service has no cluster address, by which agents find who serves.
+func unreached(record *mastercfg.K8sService, a netip.Addr) string {
+	its, other := "IPv4", "IPv6"
+	if a.Is6() {
+		its, other = other, its
+	}
+	return fmt.Sprintf("%s is of %s, and service %s/%s has no cluster address of %s: make it dual-stack, or use an address of %s", a, its, record.Namespace, record.Name, its, other)
 }
 
 // taken are addresses that no service may have as external ones.
@@ -180,7 +193,7 @@ const (
 
 // ownerOf is another service that an address is of; empty: none. It is of the service whose cluster
 // address it is; among those with a port of the same number and protocol at it, of the one of the
-// earliest rank, then of the first by name.
+// earliest rank, then of the first by name. One that cannot be served at it does not have it.
 func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService) (name string, err error) {
 	others, err := b.addressed.ByIndex(addressIndex, a.String())
 	if err != nil {
@@ -195,7 +208,7 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 		}
 		other, _ := serviceRecord(s)
 		earlier := func(list []netip.Addr, its int) bool {
-			return slices.Contains(list, a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
+			return slices.Contains(list, a) && other.Reaches(a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
 		}
 		if slices.Contains(other.Addresses, a) || earlier(other.LoadBalancers, byBalancer) || earlier(other.External, bySpec) {
 			name = id // the first by name: the next look tells the same

@@ -92,23 +92,12 @@ func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 		})
 	})
 	w.service("web", func(s *corev1.Service) {
+		s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00:96::7")
 		s.Spec.ExternalIPs = []string{"192.0.2.1", "203.0.113.8"}
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.7"}, {IP: "203.0.113.9"}, {IP: "2001:db8::7"}}
 	}, "=80")
-	has := func(want string) {
-		t.Helper()
-		w.eventually(func() error {
-			return w.ledger.View(func(r ledger.Reader) error {
-				s, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey("default", "shop", "web"))
-				if got := fmt.Sprint(s.External, " ", s.LoadBalancers); err == nil && got != want {
-					err = fmt.Errorf("it has %s, want %s", got, want)
-				}
-				return err
-			})
-		})
-	}
 	w.follow()
-	has("[192.0.2.1 203.0.113.8] [203.0.113.7 203.0.113.9 2001:db8::7]")
+	w.wantExternal("web", "[192.0.2.1 203.0.113.8] [203.0.113.7 203.0.113.9 2001:db8::7]")
 	w.eventually(func() error {
 		list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
 		if err == nil && !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -119,6 +108,46 @@ func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 		return err
 	})
 	w.must(nil, registered.Close(t.Context()))
+}
+
+// Agents serve no external address of a version of IP that the service has no cluster address of: it is left out, its event says what to
+// do, and another service may have it.
+func TestAnExternalAddressIsOfAVersionOfIPThatTheServiceHas(t *testing.T) {
+	w := newWorld(t)
+	dual := func(s *corev1.Service) { s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00:96::7") }
+	addresses := func(s *corev1.Service) {
+		s.Spec.ExternalIPs = []string{"203.0.113.2", "2001:db8::2"}
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.3"}, {IP: "2001:db8::3"}}
+	}
+	w.service("aaa", addresses, "=80")
+	w.service("six", func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.ExternalIPs = "fd00:96::8", []string{"fd00:96::8"}, []string{"203.0.113.4"}
+	}, "=80")
+	w.service("web", func(s *corev1.Service) { dual(s); addresses(s) }, "=80")
+	w.follow()
+	w.wantExternal("aaa", "[203.0.113.2] [203.0.113.3]")
+	w.wantExternal("six", "[] []")
+	w.wantExternal("web", "[2001:db8::2] [2001:db8::3]")
+	const remedy = "make it dual-stack, or use an address of "
+	w.toldThat("aaa", "AddressNotServed", "2001:db8::2 is of IPv6, and service shop/aaa has no cluster address of IPv6: "+remedy+"IPv4; 2001:db8::3 is of IPv6")
+	w.toldThat("six", "AddressNotServed", "203.0.113.4 is of IPv4, and service shop/six has no cluster address of IPv4: "+remedy+"IPv6")
+	w.toldThat("aaa", "ExternalIPUsed", "externalIPs lead 203.0.113.2 here")
+	w.service("aaa", func(s *corev1.Service) { dual(s); addresses(s) }, "=80") // from now on they are its own
+	w.wantExternal("aaa", "[203.0.113.2 2001:db8::2] [203.0.113.3 2001:db8::3]")
+}
+
+// wantExternal waits until a service has these externalIPs and addresses of load balancers.
+func (w *world) wantExternal(name, want string) {
+	w.Helper()
+	w.eventually(func() error {
+		return w.ledger.View(func(r ledger.Reader) error {
+			s, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey("default", "shop", name))
+			if got := fmt.Sprint(s.External, " ", s.LoadBalancers); err == nil && got != want {
+				err = fmt.Errorf("%s has %s, want %s", name, got, want)
+			}
+			return err
+		})
+	})
 }
 
 // An object holds some hundred thousand addresses. Others are served all the same, and soon: a busy machine has three

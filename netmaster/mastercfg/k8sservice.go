@@ -2,6 +2,7 @@ package mastercfg
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,11 @@ type K8sService struct {
 	Guest         bool   `json:"guest,omitempty"`         // hosts are served by the backends of another tenant
 	Shared        bool   `json:"shared,omitempty"`        // pods of other tenants reach it, too
 	Affinity      int    `json:"affinity,omitempty"`      // seconds for which a client keeps its backend; 0: not at all
+}
+
+// Reaches tells whether a service can be served at an address: it has a cluster address of the same version of IP.
+func (s K8sService) Reaches(a netip.Addr) bool {
+	return slices.ContainsFunc(s.Addresses, func(own netip.Addr) bool { return own.Is4() == a.Is4() })
 }
 
 // Places are how many ports a service has at all its addresses together. A node port is one at an address of each version of IP.

@@ -158,11 +158,10 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 }
 
 // external are the addresses of a service, besides that in the cluster, of the versions of IP that
-// it has there.
+// it has there. The leader leaves others out; leaders of before do not.
 func external(s mastercfg.K8sService) (some []netip.Addr) {
 	for _, a := range slices.Concat(s.External, s.LoadBalancers) {
-		same := func(own netip.Addr) bool { return own.Is4() == a.Is4() }
-		if slices.ContainsFunc(s.Addresses, same) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {
+		if s.Reaches(a) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {
 			some = append(some, a)
 		}
 	}
