@@ -135,7 +135,7 @@ func (o *options) kubernetes(path string) (*k8s.Config, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
+	return &k8s.Config{Client: clients.Core, PolicyClient: clients.Policies, Choice: choice, NoExternalIPs: !o.externalIPs, PodRanges: podRanges, Metrics: k8s.NewMetrics()}, nil
 }
 
 // resolveAddresses checks the addresses and finds the internal one if none was given.

@@ -30,6 +30,7 @@ type options struct {
 	embeddedNoFsync   bool
 
 	tenantChoice string
+	externalIPs  bool // of services of Kubernetes
 	clusterCIDR  string
 	apiServer    string // of Kubernetes; empty: a file names it
 
@@ -101,6 +102,8 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 			"URL of Kubernetes' API server, or of several, with commas between them, of which one that can be reached is asked; for a netmaster in a pod: its service account is used (default: what "+k8sutils.DefaultPath+" says)"),
 		set.String(&o.tenantChoice, "k8s-tenant-choice", "K8S_TENANT_CHOICE", string(k8s.ByNamespace), categoryMaster,
 			"who chooses the tenant of a pod: namespace, with those it allows, or open, whoever creates the pod"),
+		&cli.BoolFlag{Name: "k8s-external-ips", Sources: set.Env("K8S_EXTERNAL_IPS"), Value: true, Destination: &o.externalIPs, Category: categoryMaster,
+			Usage: "serve Kubernetes' services at their externalIPs, which whoever may create a service writes down and nobody else checks; the same at each netmaster, as that of the leader counts", OnlyOnce: true},
 		set.String(&o.clusterCIDR, "cluster-cidr", "CLUSTER_CIDR", "", categoryMaster,
 			"where pods of a new Kubernetes cluster get addresses, a range for each version of IP, separated by a comma (default: as kubeadm was told, or 10.128.0.0/14 and fd00:10:128::/64)"),
 		duration(set, &o.leaderTTL, "leader-ttl", "LEADER_TTL", 10*time.Second,

@@ -185,6 +185,25 @@ func (w *world) toldThat(service, reason, text string) {
 	})
 }
 
+// A switch remembers a client for at most 65535 s.
+func TestAnAffinityThatIsCutIsTold(t *testing.T) {
+	w := newWorld(t)
+	keeps := func(seconds int32) func(*corev1.Service) {
+		return func(s *corev1.Service) {
+			s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+			s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+		}
+	}
+	w.service("web", keeps(65536), "=80")
+	w.service("day", keeps(65535), "=80")
+	c := w.started()
+	w.wantTroubles(c, "service shop/web AffinityTooLong")
+	w.toldThat("web", "AffinityTooLong", "a client keeps its backend for 65535 s after its last connection, not for 65536: a switch remembers it no longer; "+
+		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for 65535 at most")
+	w.service("web", keeps(65535), "=80")
+	w.wantTroubles(c, []string{}...)
+}
+
 // What is not served as a service says is told once: SCTP, and more backends than a node balances over.
 func TestWhatOfAServiceIsNotServedIsTold(t *testing.T) {
 	w := newWorld(t)

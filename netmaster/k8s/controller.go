@@ -33,6 +33,8 @@ type Config struct {
 	// KindEvery is the time between questions whether the API server has such kinds; 0: a minute.
 	KindEvery time.Duration
 	Choice    TenantChoice
+	// NoExternalIPs lets services have no externalIPs: whoever may create a service takes any address by them.
+	NoExternalIPs bool
 	// PodRanges are where pods of a new cluster get addresses, at most one of each version
 	// of IP; none: found out.
 	PodRanges []netip.Prefix

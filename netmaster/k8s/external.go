@@ -45,10 +45,32 @@ func addressesOfService(object any) (texts []string, err error) {
 	return texts, nil
 }
 
+// recordOf is the record of a service with the external addresses that the operator lets it have.
+func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, served bool) {
+	if record, served = serviceRecord(s); b.cfg.NoExternalIPs {
+		record.External = nil
+	}
+	return record, served
+}
+
+// switchedOff tells of addresses that no service may have, as the operator says.
+func (b *balancer) switchedOff(s *corev1.Service) (texts []string) {
+	all := addresses(s.Spec.ExternalIPs[:min(len(s.Spec.ExternalIPs), maxLooked)])
+	if !b.cfg.NoExternalIPs || len(all) == 0 {
+		return nil
+	}
+	which := all[0].String() + " leads"
+	if more := len(all) - 1; more > 0 {
+		which = fmt.Sprintf("%s and %d more lead", all[0], more)
+	}
+	return []string{fmt.Sprintf("externalIPs are switched off in this cluster, and %s nowhere: use a service of type LoadBalancer, or node ports; "+
+		"an operator can allow them (netmaster --k8s-external-ips)", which)}
+}
+
 // notLooked tells of what is beyond.
-func notLooked(s *corev1.Service) (texts []string) {
+func (b *balancer) notLooked(s *corev1.Service) (texts []string) {
 	for what, n := range map[string]int{"externalIPs": len(s.Spec.ExternalIPs), "addresses of load balancers": len(s.Status.LoadBalancer.Ingress)} {
-		if n > maxLooked {
+		if n > maxLooked && !(b.cfg.NoExternalIPs && what == "externalIPs") {
 			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served; use several services", n-maxLooked, n, what, maxExternal))
 		}
 	}
@@ -206,7 +228,7 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 		if id == own || name != "" && id > name {
 			continue
 		}
-		other, _ := serviceRecord(s)
+		other, _ := b.recordOf(s)
 		earlier := func(list []netip.Addr, its int) bool {
 			return slices.Contains(list, a) && other.Reaches(a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
 		}

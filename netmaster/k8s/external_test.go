@@ -136,6 +136,37 @@ func TestAnExternalAddressIsOfAVersionOfIPThatTheServiceHas(t *testing.T) {
 	w.wantExternal("aaa", "[203.0.113.2 2001:db8::2] [203.0.113.3 2001:db8::3]")
 }
 
+// An operator may want nobody to take addresses by externalIPs. What holds is what the leader's flag says, also where the one before it
+// had another; addresses of load balancers are none of it.
+func TestExternalIPsAreServedIfTheOperatorLetsThem(t *testing.T) {
+	w := newWorld(t)
+	w.service("aaa", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.2", "203.0.113.3"} }, "=80")
+	w.service("web", func(s *corev1.Service) {
+		s.Spec.ExternalIPs = []string{"203.0.113.4"}
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.4"}}
+	}, "=80")
+	stop := w.follow()
+	w.wantExternal("aaa", "[203.0.113.2 203.0.113.3] []")
+	w.wantExternal("web", "[203.0.113.4] [203.0.113.4]")
+	stop()
+	c := w.controller()
+	c.cfg.NoExternalIPs = true
+	stop = w.run(c)
+	w.wantExternal("aaa", "[] []")
+	w.wantExternal("web", "[] [203.0.113.4]")
+	w.toldThat("aaa", "AddressNotServed", "externalIPs are switched off in this cluster, and 203.0.113.2 and 1 more lead nowhere: use a service of type LoadBalancer, or node ports; "+
+		"an operator can allow them (netmaster --k8s-external-ips)")
+	w.toldThat("web", "AddressNotServed", "externalIPs are switched off in this cluster, and 203.0.113.4 leads nowhere")
+	w.service("zoo", func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.3"}}
+	}, "=80")
+	w.wantExternal("zoo", "[] [203.0.113.3]")
+	stop()
+	w.follow()
+	w.wantExternal("aaa", "[203.0.113.2] []") // the other one is of a load balancer by now
+	w.wantExternal("web", "[203.0.113.4] [203.0.113.4]")
+}
+
 // wantExternal waits until a service has these externalIPs and addresses of load balancers.
 func (w *world) wantExternal(name, want string) {
 	w.Helper()

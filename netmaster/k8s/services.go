@@ -242,7 +242,7 @@ type desired struct {
 
 // desired finds out what a service should have; nothing: there is none, or it is not ours.
 func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (d desired, err error) {
-	record, served := serviceRecord(service)
+	record, served := b.recordOf(service)
 	if !served {
 		b.unjudged(key)
 		return d, nil
@@ -265,15 +265,15 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		d.again = unknownAgain
 	}
 	d.problems = map[string][]string{
-		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
-		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
+		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record), affinityTooLong: forgotten(record),
+		addressNotServed: slices.Concat(nobodys(objects), b.switchedOff(service)), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
 		if err != nil {
 			return d, err
 		}
-		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], notLooked(service), refused)
+		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], b.notLooked(service), refused)
 	}
 	d.notes = map[string]string{externalIPUsed: externalUsed(record), spansTenants: all.spans(home)}
 	if beyond > 0 {

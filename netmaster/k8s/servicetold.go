@@ -19,6 +19,7 @@ const (
 	portNotServed    = "PortNotServed"
 	serviceTooLarge  = "ServiceTooLarge"
 	notShared        = "SharingNotAllowed"
+	affinityTooLong  = "AffinityTooLong"
 )
 
 // What is served as a service says, and somebody should know of.
@@ -47,6 +48,15 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 		if p.Protocol != string(corev1.ProtocolTCP) && p.Protocol != string(corev1.ProtocolUDP) {
 			texts = append(texts, fmt.Sprintf("port %d is not served: %s is not balanced; let clients ask its pods, by a headless service", p.Port, p.Protocol))
 		}
+	}
+	return texts
+}
+
+// forgotten tells of clients that the switch forgets before the service says so.
+func forgotten(s mastercfg.K8sService) (texts []string) {
+	if s.Affinity > pipeline.MaxAffinity {
+		texts = append(texts, fmt.Sprintf("a client keeps its backend for %d s after its last connection, not for %d: a switch remembers it no longer; "+
+			"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity))
 	}
 	return texts
 }
@@ -99,7 +109,7 @@ func (b *balancer) tell(service *corev1.Service, key string, should desired) {
 	for _, reason := range []string{externalIPUsed, spansTenants} {
 		b.inform(service, "service/"+key, reason, "Serve", should.notes[reason])
 	}
-	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge, notShared} {
+	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge, notShared, affinityTooLong} {
 		texts := slices.Compact(slices.Sorted(slices.Values(should.problems[reason])))
 		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}

@@ -21,7 +21,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "service %s: %w", id, err)
 	}
-	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, maxAffinity))}
+	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, pipeline.MaxAffinity))}
 	o.Inner, o.Overheard = c.inner(), c.overhears(id)
 	here := kubeservice.Place{Node: c.host, Zone: c.kube.nodes[c.host].Zone}
 	type who struct {
@@ -58,9 +58,6 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 	}
 	return o, nil
 }
-
-// maxAffinity is the longest time in seconds that a switch remembers a client for.
-const maxAffinity = 65535
 
 // networkForServices is a network of a tenant by whose gateway services are reached.
 func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error) {

@@ -171,6 +171,9 @@ type Service struct {
 	Affinity  uint16         // seconds after its last new connection for which a client keeps its provider; 0: each connection may get any
 }
 
+// MaxAffinity is the longest time in seconds that a switch remembers a client for: the idle timeout of a flow.
+const MaxAffinity = 65535
+
 // ServicePort is a port at an address of a service, and that of its providers behind it.
 type ServicePort struct {
 	Name     string // that the service knows it by, at all of its addresses
