@@ -25,6 +25,7 @@ type placer struct {
 	policies   *policies
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
+	refused    tellings // of pods that have no place
 
 	mu      sync.Mutex
 	records map[string]map[string]struct{} // keys of the records of a pod, by namespace/name
@@ -112,6 +113,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	var wanted string // key
 	if pod == nil {
 		p.warnings.gone(podKey(name))
+		p.refused.forget(name)
 	} else {
 		wanted = mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
 		p.note(name, wanted, true)
@@ -175,21 +177,24 @@ func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most
-// events: then the ledger, which others wait for, is left alone.
+// events: then the ledger, which others wait for, is left alone. A refusal that holds may have to be told again.
 func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, open bool, err error) {
+	var now mastercfg.K8sPod
 	err = p.ledger.View(func(r ledger.Reader) error {
 		before, err := ledger.Read[mastercfg.K8sPod](r, key)
 		if err != nil || before.Pod() != pod.Namespace+"/"+pod.Name {
 			return nil
 		}
-		now, err := p.record(r, pod, namespace, before)
-		if err != nil {
+		if now, err = p.record(r, pod, namespace, before); err != nil {
 			return err
 		}
 		_, differs := misplaced(r, pod, now)
 		settled, open = !differs && reflect.DeepEqual(now, before), isOpen(r, pod, now)
 		return nil
 	})
+	if settled && err == nil {
+		p.tell(pod, now, now)
+	}
 	return settled, open, err
 }
 

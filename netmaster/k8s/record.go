@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,9 +176,12 @@ func groupID(record mastercfg.K8sPod) string {
 	return mastercfg.EndpointGroupID(record.Tenant, record.Group)
 }
 
-// tell writes events about what has changed in a record.
+// tell writes events about what has changed in a record. What keeps a pod from its place it tells again after a time, and after
+// another leader: the pod waits, and events do not last.
 func (p *placer) tell(pod *corev1.Pod, before, now mastercfg.K8sPod) {
-	if now.Reason != "" && now.Message != before.Message {
+	if now.Reason == "" {
+		p.refused.forget(now.Pod())
+	} else if p.refused.due(now.Pod(), time.Now(), now.Message != before.Message) {
 		p.event(pod, corev1.EventTypeWarning, now.Reason, "Place", now.Message)
 	}
 	if reason, message, _ := strings.Cut(now.Later, ": "); now.Later != "" && now.Later != before.Later {
