@@ -167,6 +167,31 @@ func TestABackendThatIsNoHostIsLeftOut(t *testing.T) {
 	w.toldThat("web", "AddressNotServed", "4 backends are not served, such as 0.0.0.0, which is not an address of one host")
 }
 
+// An API server lets no other text in; one of before may have.
+func TestABackendWithoutAnAddressIsTold(t *testing.T) {
+	slice := func(addressType discoveryv1.AddressType, labels map[string]string, addresses ...string) any {
+		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: labels}, AddressType: addressType}
+		for _, a := range addresses {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+		}
+		return s
+	}
+	const ipv4, fqdn = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeFQDN
+	for name, c := range map[string]struct {
+		slice any
+		want  []string
+	}{
+		"a text":        {slice(ipv4, nil, "web", "192.0.2.1", "db"), []string{"2 backends are not served, such as db, which is not an address of one host; let its EndpointSlices name others"}},
+		"leading zeros": {slice(ipv4, nil, "192.0.2.01"), nil},
+		"a name":        {slice(fqdn, nil, "www.example.org"), nil}, // the slice is told
+		"of others":     {slice(ipv4, map[string]string{headlessLabel: ""}, "239.1.1.1"), nil},
+	} {
+		if got := nobodys([]any{c.slice}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // toldThat waits for an event of a service with a text that begins so.
 func (w *world) toldThat(service, reason, text string) {
 	w.Helper()

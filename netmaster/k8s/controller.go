@@ -54,8 +54,10 @@ type Config struct {
 	ReportEvery time.Duration
 	// EventEvery is the least time between two events of an object for the same reason; 0: a minute.
 	EventEvery time.Duration
-	Metrics    *Metrics // nil: nobody reads them
-	Log        *logrus.Entry
+	// UnmatchedGrace is how long backends that no port of their service leads to may be so untold; 0: 10 seconds.
+	UnmatchedGrace time.Duration
+	Metrics        *Metrics // nil: nobody reads them
+	Log            *logrus.Entry
 }
 
 // Model is where networks are made.

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,10 +34,12 @@ type balancer struct {
 	slices     cache.Indexer
 	addressed  cache.Indexer             // services by their addresses
 	ranges     cache.SharedIndexInformer // ServiceCIDRs
+	grace      time.Duration             // of slices that do not match
 
-	mu      sync.Mutex
-	tenants map[string]map[string]struct{} // for whom a service is noted, by namespace/name
-	judged  map[string]int64               // by which revision of its namespace's tenant a service was, by namespace/name
+	mu        sync.Mutex
+	tenants   map[string]map[string]struct{} // for whom a service is noted, by namespace/name
+	unmatched map[string]time.Time           // since when a service has backends in slices that are not served, by namespace/name
+	judged    map[string]int64               // by which revision of its namespace's tenant a service was, by namespace/name
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -51,7 +54,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}}
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]time.Time{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
@@ -245,6 +248,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	record, served := b.recordOf(service)
 	if !served {
 		b.unjudged(key)
+		b.matched(key)
 		return d, nil
 	}
 	b.judge(key, tenantRevision(r, namespace))
@@ -267,6 +271,13 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	d.problems = map[string][]string{
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record), affinityTooLong: forgotten(record),
 		addressNotServed: slices.Concat(nobodys(objects), b.switchedOff(service)), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	if text := unmatched(service, record, objects); text == "" {
+		b.matched(key)
+	} else if wait := b.unmatchedWaits(key, time.Now()); wait > 0 {
+		d.again = sooner(d.again, wait)
+	} else {
+		d.problems[backendNotServed] = []string{text}
+	}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))

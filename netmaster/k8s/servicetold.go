@@ -2,7 +2,6 @@ package k8s
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 const (
 	addressNotServed = "AddressNotServed"
 	portNotServed    = "PortNotServed"
+	backendNotServed = "BackendNotServed"
 	serviceTooLarge  = "ServiceTooLarge"
 	notShared        = "SharingNotAllowed"
 	affinityTooLong  = "AffinityTooLong"
@@ -61,21 +61,26 @@ func forgotten(s mastercfg.K8sService) (texts []string) {
 	return texts
 }
 
-// nobodys tells of backends in slices at addresses that no host can have.
+// nobodys tells of backends in slices at addresses that no host can have, and at what is no address. Of slices of names unmatched tells.
 func nobodys(objects []any) (texts []string) {
-	var odd []netip.Addr
+	var odd []string
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
+		if !isServed(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
 		for _, e := range slice.Endpoints {
-			for _, a := range addresses(e.Addresses[:min(1, len(e.Addresses))]) {
-				if !pipeline.OfOneHost(a) {
-					odd = append(odd, a)
+			for _, text := range e.Addresses[:min(1, len(e.Addresses))] {
+				if at := addresses([]string{text}); len(at) == 0 {
+					odd = append(odd, text)
+				} else if !pipeline.OfOneHost(at[0]) {
+					odd = append(odd, at[0].String())
 				}
 			}
 		}
 	}
 	if len(odd) > 0 {
-		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host; let its EndpointSlices name others", len(odd), slices.MinFunc(odd, netip.Addr.Compare)))
+		texts = append(texts, fmt.Sprintf("%d backends are not served, such as %s, which is not an address of one host; let its EndpointSlices name others", len(odd), slices.Min(odd)))
 	}
 	return texts
 }
@@ -109,7 +114,7 @@ func (b *balancer) tell(service *corev1.Service, key string, should desired) {
 	for _, reason := range []string{externalIPUsed, spansTenants} {
 		b.inform(service, "service/"+key, reason, "Serve", should.notes[reason])
 	}
-	for _, reason := range []string{addressNotServed, portNotServed, serviceTooLarge, notShared, affinityTooLong} {
+	for _, reason := range []string{addressNotServed, portNotServed, backendNotServed, serviceTooLarge, notShared, affinityTooLong} {
 		texts := slices.Compact(slices.Sorted(slices.Values(should.problems[reason])))
 		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}

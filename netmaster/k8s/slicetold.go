@@ -1,0 +1,96 @@
+package k8s
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// unmatchedGrace is how long slices may not match their service untold: of two objects one changes first, and controllers that
+// make slices follow services after a moment.
+const unmatchedGrace = 10 * time.Second
+
+// unmatched tells of backends in slices to which no port and no address of their service leads; empty: there are none. record has
+// the addresses of the service. It says the same of slices in whatever order.
+func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []any) string {
+	if len(service.Spec.Ports) == 0 {
+		return "" // none could match; the API server lets in none such that has an address
+	}
+	var served []*discoveryv1.EndpointSlice
+	for _, object := range objects {
+		if slice := object.(*discoveryv1.EndpointSlice); isServed(slice.Labels) && len(slice.Endpoints) > 0 { // the index has nothing else
+			served = append(served, slice)
+		}
+	}
+	slices.SortFunc(served, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	ports := make(map[portID]struct{}, len(service.Spec.Ports))
+	for _, p := range service.Spec.Ports {
+		ports[portIDOf(p.Name, p.Protocol)] = struct{}{}
+	}
+	count, first := 0, ""
+	for _, slice := range served {
+		for _, why := range mismatches(service, ports, record, slice) {
+			if count += len(slice.Endpoints); first == "" {
+				first = fmt.Sprintf("EndpointSlice %s %s", slice.Name, why)
+			}
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d backends are not served, the first because %s", count, first)
+}
+
+// mismatches are what makes a slice, or some of its ports, useless to its service, which has these ports, each with a remedy.
+func mismatches(service *corev1.Service, ports map[portID]struct{}, record mastercfg.K8sService, slice *discoveryv1.EndpointSlice) (all []string) {
+	if slice.AddressType == discoveryv1.AddressTypeFQDN {
+		return []string{"is of addressType FQDN, and nobody looks names up; let it be of IPv4 or IPv6, with addresses"}
+	}
+	is4 := slice.AddressType == discoveryv1.AddressTypeIPv4
+	if !slices.ContainsFunc(record.Addresses, func(a netip.Addr) bool { return a.Is4() == is4 }) {
+		return []string{fmt.Sprintf("is of addressType %s, of which the service has no cluster address; make the service dual-stack, or use the other type", slice.AddressType)}
+	}
+	if len(slice.Ports) == 0 {
+		return []string{"has no ports; give it those of the service, or, if a controller has made it, let the pods have the port that targetPort names"}
+	}
+	for _, p := range slice.Ports {
+		id, number := portIDOf(ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, "")), ptr.Deref(p.Port, 0)
+		if _, has := ports[id]; !has {
+			one := service.Spec.Ports[0]
+			all = append(all, fmt.Sprintf("has port %s, which the service has not; let it have name and protocol of one of the service's, such as %s", id, portIDOf(one.Name, one.Protocol)))
+		} else if number < 1 || number > 65535 {
+			all = append(all, fmt.Sprintf("has no number for port %s; give it one of 1 to 65535", id))
+		}
+	}
+	return all
+}
+
+// String is a port as messages show it.
+func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
+
+// unmatchedWaits tells how long it is until backends that are not served are told, those of a service that has some now.
+func (b *balancer) unmatchedWaits(service string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since, known := b.unmatched[service]
+	if !known {
+		since = now
+		b.unmatched[service] = now
+	}
+	return b.grace - now.Sub(since)
+}
+
+// matched forgets a service whose backends are served.
+func (b *balancer) matched(service string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.unmatched, service)
+}
