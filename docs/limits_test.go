@@ -106,6 +106,7 @@ var limitSections = []struct {
 		{"netmaster/api/asking.clientBurst", number, "seconds whose requests may come at once"},
 		{"netmaster/api/asking.clientWatches", number, "watches of one identity; beyond it status 429, as in the next two"},
 		{"netmaster/api/asking.clientApplies", number, "`/api/v1/apply` of one identity at a time"},
+		{"netmaster/api.staticEndpoints", number, "endpoints of static pods of a node under Kubernetes, in an enforced cluster; those beyond wait until netmaster knows their mirror pods"},
 		{"netmaster/mastercfg.EndpointsOfTenant", number, "endpoints that agents may ask for in a tenant whose `maxEndpoints` says nothing, but for tenant default"},
 		{"netmaster/api/objects.others", number, "policies that who administers a tenant may make in it, and as many objects of each other type without a field of the tenant; operators may more"},
 		{"netmaster/api/objects.AppliedPerRule", number, "times as many rules as a tenant may have (`maxRules`) that he may have applied to groups, each rule counted for each group of its policy"},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/asking"
@@ -16,12 +17,15 @@ import (
 // ended without a DEL stay until the node's agent has found that their links are gone.
 const sandboxesOfPod = 8
 
+// staticEndpoints is how many endpoints a node may have of static pods before one more needs a pod that the leader has placed.
+const staticEndpoints = 64
+
 // placed refuses, under Kubernetes, an agent that asks for an endpoint where no pod of its node
 // belongs: who has stolen the key of a node gets into no tenant by himself, and so reads none.
 //
-// What the leader has written about a pod counts, also for the group: an agent that attaches a pod anew may know
+// What the leader has written about a pod counts, also for its names and its group: an agent that attaches a pod anew may know
 // the one before. Beside that there are the node's own endpoints in infra networks, endpoints that it has already,
-// and those of tenant default, where static pods belong that netmaster knows nothing of.
+// and in tenant default those of static pods that netmaster knows nothing of (unknown).
 func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	q := asking.Of(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
@@ -32,23 +36,57 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 		return nil // it is judged by where it is
 	}
 	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(q.Who.Name, req.PodUID))
+	known := err == nil
 	switch {
-	case err == nil && pod.Tenant == req.TenantName && pod.Network == req.NetworkName:
+	case known && pod.Tenant == req.TenantName && pod.Network == req.NetworkName:
 		if has := master.EndpointsOfPod(r, q.Who.Name, pod.UID); has >= sandboxesOfPod {
 			return q.Deny("pod %s has %d endpoints on %s, and so many at most", pod.Pod(), has, q.Who)
 		}
-		req.ConfigEP.ServiceName = pod.Group
+		req.ConfigEP.ServiceName, req.PodNamespace, req.EPCommonName = pod.Group, pod.Namespace, pod.Name
 		return nil
-	case err != nil && !fault.Is(err, fault.NotFound):
+	case !known && !fault.Is(err, fault.NotFound):
 		return err
-	case req.TenantName == mastercfg.DefaultTenant:
-		return nil
 	}
 	network, err := master.Get[contivmodel.Network](r, req.TenantName+":"+req.NetworkName, nil)
 	if err == nil && network != nil && network.NwType == "infra" && req.ConfigEP.Container == q.Who.Name {
+		req.ConfigEP = mastercfg.ConfigEP{Container: req.ConfigEP.Container, Host: req.ConfigEP.Host}
+		req.PodNamespace, req.PodUID, req.EPCommonName = "", "", ""
 		return nil
 	}
+	if !known && req.TenantName == mastercfg.DefaultTenant {
+		return unknown(q, r, req)
+	}
 	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.Who, req.NetworkName, req.TenantName)
+}
+
+// unknown judges what an agent asks for in tenant default for a pod of which the leader has written nothing. Agents wait until
+// it has, but for static pods while the API server is away: what kubelet calls those, and container runtimes their sandboxes, is
+// no name of anything else. They are in no group before their mirror pods are there, whose words the leader follows then; a group
+// that there is not in this network stays, and is refused as such. An address that is asked for may be kept for another
+// pod: it waits for the mirror pod, as does an endpoint that the store has lost.
+func unknown(q *asking.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
+	sandbox, _, _ := strings.Cut(req.ConfigEP.Container, "@")
+	has := master.StaticEndpoints(r, q.Who.Name)
+	var refusal error
+	switch pod := req.PodNamespace + "/" + req.EPCommonName; {
+	case !mastercfg.IsHash(req.PodUID) || !strings.HasSuffix(req.EPCommonName, "-"+q.Who.Name) || !mastercfg.IsHash(sandbox):
+		refusal = q.Deny("%s may not have endpoint %.64q in tenant %s for pod %.128q (UID %.64q): netmaster knows no such pod of the node, and it is no static one",
+			q.Who, req.ConfigEP.Container, req.TenantName, pod, req.PodUID)
+	case req.ConfigEP.IPAddress != "" || req.ConfigEP.IPv6Address != "":
+		refusal = q.Deny("%s may not choose address %.64q for pod %.128q: netmaster does not know its mirror pod yet, which says whether it has it",
+			q.Who, strings.Trim(req.ConfigEP.IPAddress+" "+req.ConfigEP.IPv6Address, " "), pod)
+	case has >= staticEndpoints:
+		refusal = q.Deny("%s has %d endpoints of static pods, and gets one more, of pod %.128q, only when netmaster knows its mirror pod: let the API server be reached, or take static pods away",
+			q.Who, has, pod)
+	}
+	if refusal != nil || req.ConfigEP.ServiceName == "" {
+		return refusal
+	}
+	group, err := master.GetGroup(r, mastercfg.EndpointGroupID(req.TenantName, req.ConfigEP.ServiceName))
+	if err == nil && group.NetworkName == req.NetworkName {
+		req.ConfigEP.ServiceName = ""
+	}
+	return nil
 }
 
 // notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: who has stolen the key of a node

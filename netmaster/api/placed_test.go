@@ -1,10 +1,14 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -96,6 +100,119 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	}
 	if code, answer := ask("c0", "front", ""); code != 200 {
 		t.Errorf("an endpoint that it has: %d %s", code, answer)
+	}
+}
+
+// In tenant default a node has, beside endpoints of its placed pods, those of static pods that netmaster knows nothing of: in no group,
+// with no address or name of its choice, and not many.
+func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	b.want("proven:root", "POST", "tenants/default", `{"tenantName":"default"}`, 200, "")
+	for name, kind := range map[string]string{"pods": "", "access": "infra"} {
+		third := len(name)
+		b.want("proven:root", "POST", "networks/default:"+name, fmt.Sprintf(`{"tenantName":"default","networkName":%q,"encap":"vxlan","nwType":%q,"subnet":"10.9.%d.0/24","gateway":"10.9.%d.254"}`, name, kind, third, third), 200, "")
+	}
+	for group, network := range map[string]string{"db": "pods", "far": "access"} {
+		b.want("proven:root", "POST", "endpointGroups/default:"+group, fmt.Sprintf(`{"tenantName":"default","networkName":%q,"groupName":%q}`, network, group), 200, "")
+	}
+	b.joinedAs("h1")
+	b.joinedAs("h2")
+	b.plan(func(tx *ledger.Tx) error {
+		return errors.Join(
+			ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "default", Network: "pods"}),
+			ledger.Write(tx, mastercfg.K8sPodKey("h1", "a1"), mastercfg.K8sPod{Namespace: "shop", Name: "proxy-h1", UID: "a1", Tenant: "blue", Network: "web"}))
+	})
+	ask := func(node string, req mastercfg.CreateEndpointRequest) (int, string) {
+		req.TenantName, req.ConfigEP.Host = "default", node
+		body, err := json.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, string(body), provenHeader, "node/"+node, "Accept", rest.ProblemType)
+		return code, answer
+	}
+	at := func(id string) (ep mastercfg.CfgEndpointState) {
+		b.plan(func(tx *ledger.Tx) (err error) {
+			ep, err = ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+id)
+			return err
+		})
+		return ep
+	}
+	static := func(container string, change ...func(*mastercfg.CreateEndpointRequest)) mastercfg.CreateEndpointRequest {
+		req := mastercfg.CreateEndpointRequest{NetworkName: "pods", PodUID: "a5", PodNamespace: "kube-system", EPCommonName: "agent-h1", ConfigEP: mastercfg.ConfigEP{Container: container}}
+		for _, c := range change {
+			c(&req)
+		}
+		return req
+	}
+	for name, c := range map[string]struct {
+		change func(*mastercfg.CreateEndpointRequest)
+		code   int
+	}{
+		"a static pod":                        {func(*mastercfg.CreateEndpointRequest) {}, 200},
+		"its second interface":                {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.Container = "c0ffee@net1" }, 200},
+		"in a group":                          {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.Container, r.ConfigEP.ServiceName = "c0de", "db" }, 200},
+		"in a group of another network":       {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.ServiceName = "far" }, 400},
+		"in a group that there is not":        {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.ServiceName = "none" }, 422},
+		"with an address":                     {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.IPAddress = "10.9.4.9" }, 403},
+		"with an address of IPv6":             {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.IPv6Address = "2001:db8::9" }, 403},
+		"with labels":                         {func(r *mastercfg.CreateEndpointRequest) { r.Labels = map[string]string{"app": "web"} }, 403},
+		"no pod":                              {func(r *mastercfg.CreateEndpointRequest) { r.PodUID = "" }, 403},
+		"a pod of the API server's":           {func(r *mastercfg.CreateEndpointRequest) { r.PodUID = "8c0e6f5a-7b34-4f3e-9d0c-6a1f2e3d4c5b" }, 403},
+		"a path for a pod":                    {func(r *mastercfg.CreateEndpointRequest) { r.PodUID = "../h1/a5" }, 403},
+		"another pod's name":                  {func(r *mastercfg.CreateEndpointRequest) { r.EPCommonName = "web" }, 403},
+		"no name":                             {func(r *mastercfg.CreateEndpointRequest) { r.EPCommonName = "" }, 403},
+		"another pod's name for a sandbox":    {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.Container = "web" }, 403},
+		"no sandbox":                          {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.Container = "" }, 403},
+		"a static pod that belongs elsewhere": {func(r *mastercfg.CreateEndpointRequest) { r.PodUID = "a1" }, 403},
+	} {
+		if code, answer := ask("h1", static("c0ffee"+fmt.Sprint(len(name)), c.change)); code != c.code {
+			t.Errorf("%s: %d %s, want %d", name, code, answer, c.code)
+		}
+	}
+	if ep := at("pods.default-c0de"); ep.ServiceName != "" || ep.EndpointGroupKey != "" || ep.IPAddress == "" || ep.EPCommonName != "agent-h1" || ep.PodUID != "a5" {
+		t.Errorf("a static pod that asked for a group: %+v", ep)
+	}
+	// Of placed pods and of the node itself the names are not the node's choice either.
+	if code, answer := ask("h1", static("c1", func(r *mastercfg.CreateEndpointRequest) { r.PodUID, r.EPCommonName = "u1", "db-0" })); code != 200 {
+		t.Errorf("a placed pod: %d %s", code, answer)
+	}
+	if ep := at("pods.default-c1"); ep.PodNamespace != "shop" || ep.EPCommonName != "web" {
+		t.Errorf("a placed pod: %+v", ep)
+	}
+	if code, answer := ask("h1", static("h1", func(r *mastercfg.CreateEndpointRequest) { r.NetworkName, r.ConfigEP.ServiceName = "access", "far" })); code != 200 {
+		t.Errorf("the node's own access: %d %s", code, answer)
+	}
+	if ep := at("access.default-h1"); ep.EPCommonName != "" || ep.PodUID != "" || ep.ServiceName != "" {
+		t.Errorf("the node's own access: %+v", ep)
+	}
+
+	refused := ""
+	for i := range staticEndpoints + 5 {
+		if code, answer := ask("h1", static(fmt.Sprintf("d%d", i), func(r *mastercfg.CreateEndpointRequest) { r.PodUID = fmt.Sprintf("ab%d", i) })); code != 200 {
+			refused = answer
+		}
+	}
+	b.plan(func(tx *ledger.Tx) error {
+		if has := master.StaticEndpoints(tx, "h1"); has != staticEndpoints || !strings.Contains(refused, fmt.Sprintf("has %d endpoints of static pods", staticEndpoints)) {
+			t.Errorf("it has %d endpoints of static pods, want %d: %s", has, staticEndpoints, refused)
+		}
+		return nil
+	})
+	if code, answer := ask("h2", static("c2", func(r *mastercfg.CreateEndpointRequest) { r.EPCommonName = "agent-h2" })); code != 200 {
+		t.Errorf("another node: %d %s", code, answer)
+	}
+	// One that has its mirror pod is as any other.
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "a9"), mastercfg.K8sPod{Namespace: "kube-system", Name: "late-h1", UID: "a9", Tenant: "default", Network: "pods", Group: "db"})
+	})
+	if code, answer := ask("h1", static("c9", func(r *mastercfg.CreateEndpointRequest) { r.PodUID, r.ConfigEP.IPAddress = "a9", "10.9.4.99" })); code != 200 {
+		t.Errorf("a static pod with a mirror pod: %d %s", code, answer)
+	}
+	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"default","NetworkName":"pods","EndpointID":"d0"}`, 200, "")
+	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"default","NetworkName":"pods","EndpointID":"d1"}`, 200, "")
+	if code, answer := ask("h1", static("e0")); code != 200 {
+		t.Errorf("when others have gone: %d %s", code, answer)
 	}
 }
 

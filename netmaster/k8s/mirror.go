@@ -3,7 +3,6 @@ package k8s
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,7 +21,7 @@ const (
 // isMirror tells whether a pod is the copy of a static pod.
 func isMirror(pod *corev1.Pod) bool {
 	hash := pod.Annotations[hashAnnotation]
-	return isHash(hash) && pod.Annotations[mirrorAnnotation] == hash
+	return mastercfg.IsHash(hash) && pod.Annotations[mirrorAnnotation] == hash
 }
 
 func uidOf(pod *corev1.Pod) string {
@@ -30,11 +29,6 @@ func uidOf(pod *corev1.Pod) string {
 		return pod.Annotations[hashAnnotation]
 	}
 	return string(pod.UID)
-}
-
-// isHash tells whether a text may be one of kubelet's hashes.
-func isHash(text string) bool {
-	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // elsewhere says what is to be done about a static pod that is not where its mirror pod belongs; empty: nothing is. It may

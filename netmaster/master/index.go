@@ -49,6 +49,7 @@ const (
 	cidTerm      = "cid/"      // <container id>: the same
 	memberTerm   = "member/"   // <G:T>: endpoints of a group
 	hostTerm     = "host/"     // <host label>: endpoints of a host
+	staticTerm   = "static/"   // <host label>: endpoints of static pods of Kubernetes on a host, counted
 	inTerm       = "in/"       // <N.T>: endpoints in a network, counted
 	endsTerm     = "ends/"     // <T>: endpoints in networks whose ids end like those of a tenant, counted
 	tenantTerm   = "tenant/"   // <T>: networks of a tenant but infra ones
@@ -174,7 +175,7 @@ func vipTerms(s *mastercfg.CfgServiceLBState) []string {
 		entranceTerms(s), externalTerms(s))
 }
 
-func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost string }) []string {
+func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, EndpointGroupKey, HomingHost, PodUID string }) []string {
 	terms := append(addressTerms(ep.NetID, ep.IPAddress, ep.IPv6Address), shared(ledger.CountedTerm(inTerm+ep.NetID)))
 	for rest := ep.NetID; ; {
 		_, after, found := strings.Cut(rest, ".") // names of networks may have dots, too, and so may those of tenants
@@ -191,6 +192,9 @@ func endpointTerms(ep *struct{ NetID, IPAddress, IPv6Address, ContainerID, Endpo
 	}
 	if ep.HomingHost != "" {
 		terms = append(terms, shared(hostTerm+ep.HomingHost))
+	}
+	if mastercfg.IsHash(ep.PodUID) {
+		terms = append(terms, shared(ledger.CountedTerm(staticTerm+ep.HomingHost)))
 	}
 	return terms
 }

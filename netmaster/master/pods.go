@@ -59,3 +59,6 @@ func EndpointsOfPod(r ledger.Reader, host, uid string) (count int) {
 	})
 	return count
 }
+
+// StaticEndpoints is how many endpoints static pods of Kubernetes have on a host.
+func StaticEndpoints(r ledger.Reader, host string) int { return r.Count(staticTerm + host) }

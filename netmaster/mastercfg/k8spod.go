@@ -3,6 +3,7 @@ package mastercfg
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Words by which containers, and namespaces of Kubernetes, say where they belong.
@@ -121,3 +122,9 @@ func (p HostPort) Clashes(with HostPort) bool {
 
 // K8sPodKey is where a pod of a node is noted.
 func K8sPodKey(node, uid string) string { return K8sPodPrefix + node + "/" + uid }
+
+// IsHash tells whether a text may be a hash, as the UIDs are that kubelet gives static pods, and what container runtimes call
+// containers. The UIDs that an API server gives have hyphens.
+func IsHash(text string) bool {
+	return text != "" && len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
+}

@@ -23,10 +23,9 @@ import (
 // hashAnnotation is where kubelet puts the UID of a static pod: a hash.
 const hashAnnotation = "kubernetes.io/config.hash"
 
-// isStatic tells whether a pod is static. The UIDs that an API server gives have hyphens, so what a user writes into
-// annotations of other pods makes none of them static.
+// isStatic tells whether a pod is static. What a user writes into annotations of other pods makes none of them static.
 func isStatic(uid string, annotations map[string]string) bool {
-	return uid != "" && uid == annotations[hashAnnotation] && strings.Trim(uid, "0123456789abcdef") == ""
+	return mastercfg.IsHash(uid) && uid == annotations[hashAnnotation]
 }
 
 // A static pod has no mirror pod if there is none staticTime after the first attempt to start it. An attempt that is the

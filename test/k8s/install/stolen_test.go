@@ -77,5 +77,9 @@ func (i installation) stolenKey() {
 	if given != 7 { // and the pod's own
 		i.Errorf("the thief has %d endpoints of the pod", given)
 	}
+	// In tenant default, where all pods of a plain cluster are, it gets no more for a pod that nobody knows.
+	if code, answer := ask(mastercfg.DefaultTenant, "", "thief", "", ""); code != http.StatusForbidden {
+		i.Errorf("an endpoint of no pod in tenant default: %d %s", code, answer)
+	}
 	i.kubectl("delete", "namespace", space, "--timeout", shortly.String())
 }
