@@ -38,20 +38,33 @@ func (s secured) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// entitled lets over TLS netmasters ask for everything, and all others whether the node is
-// alive and ready. Who is on the node itself may ask as ever.
+// entitled lets netmasters ask for everything, over TLS, and all others whether the node is
+// alive and ready. Who is on the node itself may ask as ever. A connection that was made before the node had joined is as one of
+// nobody, and stays so: it can be kept for as long as its owner likes.
 func (h handlers) entitled(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			who, err := h.Membership.Verify(r.TLS.PeerCertificates, time.Now())
-			if err == nil && who.Kind != identity.Master {
-				err = fault.New(fault.Denied, "%s is no netmaster", who)
-			}
-			if err != nil {
-				h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster, or the node itself at 127.0.0.1", r.Method, r.URL.Path, err))
-				return
-			}
+		if err := h.mayAsk(r); err != nil {
+			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster, or the node itself at 127.0.0.1", r.Method, r.URL.Path, err))
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// mayAsk tells why a request is not answered.
+func (h handlers) mayAsk(r *http.Request) error {
+	if h.Membership == nil || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+		return nil
+	}
+	if r.TLS == nil {
+		if isLoopback(r.RemoteAddr) {
+			return nil
+		}
+		return fault.New(fault.Unauthenticated, "the connection is plain, as it was made before the node had joined the cluster")
+	}
+	who, err := h.Membership.Verify(r.TLS.PeerCertificates, time.Now())
+	if err == nil && who.Kind != identity.Master {
+		err = fault.New(fault.Denied, "%s is no netmaster", who)
+	}
+	return err
 }

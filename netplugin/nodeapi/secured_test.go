@@ -1,6 +1,7 @@
 package nodeapi
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,4 +103,65 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 			t.Errorf("%s: %d %.200s, %v; want %d", name, resp.StatusCode, answer, err, c.code)
 		}
 	}
+}
+
+// joining is the membership of a node that has not joined before it is told.
+type joining struct {
+	Membership
+	has atomic.Bool
+}
+
+func (j *joining) Server() *tls.Config {
+	if !j.has.Load() {
+		return nil
+	}
+	return j.Membership.Server()
+}
+
+// Who has made a plain connection before the node had joined gets no more by it, neither then nor later.
+func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
+	own, err := hostaddr.Default()
+	if err != nil {
+		t.Skipf("this machine has no address but loopback: %v", err)
+	}
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := &joining{Membership: joined(t, by)}
+	local := start(t, &node{}, member)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(local, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialled := 0
+	kept := &http.Transport{DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
+		dialled++
+		return new(net.Dialer).DialContext(ctx, network, at)
+	}}
+	t.Cleanup(kept.CloseIdleConnections)
+	client := &http.Client{Timeout: 20 * time.Second, Transport: kept}
+	asks := func(when, server string, want map[string]int) {
+		t.Helper()
+		for path, code := range want {
+			resp, err := client.Get(server + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != code {
+				t.Errorf("%s: %s: %d %.200s, %v; want %d", when, path, resp.StatusCode, answer, err, code)
+			}
+		}
+	}
+	little := map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/inspect/driver": 401, "/inspect/nameserver": 401, "/version": 401}
+	remote := "http://" + net.JoinHostPort(own.String(), port)
+	asks("before", remote, little)
+	member.has.Store(true)
+	asks("after", remote, little)
+	if dialled != 1 {
+		t.Errorf("%d connections were made, want one that is kept", dialled)
+	}
+	asks("on the node", local, map[string]int{"/healthz": 200, "/metrics": 200, "/inspect/driver": 200})
 }
