@@ -8,6 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/suites"
 )
 
 // How TLS is spoken, with whom, and who is believed.
@@ -36,7 +37,7 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 // they ask for something (identify): a bad one is worth an answer with the reason.
 func (c *certificates) server() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if own := c.own.For(hello.ServerName); own != nil {
 				return own, nil

@@ -37,6 +37,7 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
+	"github.com/contiv/netplugin/utils/suites"
 )
 
 // Config is what a node knows of itself and its cluster.
@@ -162,7 +163,7 @@ func (m *Member) Server() *tls.Config {
 		return nil
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{"http/1.1"}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &m.held.Load().own, nil },
 	}
 }

@@ -66,6 +66,7 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	remote := net.JoinHostPort(own.String(), port)
+	testkit.OnlyAEAD(t, remote)
 	leaf := func(by pki.Authorities, kind identity.Kind) []tls.Certificate {
 		key, err := pki.NewKey()
 		if err != nil {

@@ -30,6 +30,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/suites"
 )
 
 const (
@@ -277,7 +278,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 func (c Config) tls() transport.TLSInfo {
 	return transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile,
-		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "", SkipClientSANVerify: true,
+		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "", SkipClientSANVerify: true, CipherSuites: suites.TLS12(),
 	}
 }
 

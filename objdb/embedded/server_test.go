@@ -3,10 +3,13 @@ package embedded_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,6 +163,30 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	testetcd.Ready(t, start(t, within(time.Minute), cfg))
+}
+
+// Members speak TLS by ECDHE with AEAD only, with clients and with one another.
+func TestAMemberTakesNoOtherSuites(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	pair := certified.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	https := func() string { return strings.Replace(testkit.FreeURL(), "http:", "https:", 1) }
+	cfg := embedded.Config{Dir: filepath.Join(dir, "etcd"), Name: "a", ClientURL: https(), PeerURL: https(),
+		CertFile: filepath.Join(dir, "crt"), KeyFile: filepath.Join(dir, "key")}
+	for file, block := range map[string]pem.Block{cfg.CertFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, cfg.KeyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(&block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, within(time.Minute), cfg)
+	for _, at := range []string{cfg.ClientURL, cfg.PeerURL} {
+		testkit.OnlyAEAD(t, strings.TrimPrefix(at, "https://"))
+	}
 }
 
 // put writes a value, or fails while there is no majority.
