@@ -135,7 +135,7 @@ func Unbind(tx *ledger.Tx, by identity.Identity, id string) error {
 }
 
 // UnbindTenant takes all roles in a tenant away, so that nobody has one in the next
-// tenant of the name. API tokens lose the tenant.
+// tenant of the name. API tokens lose the tenant, and so do join tokens, and nodes that have joined for it.
 func UnbindTenant(tx *ledger.Tx, tenant string) error {
 	err := ledger.ReadEach(tx, mastercfg.BindingsPrefix, func(key string, of mastercfg.Bindings) error {
 		return drop(tx, key, func(b mastercfg.Binding) bool { return b.Tenant == tenant })
@@ -143,12 +143,32 @@ func UnbindTenant(tx *ledger.Tx, tenant string) error {
 	if err != nil {
 		return err
 	}
-	return ledger.ReadEach(tx, mastercfg.APITokenPrefix, func(key string, t mastercfg.APIToken) error {
+	err = ledger.ReadEach(tx, mastercfg.APITokenPrefix, func(key string, t mastercfg.APIToken) error {
 		if !slices.Contains(t.Tenants, tenant) {
 			return nil
 		}
 		t.Tenants = slices.DeleteFunc(t.Tenants, func(other string) bool { return other == tenant })
 		return ledger.Write(tx, key, t)
+	})
+	if err != nil {
+		return err
+	}
+	err = ledger.ReadEach(tx, mastercfg.JoinTokenPrefix, func(key string, t mastercfg.JoinToken) error {
+		if !slices.Contains(t.Tenants, tenant) {
+			return nil
+		}
+		t.Tenants = mastercfg.WithoutTenant(t.Tenants, tenant)
+		return ledger.Write(tx, key, t)
+	})
+	if err != nil {
+		return err
+	}
+	return ledger.ReadEach(tx, mastercfg.NodePrefix, func(key string, n mastercfg.Joined) error {
+		if !slices.Contains(n.Tenants, tenant) {
+			return nil
+		}
+		n.Tenants = mastercfg.WithoutTenant(n.Tenants, tenant)
+		return ledger.Write(tx, key, n)
 	})
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -36,7 +35,7 @@ func serves(ctx context.Context, r ledger.Reader, tenant string) error {
 	if fault.Is(err, fault.NotFound) {
 		return nil // which the request was judged by
 	}
-	if err == nil && tenant != "" && len(joined.Tenants) > 0 && !slices.Contains(joined.Tenants, tenant) {
+	if err == nil && tenant != "" && !joined.Serves(tenant) {
 		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.Who, tenant, joined.Tenants)
 	}
 	return err

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,37 @@ func attacked(t *testing.T, mode mastercfg.SecurityMode, change ...func(*Config)
 			fmt.Sprintf(`{"Tenant":%q,"Network":"web","EndpointID":%q,"ContainerID":%q,"Event":"start"}`, ep[0], ep[1], ep[2]), 200, "")
 	}
 	return b
+}
+
+// The next tenant of a name is not that of the nodes that have joined for the one before, nor of those that will with the same tokens.
+func TestNodesLoseATenantThatIsDeleted(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	b.joinedAs("h1", "red")
+	b.joinedAs("h2", "blue", "red")
+	b.joinedAs("h3")
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.JoinTokenPrefix+"t1", mastercfg.JoinToken{ID: "t1", Role: "node", Host: "*", Tenants: []string{"red"}})
+	})
+	b.want("proven:root", "DELETE", "networks/red:web", "", 200, "")
+	b.want("proven:root", "DELETE", "tenants/red", "", 200, "")
+	b.want("proven:root", "POST", "tenants/red", `{"tenantName":"red"}`, 200, "")
+	b.want("proven:root", "POST", "networks/red:web", strings.NewReplacer("blue", "red", "10.7.", "10.8.").Replace(web), 200, "")
+	for _, c := range []struct {
+		host, tenant string
+		code         int
+	}{{"h1", "red", 403}, {"h1", "blue", 403}, {"h2", "red", 403}, {"h2", "blue", 200}, {"h3", "red", 200}} {
+		b.want("proven:node/"+c.host, "POST", mastercfg.CreateEndpointPath,
+			fmt.Sprintf(`{"TenantName":%q,"NetworkName":"web","ConfigEP":{"Container":%q,"Host":%[2]q}}`, c.tenant, c.host), c.code, "")
+	}
+	for host, want := range map[string]string{"h1": "[(none)]", "h2": "[blue]", "h3": "[]"} {
+		if got := fmt.Sprint(record[mastercfg.Joined](b, mastercfg.NodePrefix+host).Tenants); got != want {
+			t.Errorf("%s serves %s, want %s", host, got, want)
+		}
+	}
+	if got := fmt.Sprint(record[mastercfg.JoinToken](b, mastercfg.JoinTokenPrefix+"t1").Tenants); got != "[(none)]" {
+		t.Errorf("the token is for %s", got)
+	}
+	b.want("proven:root", "POST", "tenants/"+url.PathEscape(mastercfg.NoTenant), fmt.Sprintf(`{"tenantName":%q}`, mastercfg.NoTenant), 500, "invalid format")
 }
 
 func TestANodeSpeaksForItselfOnly(t *testing.T) {

@@ -421,7 +421,7 @@ func (x *index) sees(host string, s scope, before int64) bool {
 // may tells whether a node has joined for a tenant: a token without tenants is for all. The lock is held.
 func (x *index) may(host, tenant string) bool {
 	joined, known := x.nodes[host]
-	return known && (len(joined.Tenants) == 0 || slices.Contains(joined.Tenants, tenant))
+	return known && joined.Serves(tenant)
 }
 
 // grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it

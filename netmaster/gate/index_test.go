@@ -44,6 +44,18 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	}
 }
 
+// A node all of whose tenants were deleted sees none, while one that was limited to none sees all.
+func TestANodeWithoutATenantLeftSeesNone(t *testing.T) {
+	x := newIndex(nil, nil)
+	x.nodes["all"], x.nodes["none"] = mastercfg.Joined{}, mastercfg.Joined{Tenants: mastercfg.WithoutTenant([]string{"blue"}, "blue")}
+	for _, host := range []string{"all", "none"} {
+		x.serve(host, "blue", 1, 5)
+		if sees := x.sees(host, scope{tenant: "blue"}, 8); sees != (host == "all") {
+			t.Errorf("%s sees the next tenant of the name: %v", host, sees)
+		}
+	}
+}
+
 // entryOf is the registration of a host at the i-th address of all.
 func entryOf(t *testing.T, host string, i int) (key string, value []byte) {
 	t.Helper()

@@ -27,13 +27,32 @@ type Joined struct {
 	Key       string    `json:"key"`       // hash of its public key; empty: the next to join may have the name
 	Addresses []string  `json:"addresses"` // as it said
 	VTEPs     []string  `json:"vteps,omitempty"`
-	Tenants   []string  `json:"tenants,omitempty"` // that it may serve; none: all
+	Tenants   []string  `json:"tenants,omitempty"` // that it may serve; empty: all; see NoTenant
 	Token     string    `json:"token"`             // id of the token that it showed
 	Joined    time.Time `json:"joined"`
 	Expires   time.Time `json:"expires"` // end of the last certificate
 
 	Knows    []string `json:"knows,omitempty"`    // of a node: pins of the authorities that it was told with that
 	MustJoin bool     `json:"mustJoin,omitempty"` // it cannot renew the certificate; in answers only
+}
+
+// NoTenant stands in a list of tenants of which the last was deleted, as an empty one means all. No tenant has such a name,
+// and people read it as it is.
+const NoTenant = "(none)"
+
+// WithoutTenant is a list of tenants, which names one that is deleted, without it: the next one of the name is another's. It is never
+// empty.
+func WithoutTenant(tenants []string, deleted string) []string {
+	left := slices.DeleteFunc(slices.Clone(tenants), func(one string) bool { return one == deleted })
+	if len(left) == 0 {
+		return []string{NoTenant}
+	}
+	return left
+}
+
+// Serves tells whether a node may serve a tenant.
+func (j *Joined) Serves(tenant string) bool {
+	return len(j.Tenants) == 0 || slices.Contains(j.Tenants, tenant)
 }
 
 // IsAt tells whether a record has no addresses and tunnel ends but those of another one.
@@ -74,7 +93,7 @@ type JoinToken struct {
 	Role    string    `json:"role"`              // node or master
 	Digest  string    `json:"digest,omitempty"`  // SHA-256 of the secret; not in answers
 	Host    string    `json:"host"`              // pattern of the names that may join
-	Tenants []string  `json:"tenants,omitempty"` // that the nodes may serve; none: all
+	Tenants []string  `json:"tenants,omitempty"` // that the nodes may serve; empty: all; see NoTenant
 	Uses    int       `json:"uses"`              // how many may join; 0: without limit
 	Used    int       `json:"used"`              // how many have
 	Creator string    `json:"creator"`
