@@ -130,6 +130,7 @@ var limitSections = []struct {
 		{"netmaster/gate.nodeBytes", bytes, "that it writes per second"},
 		{"netmaster/gate.burstBytes", bytes, "and at once"},
 		{"netmaster/gate.maxEntries", number, "registrations"},
+		{"utils/hostaddr.Most", number, "addresses in one of them"},
 		{"netmaster/gate.maxOps", number, "operations of a transaction, and conditions"},
 		{"netmaster/gate.maxRequest", bytes, "request"},
 		{"netmaster/gate.maxHeader", bytes, "header of a call"},

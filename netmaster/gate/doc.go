@@ -8,6 +8,7 @@
 //	recent.go   the last changes, once for all watches
 //	reads.go    ranges, filtered; watches.go, streams.go streams of changes, filtered
 //	writes.go   what a node may write, checked against its record; leases.go its leases, renewals.go their renewals
+//	entries.go  its registrations; ends.go the tunnel ends of nodes
 //	limits.go   how much of all that a node may have
 //
 // A node sees global records, those of the tenants that it serves, and its own. It serves

@@ -28,6 +28,7 @@ type index struct {
 	lost       map[string]loss                // by host
 	nodes      map[string]mastercfg.Joined    // by host
 	joinedAt   map[string]int64               // host -> revision of its record
+	ends       ends                           // of tunnels of nodes
 	entries    map[string]string              // key of a registration -> host
 	registered map[string]int                 // host -> how many registrations it has
 	entered    map[string]string              // key of what every node has a part in -> its tenant
@@ -72,7 +73,7 @@ type service struct {
 func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry) *index {
 	return &index{open: open, withheld: withheld{log: log, hosts: make(map[string]bool)},
 		records: make(map[string]record), networks: make(map[string]network), serves: make(map[string]map[string]*service),
-		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), joinedAt: make(map[string]int64), entries: make(map[string]string), registered: make(map[string]int),
+		lost: make(map[string]loss), nodes: make(map[string]mastercfg.Joined), joinedAt: make(map[string]int64), ends: make(ends), entries: make(map[string]string), registered: make(map[string]int),
 		entered: make(map[string]string), names: make(map[string]string), recent: newRecent(),
 	}
 }
@@ -324,6 +325,7 @@ func (x *index) lose(host string, rev int64) {
 // setNode notes how a node has joined, or that it was removed: whoever has the name next may see more, or less.
 func (x *index) setNode(host string, e mirror.Event, rev int64) {
 	old, was := x.nodes[host]
+	x.ends.remove(host, old)
 	var joined mastercfg.Joined
 	if e.Value == nil || json.Unmarshal(e.Value, &joined) != nil {
 		if was {
@@ -337,6 +339,7 @@ func (x *index) setNode(host string, e mirror.Event, rev int64) {
 		x.lose(host, rev)
 	}
 	x.nodes[host], x.joinedAt[host] = joined, e.ModRevision
+	x.ends.add(host, joined)
 }
 
 // setEntry notes who has registered under a key. Its cost does not depend on how many hosts have: a listing brings

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -82,6 +81,9 @@ func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, ke
 	if n := max(len(r.Compare), len(r.Success)); n > maxOps {
 		return nil, "", fmt.Errorf("%d conditions or operations are more than %d", n, maxOps)
 	}
+	if key := writtenTwice(r.Success); key != "" {
+		return nil, key, fmt.Errorf("it is written twice")
+	}
 	for _, compare := range r.Compare {
 		if why := x.judgeCompare(host, compare); why != nil {
 			return nil, string(compare.Key), why
@@ -101,6 +103,26 @@ func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, ke
 		}
 	}
 	return guards, "", nil
+}
+
+// writtenTwice is a key that operations put, and put or delete besides; empty: there is none. The store refuses that, too, but
+// only when each of them has been judged.
+func writtenTwice(ops []*pb.RequestOp) string {
+	puts := make(map[string]bool)
+	for _, op := range ops {
+		if put := op.GetRequestPut(); put != nil {
+			if key := string(put.Key); puts[key] {
+				return key
+			}
+			puts[string(put.Key)] = true
+		}
+	}
+	for _, op := range ops {
+		if del := op.GetRequestDeleteRange(); del != nil && puts[string(del.Key)] {
+			return string(del.Key)
+		}
+	}
+	return ""
 }
 
 func (x *index) judgeCompare(host string, c *pb.Compare) error {
@@ -238,95 +260,4 @@ func at(key string, rev int64) *pb.Compare {
 
 func sameRevision(a, b *pb.Compare) bool {
 	return a.GetModRevision() == b.GetModRevision()
-}
-
-// Where nodes register.
-var (
-	agentPrefix = objdb.ServicePrefix + mastercfg.AgentService + "/"
-	vtepPrefix  = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
-)
-
-// judgeEntry is about a registration: it is of the node, at an address that it joined with.
-func (x *index) judgeEntry(host, key string, value []byte) error {
-	var s objdb.Service
-	if err := json.Unmarshal(value, &s); err != nil {
-		return err
-	}
-	if s.Key() != key || s.Hostname != host {
-		return fmt.Errorf("it is about node %.100q under %.200q", s.Hostname, s.Key())
-	}
-	vtep, addr, err := splitEntry(key)
-	if err != nil {
-		return err
-	}
-	for _, text := range s.Addresses {
-		said, err := netip.ParseAddr(text)
-		if err != nil {
-			return fmt.Errorf("address %.60q: %w", text, err)
-		}
-		if why := x.ofNobodyBefore(host, said); why != nil {
-			return why
-		}
-	}
-	return errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
-}
-
-// freeEntry fails if a registration is there, of another node that joined before.
-func (x *index) freeEntry(host, key string) error {
-	other := x.entries[key]
-	if joined, known := x.nodes[other]; other != host && known && joined.Joined.Before(x.nodes[host].Joined) {
-		return fmt.Errorf("it is that of node %s, which joined before", other)
-	}
-	return nil
-}
-
-// splitEntry takes the key of a registration of a node apart.
-func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
-	rest, vtep := strings.CutPrefix(key, vtepPrefix)
-	if !vtep {
-		var is bool
-		if rest, is = strings.CutPrefix(key, agentPrefix); !is {
-			return false, addr, fmt.Errorf("it is not a registration of a node")
-		}
-	}
-	where, err := netip.ParseAddrPort(rest)
-	return vtep, where.Addr(), err
-}
-
-// ownAddress fails unless a node has joined with an address, which is not the tunnel end of a
-// node that joined before.
-func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
-	own := x.nodes[host].Addresses
-	if vtep {
-		own = x.nodes[host].VTEPs
-	}
-	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
-		return fmt.Errorf("address %s is not one that the node joined with", addr)
-	}
-	return x.ofNobodyBefore(host, addr)
-}
-
-// ofNobodyBefore fails if an address is the tunnel end of another node that joined before. One that joins with
-// an address that others have, as those of bridges of containers, takes nothing from them.
-func (x *index) ofNobodyBefore(host string, addr netip.Addr) error {
-	if other := x.tunnelEndOf(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
-		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)
-	}
-	return nil
-}
-
-// tunnelEndOf is the node that joined, of those other than one, with a tunnel end first.
-func (x *index) tunnelEndOf(addr netip.Addr, but string) (first string) {
-	for host, joined := range x.nodes {
-		if host != but && slices.ContainsFunc(joined.VTEPs, func(text string) bool { return same(text, addr) }) &&
-			(first == "" || joined.Joined.Before(x.nodes[first].Joined)) {
-			first = host
-		}
-	}
-	return first
-}
-
-func same(text string, addr netip.Addr) bool {
-	parsed, err := netip.ParseAddr(text)
-	return err == nil && parsed.Unmap() == addr.Unmap()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 func text(t testing.TB, record any) string {
@@ -168,6 +169,12 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		{"registration of who joined before deleted", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(agentAt("192.0.2.12").Key())) })},
 		{"registration under another key", put(entryKey+"0", entry("h1", "192.0.2.1"), withLease)},
 		{"registration that claims another's tunnel end", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "192.0.2.2"), withLease)},
+		{"registration of more addresses than a machine tells", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", manyAddresses(hostaddr.Most+1)...), withLease)},
+		{"registration of an address with a zone", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "fe80::1%}\nflush ruleset"), withLease)},
+		{"registration twice in one transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+			one := clientv3.OpPut(entryKey, text(t, entry("h1", "192.0.2.1")), withLease)
+			return x.Then(one, one)
+		})},
 		{"registration without a lease", put(entryKey, entry("h1", "192.0.2.1"))},
 		{"registration with another's lease", put(entryKey, entry("h1", "192.0.2.1"), clientv3.WithLease(foreign.ID))},
 		{"registration as netmaster", put(objdb.ServicePrefix+"netmaster/192.0.2.1:9999", objdb.Service{ServiceName: "netmaster", HostAddr: "192.0.2.1", Port: 9999, Hostname: "h1"}, withLease)},

@@ -1,0 +1,101 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/hostaddr"
+)
+
+// Where nodes register.
+var (
+	agentPrefix = objdb.ServicePrefix + mastercfg.AgentService + "/"
+	vtepPrefix  = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+)
+
+// judgeEntry is about a registration: it is of the node, at an address that it joined with. It may tell of others that are nobody's
+// tunnel ends, as many as agents take.
+func (x *index) judgeEntry(host, key string, value []byte) error {
+	var s objdb.Service
+	if err := json.Unmarshal(value, &s); err != nil {
+		return err
+	}
+	if s.Key() != key || s.Hostname != host {
+		return fmt.Errorf("it is about node %.100q under %.200q", s.Hostname, s.Key())
+	}
+	if n := len(s.Addresses); n > hostaddr.Most {
+		return fmt.Errorf("%d addresses are more than %d", n, hostaddr.Most)
+	}
+	vtep, addr, err := splitEntry(key)
+	if err != nil {
+		return err
+	}
+	for _, text := range s.Addresses {
+		said, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("address %.60q: %w", text, err)
+		}
+		if said.Zone() != "" { // which may be any text
+			return fmt.Errorf("address %.60q has a zone", text)
+		}
+		if why := x.ofNobodyBefore(host, said); why != nil {
+			return why
+		}
+	}
+	return errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
+}
+
+// freeEntry fails if a registration is there, of another node that joined before.
+func (x *index) freeEntry(host, key string) error {
+	other := x.entries[key]
+	if joined, known := x.nodes[other]; other != host && known && joined.Joined.Before(x.nodes[host].Joined) {
+		return fmt.Errorf("it is that of node %s, which joined before", other)
+	}
+	return nil
+}
+
+// splitEntry takes the key of a registration of a node apart.
+func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
+	rest, vtep := strings.CutPrefix(key, vtepPrefix)
+	if !vtep {
+		var is bool
+		if rest, is = strings.CutPrefix(key, agentPrefix); !is {
+			return false, addr, fmt.Errorf("it is not a registration of a node")
+		}
+	}
+	where, err := netip.ParseAddrPort(rest)
+	return vtep, where.Addr(), err
+}
+
+// ownAddress fails unless a node has joined with an address, which is not the tunnel end of a
+// node that joined before.
+func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
+	own := x.nodes[host].Addresses
+	if vtep {
+		own = x.nodes[host].VTEPs
+	}
+	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
+		return fmt.Errorf("address %s is not one that the node joined with", addr)
+	}
+	return x.ofNobodyBefore(host, addr)
+}
+
+// ofNobodyBefore fails if an address is the tunnel end of another node that joined before. One that joins with
+// an address that others have, as those of bridges of containers, takes nothing from them.
+func (x *index) ofNobodyBefore(host string, addr netip.Addr) error {
+	if other := x.ends.first(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
+		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)
+	}
+	return nil
+}
+
+func same(text string, addr netip.Addr) bool {
+	parsed, err := netip.ParseAddr(text)
+	return err == nil && parsed.Unmap() == addr.Unmap()
+}
