@@ -159,6 +159,7 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		{vtepKey("198.51.100.1"), `{"HostAddr":"198.51.100.1","Port":4789,"Hostname":"other"}`, "its VTEP", []string{"192.0.2.1", "198.51.100.1", "2001:db8::9"}, nil, true},
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8","192.0.2.1"]}`, "one for another", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, true},
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8"]}`, "its own is among them anyhow", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, false},
+		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8","fe80::1%} \\n flush ruleset","0.0.0.0","ff02::1"]}`, "what is no address of one host", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, false},
 		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, true},
 		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, false},
 	} {
@@ -178,5 +179,25 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 	n.del(agentKey, masterKey)
 	if got := n.cache.hostAccess(); len(got.Nodes) != 4 || len(got.MasterPorts) != 1 {
 		t.Errorf("their processes are gone, the machines are not: %+v", got)
+	}
+}
+
+// The address by which an entry says that a machine is reached goes into rules of all hosts as text, and a zone is any text.
+func TestAMachineIsReachedAtAnAddressOfOneHost(t *testing.T) {
+	n := newNode(t)
+	for _, bad := range []string{"fe80::1%eth0", "fe80::1%} flush ruleset", "0.0.0.0", "ff02::1"} {
+		value := []byte(`{"HostAddr":"` + bad + `","Port":9002,"Hostname":"other"}`)
+		if err := n.cache.putAgent("a", value, 1); err == nil {
+			t.Errorf("an agent at %q", bad)
+		}
+		if err := n.cache.putMaster("m", value, 1); err == nil {
+			t.Errorf("a netmaster at %q", bad)
+		}
+		if err := n.cache.putPeer("p", value, 1); err == nil {
+			t.Errorf("an end of tunnels at %q", bad)
+		}
+	}
+	if got := n.cache.hostAccess().Nodes; len(got) != 0 {
+		t.Errorf("machines are at %v", got)
 	}
 }

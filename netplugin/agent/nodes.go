@@ -82,16 +82,29 @@ func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return 0, err
 	}
-	address, err := netip.ParseAddr(r.HostAddr)
+	address, err := parseMachine(r.HostAddr)
 	if err != nil {
-		return 0, fmt.Errorf("address %q: %w", r.HostAddr, err)
+		return 0, err
 	}
 	addresses := append(r.Addresses[:min(len(r.Addresses), hostaddr.Most)], address)
 	for i, a := range addresses {
 		addresses[i] = a.Unmap()
 	}
-	c.setNode(key, addresses...)
+	// A zone may be any text, and the host's rules have these addresses as text.
+	c.setNode(key, slices.DeleteFunc(addresses, func(a netip.Addr) bool { return !pipeline.OfOneHost(a) })...)
 	return r.Port, nil
+}
+
+// parseMachine reads the address by which an entry says that a machine is reached.
+func parseMachine(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return a, fmt.Errorf("address %.60q: %w", text, err)
+	}
+	if !pipeline.OfOneHost(a.Unmap()) {
+		return netip.Addr{}, fmt.Errorf("address %.60q is not one of a host in any network", text)
+	}
+	return a, nil
 }
 
 // setPeer takes over another machine's end of the tunnels.

@@ -225,8 +225,8 @@ func decodePeer(value []byte) (host string, vtep netip.Addr, err error) {
 	if r.Hostname == "" {
 		return "", netip.Addr{}, fmt.Errorf("entry names no host")
 	}
-	if vtep, err = netip.ParseAddr(r.HostAddr); err != nil {
-		return "", netip.Addr{}, fmt.Errorf("address %q of host %s: %w", r.HostAddr, r.Hostname, err)
+	if vtep, err = parseMachine(r.HostAddr); err != nil {
+		return "", netip.Addr{}, fmt.Errorf("host %s: %w", r.Hostname, err)
 	}
 	return r.Hostname, vtep, nil
 }
