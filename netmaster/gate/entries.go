@@ -13,10 +13,11 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Where nodes register.
+// Where nodes and netmasters register.
 var (
-	agentPrefix = objdb.ServicePrefix + mastercfg.AgentService + "/"
-	vtepPrefix  = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+	agentPrefix  = objdb.ServicePrefix + mastercfg.AgentService + "/"
+	vtepPrefix   = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
+	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
 // judgeEntry is about a registration: it is of the node, at an address that it joined with. It may tell of others that are nobody's

@@ -38,10 +38,7 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}
-	if end != "" && isFiltered(key) {
-		if err := c.budget.scan(ctx); err != nil {
-			return nil, err
-		}
+	if end != "" && hasMany(key, end) {
 		done, err := s.g.scan(ctx, c.budget)
 		if err != nil {
 			return nil, err
@@ -51,13 +48,17 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return s.g.read(ctx, wire, c, r)
 }
 
-// scan waits for room for a read of many keys. A node has one at a time: of a node that asks for many at once,
-// the others wait for one. The room is given back by done.
+// scan waits until a node may read many keys, and for room for that. A node has one such read at a time: of a node that asks for many at
+// once, the others wait for one, and what that took counts for them. The room is given back by done.
 func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	if err := occupy(ctx, b.scanning); err != nil {
 		return nil, err
 	}
-	if err := occupy(ctx, g.scans); err != nil {
+	err = b.scan(ctx)
+	if err == nil {
+		err = occupy(ctx, g.scans)
+	}
+	if err != nil {
 		<-b.scanning
 		return nil, err
 	}
@@ -136,11 +137,11 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.Range
 	}
 }
 
-// size is of how many records the index knows whose they are: nearly all that nodes may see.
+// size is of how many records and registrations the index knows whose they are: nearly all that nodes may see.
 func (x *index) size() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.records)
+	return len(x.records) + len(x.entries)
 }
 
 // readOwn adds its value to the record of the node's own speaker among keys: by that it is withheld, from keys and counts as

@@ -1,9 +1,20 @@
 package gate
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // A node that reads everything many times at once has another one wait for one of its reads.
@@ -65,4 +76,108 @@ func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Reads of a node at the same moment are counted one after the other: none of them is begun before what the others took is known.
+func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := &Gate{scans: make(chan struct{}, scansAtOnce)}, newBudget(Limits{}.withDefaults())
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		var reads atomic.Int32
+		var tasks sync.WaitGroup
+		for range 100 {
+			tasks.Go(func() {
+				done, err := g.scan(ctx, b)
+				if err != nil {
+					return
+				}
+				defer done()
+				reads.Add(1)
+				b.scanned(smallState, smallState)
+			})
+		}
+		tasks.Wait()
+		if n := reads.Load(); n < 4 || n > 6 {
+			t.Errorf("the whole state was read %d times in 15 s", n)
+		}
+	})
+}
+
+// Who reads the registrations of all again and again waits as who reads the state does. Who leads, which netmasters there are, and how the
+// cluster is set up it is told nevertheless, and others are told all.
+func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
+	b := newBed(t)
+	const nodes = 3 * pageSize
+	for first := 0; first < nodes; first += 100 {
+		var txn objdb.Txn
+		for i := first; i < first+100; i++ {
+			key, value := entryOf(t, fmt.Sprint("node-", i), i)
+			txn.Puts = append(txn.Puts, objdb.KV{Key: key, Value: value})
+		}
+		if _, _, err := b.db.Txn(t.Context(), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	master := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "192.0.2.9", Port: 9999, Hostname: "m1"}
+	b.put(master.Key(), master)
+	g := b.open(func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 })
+	thief, other := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.through(b.join("h2", []string{"192.0.2.2"}), g)
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil && other.Ping(t.Context()) == nil })
+	c, err := thief.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := func(what string, opts ...clientv3.OpOption) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := c.Get(ctx, what, opts...)
+		return err
+	}
+	exhausted := func(err error) bool { return err != nil && strings.Contains(err.Error(), "more than the whole state") }
+	const most = stateReadAtOnce / (stateRead * pageSize / smallState)
+	pages, start := 0, time.Now()
+	for ; pages < 2*most; pages++ {
+		if exhausted(reads(objdb.ServicePrefix, clientv3.WithPrefix(), clientv3.WithLimit(pageSize))) {
+			break
+		}
+	}
+	if may := most + 2 + int(time.Since(start).Seconds()); pages < most || pages > may {
+		t.Errorf("%d pages of registrations were read at once, want %d to %d", pages, most, may)
+	}
+	for _, prefix := range []string{objdb.ServicePrefix + mastercfg.AgentService + "/", objdb.ServicePrefix + mastercfg.MasterService, mastercfg.StateRoot} {
+		if err := reads(prefix, clientv3.WithPrefix()); !exhausted(err) {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+	for _, prefix := range []string{objdb.ServicePrefix + mastercfg.MasterService + "/", mastercfg.GlobalRoot} {
+		if err := reads(prefix, clientv3.WithPrefix()); exhausted(err) {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+	// As an agent does that is started four times.
+	for range 4 {
+		for _, prefix := range []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix} {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			kvs, _, err := other.List(ctx, prefix)
+			if cancel(); err != nil || prefix == objdb.ServicePrefix && len(kvs) != nodes+1 {
+				t.Errorf("%s: %d keys, %v", prefix, len(kvs), err)
+			}
+		}
+	}
+	if left := other.budgetAt(g).state.Tokens(); left < stateReadAtOnce/2 {
+		t.Errorf("an agent that was started four times has %v thousandths left", left)
+	}
+}
+
+// budgetAt is what a gate has noted of a node.
+func (n *node) budgetAt(g *running) *budget {
+	g.callers.mu.Lock()
+	defer g.callers.mu.Unlock()
+	for who, b := range g.callers.budgets {
+		if who.host == n.host {
+			return b
+		}
+	}
+	return nil
 }

@@ -105,6 +105,12 @@ func isFiltered(key string) bool {
 	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
+// hasMany tells whether a readable range may have many keys. Of what is global, and of netmasters, there are a few: a node that
+// has read too much finds who leads all the same.
+func hasMany(key, end string) bool {
+	return !strings.HasPrefix(key, mastercfg.GlobalRoot) && !(strings.HasPrefix(key, masterPrefix) && end <= objdb.PrefixEnd(masterPrefix))
+}
+
 // podHost is the node of a pod by the key of its record.
 func podHost(key string) (host string, is bool) {
 	id, is := strings.CutPrefix(key, mastercfg.K8sPodPrefix) // NODE/UID
