@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/utils/fault"
@@ -43,10 +44,21 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.understand(request.Operations)
+	q := asking.Of(r.Context())
+	if q != nil {
+		q.InTenant(p.tenant())
+		q.Names(p.asked())
+	}
+	if dryRun {
+		q.IsFor("dry run")
+	}
 	warning := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)
 	if err != nil {
 		return rest.Reply{}, err
+	}
+	if q != nil {
+		q.Names(p.done())
 	}
 	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: warning}, nil
 }

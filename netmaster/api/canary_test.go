@@ -135,6 +135,15 @@ func TestSecretsAreNotTold(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return path == openidtest.TokenPath
 	}})
+	const code, verifier = "canary-of-a-code", "canary-of-a-verifier"
+	issuer.Set(openidtest.Behaviour{Replace: func(w http.ResponseWriter, path string) bool {
+		if path != openidtest.TokenPath {
+			return false
+		}
+		http.Error(w, "no such code: "+code, http.StatusBadRequest)
+		return true
+	}})
+	b.want("", "POST", openIDLoginPath+"/", shows(t, contivmodel.OpenIDProof{Code: code, Verifier: verifier, Nonce: "n", Redirect: "http://127.0.0.1/"}), 401, "") // which is the client's own
 	ask("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"`+local+`"}`, 201)
 	ask("proven:root", "PATCH", usersPath+"/ann/", `{"password":"`+strings.Repeat(local, 100)+`"}`, 400)
 	tokens := []string{b.login("ann", local)}
@@ -164,7 +173,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		places["the store at "+key] = value
 	}
 	for place, text := range places {
-		for _, canary := range append([]string{router, local, ldaptest.AccountPassword, openidtest.ClientSecret}, tokens...) {
+		for _, canary := range append([]string{router, local, code, verifier, ldaptest.AccountPassword, openidtest.ClientSecret}, tokens...) {
 			if strings.Contains(text, canary) || strings.Contains(text, canary[len(canary)-16:]) && strings.HasPrefix(canary, "ctv1_") {
 				t.Errorf("%s holds %.12s...", place, canary)
 			}

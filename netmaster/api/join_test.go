@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -387,15 +388,17 @@ func TestOnlyAsManyJoinAsATokenAllows(t *testing.T) {
 	}
 }
 
-// Whoever is refused leaves no trace, hears which object and why, and no secret.
+// Whoever is refused leaves no trace but a line in the audit log, hears which object and why, and no secret.
 func TestJoinsThatAreRefused(t *testing.T) {
-	j := startJoin(t)
+	log := newAudited(t)
+	j := startJoin(t, log.of)
 	shown := j.token(`{"role":"node","host":"h*","ttl":"1h"}`)
 	removed := j.token(`{"role":"node"}`)
 	j.ok("DELETE", mastercfg.JoinTokensPath+"/"+removed.Record.ID, "")
 	parts := strings.Split(shown.Token, ".")
 	other := strings.Split(removed.Token, ".")
-	csr := string(must(json.Marshal(newMachine(t, "h1").csr)))
+	m := newMachine(t, "h1")
+	csr := string(must(json.Marshal(m.csr)))
 	body := func(token, host, csr string) string {
 		return fmt.Sprintf(`{"token":%q,"host":%q,"csr":%s,"addresses":["10.0.0.1"]}`, token, host, csr)
 	}
@@ -421,6 +424,7 @@ func TestJoinsThatAreRefused(t *testing.T) {
 		"no address":          {strings.Replace(body(shown.Token, "h1", csr), "10.0.0.1", "10.0.0.1/24", 1), 400, "is not an IP address"},
 	} {
 		before := storetest.Dump(t, j.db)
+		log.news()
 		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", rest.ProblemType)
 		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, parts[2]) {
 			t.Errorf("%s: %d %.300s", name, code, text)
@@ -428,6 +432,14 @@ func TestJoinsThatAreRefused(t *testing.T) {
 		if after := storetest.Dump(t, j.db); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("%s: left a trace", name)
 		}
+		want := audit.Entry{Verb: "POST", Key: mastercfg.JoinPath, Decision: audit.Allowed, Status: c.code}
+		if c.code == http.StatusForbidden {
+			want.Decision, want.Reason = audit.Denied, c.says
+		}
+		if name == "another host" { // whose secret is right
+			want.About = fmt.Sprintf("node/w1 with key %s by join token %s", must(pki.PublicKeyHash(&m.key.PublicKey)), shown.Record.ID)
+		}
+		log.says(name, want)
 	}
 	j.pass(time.Hour)
 	if _, refused := j.join(newMachine(t, "h1"), shown.Token); !strings.Contains(refused, "expired at") {

@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/logins"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -25,12 +26,12 @@ import (
 const goodPassword = "correct horse battery"
 
 // proxied is a closed cluster whose clock a test moves, with hashes that cost nothing.
-func proxied(t testing.TB) (b *bench, ahead *atomic.Int64) {
+func proxied(t testing.TB, change ...func(*Config)) (b *bench, ahead *atomic.Int64) {
 	ahead = new(atomic.Int64)
-	b = secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+	b = secured(t, mastercfg.SecurityEnforced, append(change, func(c *Config) {
 		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	})
+	})...)
 	return b, ahead
 }
 
@@ -113,33 +114,47 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(b.login("ann", goodPassword), "GET", "networks", "", 200, "[]") // without the roles of the other ann
 }
 
-// Bad logins: none is answered with another text than the others, none leaves anything.
+// Bad logins: none is answered with another text than the others, none leaves anything but a line in the audit log, if an account was
+// named.
 func TestBadLogins(t *testing.T) {
-	b, ahead := proxied(t)
+	log := newAudited(t)
+	b, ahead := proxied(t, log.of)
 	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"ann","password":"`+goodPassword+`"}`, 201, "")
 	b.want("proven:root", "POST", logins.AuthPath+"/local_users/", `{"username":"off","password":"`+goodPassword+`","disable":true}`, 201, "")
 	before := storetest.Dump(b, b.db)
+	log.news()
+	told := 0 // of those that name no account
+	const nobody = "a name that nobody can have"
 	for name, c := range map[string]struct {
-		body string
-		code int
+		body  string
+		code  int
+		about string
 	}{
-		"wrong":       {`{"username":"ann","password":"` + goodPassword + ` "}`, 401},
-		"unknown":     {`{"username":"none","password":"` + goodPassword + `"}`, 401},
-		"disabled":    {`{"username":"off","password":"` + goodPassword + `"}`, 401},
-		"LDAP":        {`{"username":"*)(uid=*","password":"` + goodPassword + `"}`, 401},
-		"path":        {`{"username":"../obj","password":"` + goodPassword + `"}`, 401},
-		"long":        {`{"username":"ann","password":"` + strings.Repeat("a", accounts.MaxPassword+1) + `"}`, 401},
-		"empty":       {`{"username":"ann","password":""}`, 400},
-		"no name":     {`{"password":"` + goodPassword + `"}`, 400},
-		"no JSON":     {`username=ann`, 400},
-		"other types": {`{"username":1,"password":[]}`, 400},
-		"10 MiB":      {`{"username":"ann","password":"` + strings.Repeat("a", 10<<20) + `"}`, 413},
+		"wrong":       {`{"username":"ann","password":"` + goodPassword + ` "}`, 401, "ann"},
+		"unknown":     {`{"username":"none","password":"` + goodPassword + `"}`, 401, "none"},
+		"disabled":    {`{"username":"off","password":"` + goodPassword + `"}`, 401, "off"},
+		"LDAP":        {`{"username":"*)(uid=*","password":"` + goodPassword + `"}`, 401, nobody},
+		"path":        {`{"username":"../obj","password":"` + goodPassword + `"}`, 401, nobody},
+		"long":        {`{"username":"ann","password":"` + strings.Repeat("a", accounts.MaxPassword+1) + `"}`, 401, "ann"},
+		"empty":       {`{"username":"ann","password":""}`, 400, ""},
+		"no name":     {`{"password":"` + goodPassword + `"}`, 400, ""},
+		"no JSON":     {`username=ann`, 400, ""},
+		"other types": {`{"username":1,"password":[]}`, 400, ""},
+		"10 MiB":      {`{"username":"ann","password":"` + strings.Repeat("a", 10<<20) + `"}`, 413, ""},
 	} {
 		code, answer, _ := b.do("POST", logins.AuthPath+"/login/", c.body)
 		var said struct{ Error string }
 		if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || code == 401 && said.Error != "Invalid username/password" || strings.Contains(answer, goodPassword) {
 			t.Errorf("%s: %d %.200s, want %d", name, code, answer, c.code)
 		}
+		if c.about == "" {
+			told += len(log.news())
+			continue
+		}
+		log.says(name, audit.Entry{Verb: "POST", Key: logins.AuthPath + "/login/", About: c.about, Decision: audit.Denied, Status: c.code, Reason: said.Error})
+	}
+	if told == 0 {
+		t.Error("no line tells of those that name no account")
 	}
 	if !maps.Equal(before, storetest.Dump(b, b.db)) {
 		t.Error("bad logins left something in the store")

@@ -21,6 +21,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -30,12 +31,12 @@ import (
 )
 
 // provided is a closed cluster that knows a provider of OpenID Connect.
-func provided(t *testing.T) (*bench, *openidtest.Issuer) {
+func provided(t *testing.T, change ...func(*Config)) (*bench, *openidtest.Issuer) {
 	issuer := openidtest.Start(t)
-	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) {
+	b := secured(t, mastercfg.SecurityEnforced, append(change, func(c *Config) {
 		c.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
 		c.Keyring = keyring.In(t.TempDir())
-	})
+	})...)
 	b.want("", "GET", openIDPath+"/", "", 404, "no OpenID Connect provider")
 	b.want("proven:root", "PUT", providerPath+"/", providerBody(t, issuer), 201, issuer.URL)
 	return b, issuer
@@ -128,8 +129,18 @@ func TestUsersOfAProviderLogIn(t *testing.T) {
 }
 
 func TestBadLoginsOfAProvider(t *testing.T) {
-	b, issuer := provided(t)
+	log := newAudited(t)
+	b, issuer := provided(t, log.of)
 	path := openIDLoginPath + "/"
+	line := func(about, reason string, status int) audit.Entry {
+		e := audit.Entry{Verb: "POST", Key: path, About: about, Decision: audit.Denied, Status: status, Reason: reason}
+		if status == 200 {
+			e.Decision = audit.Allowed
+		}
+		return e
+	}
+	somebody := "somebody of " + issuer.URL
+	log.news()
 	good := b.browse()
 	for name, change := range map[string]func(*contivmodel.OpenIDProof){
 		"no code": func(p *contivmodel.OpenIDProof) { p.Code = "" }, "no verifier": func(p *contivmodel.OpenIDProof) { p.Verifier = "" },
@@ -144,23 +155,29 @@ func TestBadLoginsOfAProvider(t *testing.T) {
 		}
 	}
 	b.want("", "POST", path, "{", 400, `"error"`)
+	log.says("logins that nobody is asked about", audit.Entry{Verb: "POST", Key: path, Decision: audit.Allowed, Status: 400}) // the first of them
 	before := storetest.Dump(b, b.db)
 	issuer.Set(openidtest.Behaviour{Forge: openidtest.Confused})
 	for range 2 * freeOfOneSource {
 		b.want("", "POST", path, shows(t, b.browse()), 401, "HS256")
+		log.says("confused", line(somebody, "HS256", 401))
 	}
 	wrong := good
 	wrong.Code = "nobody's"
 	for range freeOfOneSource {
 		b.want("", "POST", path, shows(t, wrong), 401, "")
+		log.says("another code", line(somebody, issuer.URL, 401))
 	}
 	b.want("", "POST", path, shows(t, wrong), 429, "wait")
 	if len(storetest.Dump(b, b.db)) != len(before) {
 		t.Error("bad logins left something in the store")
 	}
 	issuer.Set(openidtest.Behaviour{})
+	log.news()
 	b.want("", "POST", path, shows(t, b.browse()), 200, "token") // from the same address
+	log.says("a good one", line("oidc:ann", "", 200))
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"oidc:ann","password":"`+goodPassword+`"}`, 401, "Invalid username/password")
+	log.says("a password", audit.Entry{Verb: "POST", Key: logins.AuthPath + "/login/", About: "a name that nobody can have", Decision: audit.Denied, Status: 401, Reason: "Invalid username/password"})
 }
 
 // Whoever asks, while the provider hangs, neither keeps users of the directory out nor fills the log.

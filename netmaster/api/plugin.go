@@ -2,9 +2,11 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -16,6 +18,7 @@ import (
 // agent can wait until its cache has seen the change.
 
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (rest.Reply, error) {
+	asking.Of(r.Context()).IsFor("address in " + cmp.Or(req.NetworkID, req.AddressPool))
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool))); err != nil {
@@ -28,6 +31,7 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 }
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (rest.Reply, error) {
+	asking.Of(r.Context()).IsFor("address " + req.IPv4Address + " in " + req.NetworkID)
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, ""))); err != nil {
 			return err
@@ -38,6 +42,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (rest.Reply, error) {
+	noteEndpoint(r, req.EndpointID, req.TenantName, req.NetworkName)
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
@@ -55,6 +60,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 }
 
 func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointRequest) (rest.Reply, error) {
+	noteEndpoint(r, req.EndpointID, req.TenantName, req.NetworkName)
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
@@ -68,6 +74,13 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 		a.cooldown.Freed(&answer.EndpointConfig)
 	}
 	return rest.Reply{Body: answer, Revision: rev}, err
+}
+
+// noteEndpoint has the audit log say which endpoint a request is about.
+func noteEndpoint(r *http.Request, id, tenant, network string) {
+	q := asking.Of(r.Context())
+	q.IsFor(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
+	q.InTenant(tenant)
 }
 
 // endpointNamed is the id of the endpoint a request names: by its container, or
@@ -93,6 +106,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 		return rest.Reply{}, fault.New(fault.Invalid, "invalid ProviderID %q: event %s names no container", req.ContainerID, req.Event).
 			WithField("ContainerID")
 	}
+	noteEndpoint(r, cmp.Or(req.EndpointID, req.ContainerID), req.Tenant, req.Network)
 	known := true
 	var rev int64
 	var err error

@@ -34,6 +34,9 @@ const fewTasks = 20
 // wanted by what is created.
 type program struct{ tasks []*task } // as in the request
 
+// unchanged is the result of an operation that has nothing to do.
+const unchanged = "unchanged"
+
 // task is one operation with what has become of it.
 type task struct {
 	contivmodel.OperationResult
@@ -161,13 +164,13 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	before, exists := c.Get(key)
 	switch {
 	case !exists && t.object == nil && t.ignoreAbsent:
-		return "unchanged", nil
+		return unchanged, nil
 	case exists && t.object != nil:
 		if err := t.only.Check(t.kind, t.Key, c.Revision(key)); err != nil {
 			return "", err
 		}
 		if t.isAsWanted(c, before) {
-			return "unchanged", nil
+			return unchanged, nil
 		}
 		if t.Op == contivmodel.OpCreate {
 			return "", fault.New(fault.Conflict, "exists and differs")
@@ -183,7 +186,7 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	case !still:
 		return "deleted", nil
 	case bytes.Equal(before, after):
-		return "unchanged", nil
+		return unchanged, nil
 	}
 	return "configured", nil
 }
@@ -249,4 +252,36 @@ func (p *program) results() []contivmodel.OperationResult {
 		all[i] = t.OperationResult
 	}
 	return all
+}
+
+// asked are the operations, as the audit log names them.
+func (p *program) asked() []string {
+	all := make([]string, len(p.tasks))
+	for i, t := range p.tasks {
+		all[i] = t.Op + " " + t.name()
+	}
+	return all
+}
+
+// done is what has become of the objects that a committed program has changed, as the audit log names them.
+func (p *program) done() (all []string) {
+	for _, t := range p.tasks {
+		if t.Result != unchanged {
+			all = append(all, t.Result+" "+t.name())
+		}
+	}
+	return all
+}
+
+// tenant is that of all operations; empty: they are of several, or of none.
+func (p *program) tenant() (of string) {
+	for i, t := range p.tasks {
+		kind, _ := contivmodel.KindByType(t.Type)
+		tenant := asking.NeedOf(rights.Change, kind, t.Key).Tenant
+		if i > 0 && tenant != of {
+			return ""
+		}
+		of = tenant
+	}
+	return of
 }

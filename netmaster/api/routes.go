@@ -182,6 +182,7 @@ func (a *API) noteFailure(r *http.Request, err error) {
 
 // refuse answers with an error; the account routes as the original's proxy did.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	asking.Of(r.Context()).Failed(err)
 	s.api.noteFailure(r, err)
 	if s.closed {
 		rest.WriteErrorAsProxy(w, r, err)

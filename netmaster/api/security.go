@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -129,6 +130,7 @@ func (a *API) changeMode(r *http.Request, next step) (rest.Reply, error) {
 		if is, err = next(was, daemons); err != nil || is == was {
 			return err
 		}
+		asking.Of(r.Context()).IsFor(fmt.Sprintf("from %s to %s%s", was.Mode, is.Mode, map[bool]string{true: ", dry run"}[dryRun]))
 		return access.SetSecurity(tx, is)
 	}
 	var rev int64

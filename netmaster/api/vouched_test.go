@@ -26,8 +26,8 @@ func vouchesFor(_ context.Context, token string) (identity.Identity, error) {
 	return identity.Identity{Kind: identity.Kind(kind), Name: name}, nil
 }
 
-func startVouched(t *testing.T) *joinBench {
-	return startJoin(t, func(c *Config) { c.Vouch = vouchesFor })
+func startVouched(t *testing.T, change ...func(*Config)) *joinBench {
+	return startJoin(t, append(change, func(c *Config) { c.Vouch = vouchesFor })...)
 }
 
 func TestWhoIsVouchedForJoinsAsHimselfOnly(t *testing.T) {

@@ -10,6 +10,7 @@
 // written down (Strict), a change waits for a line that says that it begins.
 //
 //	audit.go   the file
+//	objects.go what a line about many objects names of them
 //	strict.go  lines that are waited for
 //	syslog.go  a copy of each line for somebody else
 package audit
@@ -27,6 +28,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +47,9 @@ type Entry struct {
 	Source    string    `json:"source"`               // address
 	Verb      string    `json:"verb"`                 // of HTTP
 	Key       string    `json:"key"`                  // path of what it is about
-	About     string    `json:"about,omitempty"`
+	About     string    `json:"about,omitempty"`      // what the path does not say: whom a login or a role is for, who joins with what
+	Objects   []string  `json:"objects,omitempty"`    // of an apply: what became of each that it changed; those that it named, if it came to nothing
+	More      int       `json:"more,omitempty"`       // of these, how many are not named, if it came to nothing
 	Tenant    string    `json:"tenant,omitempty"`
 	Decision  Decision  `json:"decision"`
 	Reason    string    `json:"reason,omitempty"` // of a refusal
@@ -73,9 +77,10 @@ const (
 	filesKept = 10        // of those put aside
 	longest   = 64 << 10  // bytes of a line
 
-	// longestText is how many bytes of a text of an entry are kept. JSON makes six of one
-	// at most, so that all ten are far below a line.
+	// longestText is how many bytes of a text of an entry are kept, and longestList of its objects together. JSON makes six of one
+	// at most, so that all ten texts and the objects are below a line.
 	longestText = 512
+	longestList = 4 << 10
 )
 
 // Log is the file. The zero value is not usable.
@@ -100,15 +105,18 @@ func New(path string, log *logrus.Entry) *Log {
 	return &Log{path: path, size: fileSize, log: log, entries: make(chan queued, waiting)}
 }
 
-// Add takes an entry, whose texts it cuts. It never blocks; a Log that is nil takes none.
+// Add takes an entry, whose texts it cuts; one with more objects than a line names is several lines. It never blocks; a Log that is
+// nil takes none.
 func (l *Log) Add(e Entry) {
 	if l == nil {
 		return
 	}
-	select {
-	case l.entries <- queued{Entry: e.cut()}:
-	default:
-		l.lost.Add(1)
+	for line := range e.lines() {
+		select {
+		case l.entries <- queued{Entry: line}:
+		default:
+			l.lost.Add(1)
+		}
 	}
 }
 
@@ -117,6 +125,11 @@ func (e Entry) cut() Entry {
 	for _, text := range []*string{&e.Request, &e.Principal, &e.How, &e.Source, &e.Verb, &e.Key, &e.About, &e.Tenant, &e.Reason, &e.Revision} {
 		*text = cut(*text)
 	}
+	objects := slices.Clone(e.Objects)
+	for i, object := range objects {
+		objects[i] = cut(object)
+	}
+	e.Objects = objects
 	return e
 }
 

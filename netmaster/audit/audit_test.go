@@ -3,9 +3,11 @@ package audit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,7 +132,7 @@ func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	long := strings.Repeat("<\xff", 32<<10)
 	l := New(path, testkit.Quiet())
-	l.Add(Entry{Principal: long, Source: long, Verb: long, Key: "/api/" + long, About: long, Tenant: long, Reason: long})
+	l.Add(Entry{Principal: long, Source: long, Verb: long, Key: "/api/" + long, About: long, Tenant: long, Reason: long, How: long, Request: long, Revision: long, Objects: slices.Repeat([]string{long, strings.Repeat("<", 500)}, 50)}.Brief())
 	written(t, l)
 	text := written(t, New(path, testkit.Quiet()), "next")
 	if n, err := Verify(bytes.NewReader(text)); n != 2 || err != nil || len(text) > longest {
@@ -191,5 +193,44 @@ func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
 	}
 	if text := written(t, l, "there"); !strings.Contains(string(text), `"key":"there"`) || !strings.Contains(string(text), `"lost":1`) {
 		t.Errorf("%s", text)
+	}
+}
+
+// Who has changed many objects has as many lines as their names need, which have all else as well; those about what came to nothing are one.
+func TestAllObjectsAreNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	var objects []string
+	for i := range 5000 {
+		objects = append(objects, fmt.Sprint("created network blue:net", i))
+	}
+	l := New(path, testkit.Quiet())
+	l.Add(Entry{Key: "k", Objects: objects, Untold: 7})
+	l.Add(Entry{Key: "brief", Objects: objects}.Brief())
+	l.Add(Entry{Key: "few", Objects: objects[:1]}.Brief())
+	text := written(t, l)
+	if _, err := Verify(bytes.NewReader(text)); err != nil {
+		t.Error(err)
+	}
+	var named []string
+	var last []Entry
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var e Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case len(line) > 2*longestList || (e.Untold == 7) != (i == 0):
+			t.Errorf("line %d: %.200s", i, line)
+		case e.Key == "k":
+			named = append(named, e.Objects...)
+		default:
+			last = append(last, e)
+		}
+	}
+	if !slices.Equal(named, objects) {
+		t.Errorf("%d objects are named", len(named))
+	}
+	if len(last) != 2 || len(last[0].Objects)+last[0].More != len(objects) || last[0].More == 0 || len(last[1].Objects) != 1 || last[1].More != 0 {
+		t.Errorf("%+v", last)
 	}
 }

@@ -50,7 +50,11 @@ type Caller struct {
 	now    func() time.Time
 
 	exceeds error                  // the request is beyond what its client may have; nil: it is not
-	about   string                 // whom a login is for
+	about   string                 // what its path does not say
+	tenant  string                 // that it is about, if its route does not say
+	objects []string               // that it is about, and what became of them
+	proven  bool                   // it has shown what not everybody has, though nobody is known by it: the secret of a join token, a key
+	failed  error                  // what it was refused with; nil: it was not
 	begun   bool                   // the audit log has a line that says so
 	planned atomic.Bool            // a change of it was fit to be committed: it may have happened, whatever the answer says
 	request string                 // method and route, as reports name it
@@ -116,8 +120,42 @@ func (q *Caller) Needs(n Need) { q.need = n }
 // Flaw is what is wrong with what the caller shows, so that it proves nothing; nil: it is not wrong.
 func (q *Caller) Flaw() error { return q.flaw }
 
-// IsFor notes the account that a login is for.
-func (q *Caller) IsFor(account string) { q.about = account }
+// IsFor notes, for the audit log, what the request is about that its path does not say, such as the account that a login is for. No
+// secret may be in it.
+func (q *Caller) IsFor(about string) {
+	if q != nil {
+		q.about = about
+	}
+}
+
+// Proves is IsFor of who has shown the secret or the key by which he asks for a place in the cluster. From then on all that is in his way
+// is a refusal, and is told from those of strangers.
+func (q *Caller) Proves(about string) {
+	if q != nil {
+		q.about, q.proven = about, true
+	}
+}
+
+// InTenant notes, for the audit log, the tenant that the request is about.
+func (q *Caller) InTenant(tenant string) {
+	if q != nil && tenant != rights.Everywhere {
+		q.tenant = tenant
+	}
+}
+
+// Names notes, for the audit log, the objects that the request is about, or what became of those that it has changed.
+func (q *Caller) Names(objects []string) {
+	if q != nil {
+		q.objects = objects
+	}
+}
+
+// Failed notes what the request was refused with.
+func (q *Caller) Failed(err error) {
+	if q != nil {
+		q.failed = err
+	}
+}
 
 // Exposes notes, in words, that the request had a secret in it that others could read.
 func (q *Caller) Exposes(why string) { q.exposed.Store(&why) }

@@ -1,6 +1,7 @@
 package asking
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -60,11 +61,8 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	switch why := q.foreseen(r); {
 	case q.exceeds != nil:
 		entry.Decision, entry.Reason = audit.Denied, q.exceeds.Error()
-	case slices.Contains(refusals, status):
-		entry.Decision = audit.Denied
-		if q.flaw != nil {
-			entry.Reason = q.flaw.Error()
-		}
+	case q.denied(status):
+		entry.Decision, entry.Reason = audit.Denied, q.refusalText()
 	case why != "":
 		entry.Decision, entry.Reason = audit.WouldRefuse, why
 		e.config.Foreseen.add(foreseenKey{entry.Principal, entry.Source, q.request}, why, entry.Time)
@@ -79,7 +77,37 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 		}
 		entry.Untold = left
 	}
+	if !q.planned.Load() { // all objects are as they were
+		entry = entry.Brief()
+	}
 	e.config.Audit.Add(entry)
+}
+
+// denied tells whether a request came to nothing because of who asked. The status tells that only to clients that ask for proper ones. Who
+// has shown what lets him join, and may not for what others have, is denied a place, too.
+func (q *Caller) denied(status int) bool {
+	if q.failed != nil {
+		status = rest.StatusOf(q.failed)
+	}
+	return slices.Contains(refusals, status) || q.proven && status == http.StatusConflict
+}
+
+// refusalText is what a request was denied with, and, if its answer does not say that, what is wrong with what it has shown.
+func (q *Caller) refusalText() string {
+	var text, flaw string
+	if q.failed != nil {
+		text, _, _ = strings.Cut(q.failed.Error(), "\n")
+	}
+	if q.flaw != nil {
+		flaw = q.flaw.Error()
+	}
+	switch {
+	case text == "" || strings.Contains(flaw, text):
+		return flaw
+	case strings.Contains(text, flaw):
+		return text
+	}
+	return text + "; " + flaw
 }
 
 // often tells whether there may be so many such requests that not each of them is written down. What has begun has an
@@ -89,7 +117,7 @@ func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (ki
 	switch {
 	case q.exceeds != nil || q.countless(status):
 		return shares.Excess, true
-	case bounded && q.Who.Kind != identity.Nobody && decision == audit.Denied && !q.begun && !q.planned.Load():
+	case bounded && (q.Who.Kind != identity.Nobody || q.proven) && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return shares.Refusal, true
 	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
 		return shares.Forecast, true
@@ -108,7 +136,7 @@ func (q *Caller) countless(status int) bool {
 // entry is what is known of a request before it is answered.
 func (e *Entrance) entry(q *Caller, r *http.Request) audit.Entry {
 	return audit.Entry{Time: e.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.Who.String(), How: how(q.Who), Source: q.source,
-		Verb: r.Method, Key: r.URL.Path, About: q.about, Tenant: q.need.Tenant}
+		Verb: r.Method, Key: r.URL.Path, About: q.about, Objects: q.objects, Tenant: cmp.Or(q.need.Tenant, q.tenant)}
 }
 
 // changes tells whether a request is to change something. To give keys away is one.

@@ -1,7 +1,9 @@
 package logins
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -10,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -55,6 +58,7 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
+	asking.Of(r.Context()).IsFor(aboutToken(sent.Name, sent.Role, sent.Tenants))
 	life := accounts.DefaultTokenLife
 	if sent.TTL != "" {
 		var err error
@@ -72,7 +76,18 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
+// aboutToken is what the audit log says of a token.
+func aboutToken(name, role string, tenants []string) string {
+	return fmt.Sprintf("%s in %s for %s/%s", role, strings.Join(tenants, ","), identity.Token, name)
+}
+
 func (l *Logins) deleteToken(r *http.Request) (rest.Reply, error) {
-	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error { return access.DeleteToken(tx, mux.Vars(r)["name"]) })
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
+		name := mux.Vars(r)["name"]
+		if token, err := access.TokenNamed(tx, name); err == nil {
+			asking.Of(r.Context()).IsFor(aboutToken(name, token.Role, token.Tenants))
+		}
+		return access.DeleteToken(tx, name)
+	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

@@ -2,6 +2,7 @@ package logins
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -55,6 +57,16 @@ func (l *Logins) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Gr
 		}
 	}
 	return nil
+}
+
+// notes has the audit log say which role in what tenant somebody is given, or loses.
+func notes(q *asking.Caller, g rights.Grant, principal string, local bool) {
+	kind := "group"
+	if local {
+		kind = string(identity.User)
+	}
+	q.IsFor(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // a group may have a long name: it is cut first
+	q.InTenant(g.Tenant)
 }
 
 // listBindings tells of those which the caller may take.
@@ -119,6 +131,7 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 	if g.Role == rights.Admin {
 		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
 	}
+	notes(asking.Of(r.Context()), g, sent.PrincipalName, sent.Local)
 	var bound access.Bound
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := l.granting(asking.Of(r.Context()), tx, g); err != nil {
@@ -137,6 +150,7 @@ func (l *Logins) unbind(r *http.Request) (rest.Reply, error) {
 		if err != nil {
 			return err
 		}
+		notes(q, grantOf(b), b.Principal, b.Local)
 		return access.Unbind(tx, q.Who, b.ID)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err

@@ -3,6 +3,7 @@ package logins
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 
@@ -120,6 +121,7 @@ func (l *Logins) putDirectory(r *http.Request) (rest.Reply, error) {
 		if err := l.intoDirectory(sent, &d); err != nil {
 			return err
 		}
+		asking.Of(r.Context()).IsFor(fmt.Sprintf("server %s, port %d", d.Server, d.Port))
 		return ledger.Write(tx, mastercfg.DirectoryKey, d)
 	})
 	if err == nil && d.SkipVerify {

@@ -1,6 +1,7 @@
 package logins
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	if accounts.CheckName(account) != nil {
 		account = "" // nobody has this name
 	}
-	asking.Of(r.Context()).IsFor(account)
+	asking.Of(r.Context()).IsFor(cmp.Or(account, "a name that nobody can have")) // it may be a password
 	hash, local := l.hashOf(account)
 	guess := account
 	if !local { // to a directory all spellings are one account, and they share their guesses

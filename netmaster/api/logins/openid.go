@@ -136,6 +136,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
+	asking.Of(r.Context()).IsFor("somebody of " + p.Config().Issuer)
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -265,6 +266,7 @@ func (l *Logins) putProvider(r *http.Request) (rest.Reply, error) {
 		if err := l.intoProvider(sent, &p); err != nil {
 			return err
 		}
+		asking.Of(r.Context()).IsFor("issuer " + p.Issuer)
 		return ledger.Write(tx, mastercfg.OpenIDKey, p)
 	})
 	code := http.StatusOK

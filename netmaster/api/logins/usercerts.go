@@ -1,6 +1,7 @@
 package logins
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -47,6 +48,7 @@ func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
+	asking.Of(r.Context()).IsFor(fmt.Sprintf("%s/%s with key %s", identity.User, name, pki.KeyHash(signed)))
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter})
 	})

@@ -1,8 +1,11 @@
 package logins
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/gorilla/mux"
 
@@ -31,6 +34,23 @@ func formOf(u mastercfg.LocalUser) userForm {
 	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
 }
 
+// about is what the audit log says of a change of a user: what of him, and whether he may log in.
+func (f userForm) about(name string) string {
+	var all []string
+	for _, field := range []struct {
+		name  string
+		named bool
+	}{{"password", f.Password != nil}, {"first_name", f.FirstName != nil}, {"last_name", f.LastName != nil}} {
+		if field.named {
+			all = append(all, field.name)
+		}
+	}
+	if f.Disable != nil {
+		all = append(all, fmt.Sprintf("disable=%t", *f.Disable))
+	}
+	return fmt.Sprintf("%s: %s", identity.Identity{Kind: identity.User, Name: name}, cmp.Or(strings.Join(all, ", "), "nothing"))
+}
+
 func (l *Logins) listUsers(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		users, err := ledger.ReadAll[mastercfg.LocalUser](r, mastercfg.UserPrefix)
@@ -50,6 +70,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	if err := accounts.CheckName(sent.Username); err != nil {
 		return rest.Reply{}, err
 	}
+	asking.Of(r.Context()).IsFor(sent.about(sent.Username))
 	if sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
@@ -124,6 +145,9 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	name, err := l.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || asking.Of(r.Context()).Who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
+	}
+	if malformed == nil {
+		asking.Of(r.Context()).IsFor(sent.about(name))
 	}
 	if err != nil {
 		return rest.Reply{}, err

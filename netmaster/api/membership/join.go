@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"crypto/ecdsa"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -48,6 +50,7 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 		if err := jointoken.Prove(record, token); err != nil {
 			return err
 		}
+		asking.Of(r.Context()).Proves(fmt.Sprintf("%s/%s with key %s by join token %s", record.Role, request.Host, wanted.hash, record.ID))
 		// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
 		if err := stillGood(tx, identity.Kind(record.Role), wanted.hash); err != nil {
 			return err
@@ -96,7 +99,9 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 			return err
 		case joined.Key != wanted.hash: // strangers ask, too, and do not learn what nodes there are
 			return useless("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
-		case wanted.now.After(joined.Expires.Add(renewable)):
+		}
+		asking.Of(r.Context()).Proves(fmt.Sprintf("node/%s with key %s", request.Host, wanted.hash))
+		if wanted.now.After(joined.Expires.Add(renewable)) {
 			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
 				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)
 		}

@@ -1,13 +1,17 @@
 package membership
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -73,6 +77,7 @@ func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at stri
 			if fault.Is(err, fault.NotFound) {
 				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
+			asking.Of(r.Context()).IsFor(aboutJoined(prefix, host, record.Key))
 			if err == nil && prefix == mastercfg.NodePrefix {
 				if err := takeBack(tx, record, m.term.Now()); err != nil {
 					return err
@@ -82,4 +87,13 @@ func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at stri
 		})
 		return rest.Reply{Body: host, Revision: rev}, err
 	}
+}
+
+// aboutJoined is what the audit log says of a record below a prefix.
+func aboutJoined(prefix, host, key string) string {
+	kind := identity.Node
+	if prefix == mastercfg.MasterPrefix {
+		kind = identity.Master
+	}
+	return fmt.Sprintf("%s with key %s", identity.Identity{Kind: kind, Name: host}, cmp.Or(key, "none"))
 }

@@ -1,7 +1,9 @@
 package membership
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -53,11 +55,24 @@ func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinTok
 		return rest.Reply{}, err
 	}
 	record.ID, record.Digest = token.ID, token.Digest()
+	asking.Of(r.Context()).IsFor(aboutJoinToken(record))
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
 	})
 	record.Digest = ""
 	return rest.Reply{Body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, Revision: rev}, err
+}
+
+// aboutJoinToken is what the audit log says of a token.
+func aboutJoinToken(t mastercfg.JoinToken) string {
+	uses, tenants := "any number of times", "*"
+	if t.Uses > 0 {
+		uses = fmt.Sprintf("%d times", t.Uses)
+	}
+	if len(t.Tenants) > 0 {
+		tenants = strings.Join(t.Tenants, ",")
+	}
+	return fmt.Sprintf("join token %s for %s/%s, %s, until %s, in %s", t.ID, t.Role, t.Host, uses, t.Expires.UTC().Format(time.RFC3339), tenants)
 }
 
 // joinTokens lists the tokens that can still be used, and those that cannot.
@@ -75,8 +90,12 @@ func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
 func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		if _, known := tx.Get(mastercfg.JoinTokenPrefix + id); !known {
+		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+id)
+		switch {
+		case fault.Is(err, fault.NotFound):
 			return fault.New(fault.NotFound, "join token %s: there is none", id)
+		case err == nil: // else it cannot be read, and goes all the same
+			asking.Of(r.Context()).IsFor(aboutJoinToken(record))
 		}
 		tx.Delete(mastercfg.JoinTokenPrefix + id)
 		return nil

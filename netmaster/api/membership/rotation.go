@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -71,6 +72,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 		return rest.Reply{}, err
 	}
 	said := mastercfg.Rotation{Step: string(step), Authorities: next.Hash(), Done: step == pki.Drop, Absent: absent}
+	asking.Of(r.Context()).IsFor(aboutStep(said.Step, request.DryRun))
 	if request.DryRun {
 		return rest.Reply{Body: said}, nil
 	}
@@ -82,6 +84,14 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 	}
 	rev, err := m.nameAuthorities(r.Context(), next.Hash())
 	return rest.Reply{Body: said, Revision: rev}, err
+}
+
+// aboutStep is what the audit log says of the next step.
+func aboutStep(step string, dryRun bool) string {
+	if dryRun {
+		return "step " + step + ", dry run"
+	}
+	return "step " + step
 }
 
 func (m *Members) securityRecord() (record mastercfg.Security, err error) {

@@ -2,9 +2,11 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -62,6 +64,7 @@ func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (
 	if err != nil {
 		return rest.Reply{}, err
 	}
+	asking.Of(r.Context()).Proves(fmt.Sprintf("%s with key %s, vouched for", who, wanted.hash))
 	if who.Kind == identity.Node && who.Name != request.Host {
 		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
