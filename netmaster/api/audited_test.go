@@ -105,6 +105,9 @@ func TestTheAuditLogSaysWhoWasGivenWhat(t *testing.T) {
 		{"proven:root", "DELETE", tokensPath + "/ci/", "", 204, "viewer in blue,red for token/ci", "", ""},
 		{"proven:root", "PUT", directoryPath + "/", `{"server":"127.0.0.1","port":1,"base_dn":"dc=x","service_account_dn":"cn=x","start_tls":true,"service_account_password":"y"}`, 201, "server 127.0.0.1, port 1", "", ""},
 		{"proven:root", "PUT", providerPath + "/", `{"issuer":"https://127.0.0.1:1","client_id":"contiv","client_secret":"s"}`, 201, "issuer https://127.0.0.1:1", "", ""},
+		{"proven:node/h1", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"e1","ConfigEP":{"Container":"e1","Host":"h1"}}`, 200, "endpoint e1 in network blue:web", "blue", ""},
+		{"proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"e1"}`, 200, "endpoint e1 in network blue:web", "blue", ""},
+		{"proven:root", "POST", mastercfg.SecurityPath + "/relax", "", 200, "from enforced to permissive", "", ""},
 	} {
 		if strings.Contains(c.path, "ID") {
 			var bound boundRole
@@ -144,6 +147,13 @@ func TestTheAuditLogSaysWhoHasJoined(t *testing.T) {
 		t.Fatal(refused)
 	}
 	log.says("it renews", line("POST", mastercfg.RenewPath, "node/h1 with key "+key))
+	j.user("bob")
+	j.want("", "POST", usersPath+"/bob/certificates", string(must(json.Marshal(map[string][]byte{"csr": h1.csr}))), 201, "")
+	certified := line("POST", usersPath+"/bob/certificates", "user/bob with key "+key)
+	certified.Status = 201
+	log.says("a user", certified)
+	j.ok("POST", mastercfg.RotatePath, `{"dryRun":true}`)
+	log.says("a dry run", line("POST", mastercfg.RotatePath, "step add, dry run"))
 	j.ok("POST", mastercfg.NodesPath+"/h1/rekey", "")
 	log.says("rekey", line("POST", mastercfg.NodesPath+"/h1/rekey", "node/h1 with key "+key))
 	j.ok("DELETE", mastercfg.NodesPath+"/h1", "")

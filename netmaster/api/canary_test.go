@@ -140,10 +140,12 @@ func TestSecretsAreNotTold(t *testing.T) {
 		if path != openidtest.TokenPath {
 			return false
 		}
-		http.Error(w, "no such code: "+code, http.StatusBadRequest)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":"invalid_grant","code":%q}`, code)
 		return true
 	}})
-	b.want("", "POST", openIDLoginPath+"/", shows(t, contivmodel.OpenIDProof{Code: code, Verifier: verifier, Nonce: "n", Redirect: "http://127.0.0.1/"}), 401, "") // which is the client's own
+	b.want("", "POST", openIDLoginPath+"/", shows(t, contivmodel.OpenIDProof{Code: code, Verifier: verifier, Nonce: "n", Redirect: "http://127.0.0.1/"}), 401, "invalid_grant")
 	ask("proven:root", "POST", usersPath+"/", `{"username":"ann","password":"`+local+`"}`, 201)
 	ask("proven:root", "PATCH", usersPath+"/ann/", `{"password":"`+strings.Repeat(local, 100)+`"}`, 400)
 	tokens := []string{b.login("ann", local)}
