@@ -59,6 +59,20 @@ func (a *audited) news() (entries []audit.Entry) {
 	return entries
 }
 
+// about are the lines since the last time, when they are about so many objects. An answer that is long is there before its lines are.
+func (a *audited) about(objects int) (entries []audit.Entry) {
+	a.Helper()
+	testkit.Eventually(a.T, 10*time.Second, "the log has the lines", func() bool {
+		entries = append(entries, a.news()...)
+		found := 0
+		for _, e := range entries {
+			found += len(e.Objects) + e.More
+		}
+		return found >= objects
+	})
+	return entries
+}
+
 // says fails unless the one line since the last time is about a path and what else is given of it; of a reason that is a part. The rest
 // of a line that was denied has to have a reason, and of one that was not, none.
 func (a *audited) says(about string, want audit.Entry) {
@@ -269,30 +283,30 @@ func TestTheAuditLogNamesWhatAnApplyHasChanged(t *testing.T) {
 		}
 	}
 	b.want(ann, "POST", rest.ApplyPath, body(operations[:1]), 200, "created")
-	if got := log.news(); len(got) != 1 || !slices.Equal(got[0].Objects, []string{fmt.Sprintf("created endpointGroup blue:g%060d", 0)}) || got[0].Tenant != "blue" {
+	if got := log.about(1); len(got) != 1 || !slices.Equal(got[0].Objects, []string{fmt.Sprintf("created endpointGroup blue:g%060d", 0)}) || got[0].Tenant != "blue" {
 		t.Errorf("%+v", got)
 	}
 
 	b.want(ann, "POST", rest.ApplyPath+"?dryRun=true", body(operations), 200, "created")
-	got := log.news()
+	got := log.about(groups - 1)
 	if len(got) != 1 || got[0].About != "dry run" || len(got[0].Objects)+got[0].More != groups-1 || got[0].More == 0 {
 		t.Errorf("a dry run: %d lines, %+v", len(got), got)
 	}
 
 	both := append(slices.Clone(operations), group("red", 0))
 	b.want(ann, "POST", rest.ApplyPath, body(both), 403, "")
-	got = log.news()
+	got = log.about(groups + 1)
 	if len(got) != 1 || got[0].Decision != audit.Denied || len(got[0].Objects)+got[0].More != groups+1 || got[0].More == 0 || got[0].Tenant != "" || !strings.Contains(got[0].Reason, "of tenant red") {
 		t.Errorf("denied: %d lines, %+v", len(got), got)
 	}
 
 	b.want(ann, "POST", rest.ApplyPath, body(append(operations, drop("network", "blue:web"))), 500, "")
-	if got = log.news(); len(got) != 1 || got[0].Decision != audit.Allowed || len(got[0].Objects)+got[0].More != groups+1 || got[0].Revision != "" {
+	if got = log.about(groups + 1); len(got) != 1 || got[0].Decision != audit.Allowed || len(got[0].Objects)+got[0].More != groups+1 || got[0].Revision != "" {
 		t.Errorf("refused: %d lines, %+v", len(got), got)
 	}
 
 	b.want(ann, "POST", rest.ApplyPath, body(operations), 200, "created")
-	got = log.news()
+	got = log.about(groups - 1)
 	var named []string
 	for _, e := range got {
 		if e.Request != got[0].Request || e.Revision == "" || e.Revision != got[0].Revision || e.Tenant != "blue" || e.More != 0 || e.Status != 200 {
