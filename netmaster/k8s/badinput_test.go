@@ -222,11 +222,16 @@ func TestAnAffinityThatIsCutIsTold(t *testing.T) {
 	w.service("web", keeps(65536), "=80")
 	w.service("day", keeps(65535), "=80")
 	c := w.started()
-	w.wantTroubles(c, "service shop/web AffinityTooLong")
 	w.toldThat("web", "AffinityTooLong", "a client keeps its backend for 65535 s after its last connection, not for 65536: a switch remembers it no longer; "+
 		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for 65535 at most")
-	w.service("web", keeps(65535), "=80")
-	w.wantTroubles(c, []string{}...)
+	w.wantTroubles(c, []string{}...) // no service is a trouble for asking for a day
+	list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+	w.must(list, err)
+	for _, e := range list.Items {
+		if e.Regarding.Name != "web" {
+			t.Errorf("told of %s: %s", e.Regarding.Name, e.Note)
+		}
+	}
 }
 
 // What is not served as a service says is told once: SCTP, and more backends than a node balances over.

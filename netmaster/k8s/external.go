@@ -54,17 +54,17 @@ func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, ser
 }
 
 // switchedOff tells of addresses that no service may have, as the operator says.
-func (b *balancer) switchedOff(s *corev1.Service) (texts []string) {
+func (b *balancer) switchedOff(s *corev1.Service) string {
 	all := addresses(s.Spec.ExternalIPs[:min(len(s.Spec.ExternalIPs), maxLooked)])
 	if !b.cfg.NoExternalIPs || len(all) == 0 {
-		return nil
+		return ""
 	}
 	which := all[0].String() + " leads"
 	if more := len(all) - 1; more > 0 {
 		which = fmt.Sprintf("%s and %d more lead", all[0], more)
 	}
-	return []string{fmt.Sprintf("externalIPs are switched off in this cluster, and %s nowhere: use a service of type LoadBalancer, or node ports; "+
-		"an operator can allow them (netmaster --k8s-external-ips)", which)}
+	return fmt.Sprintf("externalIPs are switched off in this cluster, and %s nowhere: use a service of type LoadBalancer, or node ports; "+
+		"an operator can allow them (netmaster --k8s-external-ips)", which)
 }
 
 // notLooked tells of what is beyond.

@@ -154,9 +154,9 @@ func TestExternalIPsAreServedIfTheOperatorLetsThem(t *testing.T) {
 	stop = w.run(c)
 	w.wantExternal("aaa", "[] []")
 	w.wantExternal("web", "[] [203.0.113.4]")
-	w.toldThat("aaa", "AddressNotServed", "externalIPs are switched off in this cluster, and 203.0.113.2 and 1 more lead nowhere: use a service of type LoadBalancer, or node ports; "+
+	w.toldThat("aaa", "ExternalIPsOff", "externalIPs are switched off in this cluster, and 203.0.113.2 and 1 more lead nowhere: use a service of type LoadBalancer, or node ports; "+
 		"an operator can allow them (netmaster --k8s-external-ips)")
-	w.toldThat("web", "AddressNotServed", "externalIPs are switched off in this cluster, and 203.0.113.4 leads nowhere")
+	w.toldThat("web", "ExternalIPsOff", "externalIPs are switched off in this cluster, and 203.0.113.4 leads nowhere")
 	w.service("zoo", func(s *corev1.Service) {
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.3"}}
 	}, "=80")

@@ -173,7 +173,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 
 // isOpen tells whether a record is to be looked at again though nothing of its pod changes.
 func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
-	return record.Reason != "" || record.Later != "" || waitsForAddress(r, pod, record)
+	return !isFinished(pod) && (record.Reason != "" || record.Later != "" || waitsForAddress(r, pod, record))
 }
 
 // settled tells whether a pod's record is as it should be already, as it is after most

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) follow() (stop func()) { return w.run(w.controller()) }
 
 func (w *world) controller() *Controller {
-	return New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond, EventEvery: 10 * time.Millisecond, UnmatchedGrace: time.Second,
+	return New(Config{Client: w.client, PolicyClient: w.policies, KindEvery: 10 * time.Millisecond, ReportEvery: 10 * time.Millisecond, EventEvery: 10 * time.Millisecond, UnmatchedGrace: 3 * time.Second,
 		EnforcedPolicies: w.enforced.all, Choice: ByNamespace, Log: testkit.Quiet()}, w.ledger)
 }
 

@@ -179,7 +179,7 @@ func groupID(record mastercfg.K8sPod) string {
 // tell writes events about what has changed in a record. What keeps a pod from its place it tells again after a time, and after
 // another leader: the pod waits, and events do not last.
 func (p *placer) tell(pod *corev1.Pod, before, now mastercfg.K8sPod) {
-	if now.Reason == "" {
+	if now.Reason == "" || isFinished(pod) { // which waits for nothing
 		p.refused.forget(now.Pod())
 	} else if p.refused.due(now.Pod(), time.Now(), now.Message != before.Message) {
 		p.event(pod, corev1.EventTypeWarning, now.Reason, "Place", now.Message)

@@ -38,7 +38,7 @@ type balancer struct {
 
 	mu        sync.Mutex
 	tenants   map[string]map[string]struct{} // for whom a service is noted, by namespace/name
-	unmatched map[string]time.Time           // since when a service has backends in slices that are not served, by namespace/name
+	unmatched map[string]unmatchedSince      // of services with backends in slices that are not served, by namespace/name
 	judged    map[string]int64               // by which revision of its namespace's tenant a service was, by namespace/name
 }
 
@@ -54,7 +54,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]time.Time{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
@@ -269,14 +269,14 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		d.again = unknownAgain
 	}
 	d.problems = map[string][]string{
-		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record), affinityTooLong: forgotten(record),
-		addressNotServed: slices.Concat(nobodys(objects), b.switchedOff(service)), notShared: share(&record, service, namespace, b.cfg.Choice)}
-	if text := unmatched(service, record, objects); text == "" {
+		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
+		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
+	if count, why := unmatched(service, record, objects); count == 0 {
 		b.matched(key)
-	} else if wait := b.unmatchedWaits(key, time.Now()); wait > 0 {
+	} else if wait := b.unmatchedWaits(key, why, time.Now()); wait > 0 {
 		d.again = sooner(d.again, wait)
 	} else {
-		d.problems[backendNotServed] = []string{text}
+		d.problems[backendNotServed] = []string{fmt.Sprintf("%d backends are not served, the first because %s", count, why)}
 	}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
@@ -286,7 +286,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		}
 		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], b.notLooked(service), refused)
 	}
-	d.notes = map[string]string{externalIPUsed: externalUsed(record), spansTenants: all.spans(home)}
+	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: forgotten(record)}
 	if beyond > 0 {
 		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
 			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))

@@ -19,13 +19,14 @@ const (
 	backendNotServed = "BackendNotServed"
 	serviceTooLarge  = "ServiceTooLarge"
 	notShared        = "SharingNotAllowed"
-	affinityTooLong  = "AffinityTooLong"
 )
 
-// What is served as a service says, and somebody should know of.
+// What is no trouble of the cluster, and somebody should know of.
 const (
-	externalIPUsed = "ExternalIPUsed"
-	spansTenants   = "ServiceSpansTenants"
+	externalIPUsed  = "ExternalIPUsed"
+	externalIPsOff  = "ExternalIPsOff"
+	spansTenants    = "ServiceSpansTenants"
+	affinityTooLong = "AffinityTooLong"
 )
 
 // externalUsed tells of addresses that the owner of a service has written down: of all that a service says, they alone take
@@ -53,12 +54,12 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 }
 
 // forgotten tells of clients that the switch forgets before the service says so.
-func forgotten(s mastercfg.K8sService) (texts []string) {
-	if s.Affinity > pipeline.MaxAffinity {
-		texts = append(texts, fmt.Sprintf("a client keeps its backend for %d s after its last connection, not for %d: a switch remembers it no longer; "+
-			"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity))
+func forgotten(s mastercfg.K8sService) string {
+	if s.Affinity <= pipeline.MaxAffinity {
+		return ""
 	}
-	return texts
+	return fmt.Sprintf("a client keeps its backend for %d s after its last connection, not for %d: a switch remembers it no longer; "+
+		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity)
 }
 
 // nobodys tells of backends in slices at addresses that no host can have, and at what is no address. Of slices of names unmatched tells.
@@ -111,10 +112,10 @@ func (b *balancer) tell(service *corev1.Service, key string, should desired) {
 		b.notes.gone("service/" + key)
 		return
 	}
-	for _, reason := range []string{externalIPUsed, spansTenants} {
+	for _, reason := range []string{externalIPUsed, externalIPsOff, spansTenants, affinityTooLong} {
 		b.inform(service, "service/"+key, reason, "Serve", should.notes[reason])
 	}
-	for _, reason := range []string{addressNotServed, portNotServed, backendNotServed, serviceTooLarge, notShared, affinityTooLong} {
+	for _, reason := range []string{addressNotServed, portNotServed, backendNotServed, serviceTooLarge, notShared} {
 		texts := slices.Compact(slices.Sorted(slices.Values(should.problems[reason])))
 		b.warn(service, "service/"+key, reason, "Serve", strings.Join(texts, "; "))
 	}

@@ -18,11 +18,17 @@ import (
 // make slices follow services after a moment.
 const unmatchedGrace = 10 * time.Second
 
-// unmatched tells of backends in slices to which no port and no address of their service leads; empty: there are none. record has
+// unmatchedSince is since when backends of a service are not served for one reason.
+type unmatchedSince struct {
+	why string
+	at  time.Time
+}
+
+// unmatched counts backends in slices to which no port, or no address, of their service leads, and tells of the first slice why. record has
 // the addresses of the service. It says the same of slices in whatever order.
-func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []any) string {
+func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []any) (count int, first string) {
 	if len(service.Spec.Ports) == 0 {
-		return "" // none could match; the API server lets in none such that has an address
+		return 0, "" // none could match; the API server lets in none such that has an address
 	}
 	var served []*discoveryv1.EndpointSlice
 	for _, object := range objects {
@@ -35,57 +41,60 @@ func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []a
 	for _, p := range service.Spec.Ports {
 		ports[portIDOf(p.Name, p.Protocol)] = struct{}{}
 	}
-	count, first := 0, ""
 	for _, slice := range served {
-		for _, why := range mismatches(service, ports, record, slice) {
-			if count += len(slice.Endpoints); first == "" {
-				first = fmt.Sprintf("EndpointSlice %s %s", slice.Name, why)
-			}
+		why := mismatch(service, ports, record, slice)
+		if why == "" {
+			continue
+		}
+		if count += len(slice.Endpoints); first == "" {
+			first = fmt.Sprintf("EndpointSlice %s %s", slice.Name, why)
 		}
 	}
-	if count == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d backends are not served, the first because %s", count, first)
+	return count, first
 }
 
-// mismatches are what makes a slice, or some of its ports, useless to its service, which has these ports, each with a remedy.
-func mismatches(service *corev1.Service, ports map[portID]struct{}, record mastercfg.K8sService, slice *discoveryv1.EndpointSlice) (all []string) {
+// mismatch is what makes a slice, or a port of its service in it, useless to the service, which has these ports, with a remedy; empty:
+// nothing does. Slices may have ports besides, as long as one is the service's.
+func mismatch(service *corev1.Service, ports map[portID]struct{}, record mastercfg.K8sService, slice *discoveryv1.EndpointSlice) (why string) {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
-		return []string{"is of addressType FQDN, and nobody looks names up; let it be of IPv4 or IPv6, with addresses"}
+		return "is of addressType FQDN, and nobody looks names up; let it be of IPv4 or IPv6, with addresses"
 	}
 	is4 := slice.AddressType == discoveryv1.AddressTypeIPv4
 	if !slices.ContainsFunc(record.Addresses, func(a netip.Addr) bool { return a.Is4() == is4 }) {
-		return []string{fmt.Sprintf("is of addressType %s, of which the service has no cluster address; make the service dual-stack, or use the other type", slice.AddressType)}
+		return fmt.Sprintf("is of addressType %s, of which the service has no cluster address; make the service dual-stack, or use the other type", slice.AddressType)
 	}
 	if len(slice.Ports) == 0 {
-		return []string{"has no ports; give it those of the service, or, if a controller has made it, let the pods have the port that targetPort names"}
+		return "has no ports; give it those of the service, or, if a controller has made it, let the pods have the port that targetPort names"
 	}
+	known := false
 	for _, p := range slice.Ports {
 		id, number := portIDOf(ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, "")), ptr.Deref(p.Port, 0)
-		if _, has := ports[id]; !has {
-			one := service.Spec.Ports[0]
-			all = append(all, fmt.Sprintf("has port %s, which the service has not; let it have name and protocol of one of the service's, such as %s", id, portIDOf(one.Name, one.Protocol)))
-		} else if number < 1 || number > 65535 {
-			all = append(all, fmt.Sprintf("has no number for port %s; give it one of 1 to 65535", id))
+		_, has := ports[id]
+		if known = known || has; has && (number < 1 || number > 65535) {
+			return fmt.Sprintf("has no number for port %s; give it one of 1 to 65535", id)
 		}
 	}
-	return all
+	if known {
+		return ""
+	}
+	one, of := slice.Ports[0], service.Spec.Ports[0]
+	return fmt.Sprintf("has port %s, which the service has not; let it have name and protocol of one of the service's, such as %s",
+		portIDOf(ptr.Deref(one.Name, ""), ptr.Deref(one.Protocol, "")), portIDOf(of.Name, of.Protocol))
 }
 
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
 
-// unmatchedWaits tells how long it is until backends that are not served are told, those of a service that has some now.
-func (b *balancer) unmatchedWaits(service string, now time.Time) time.Duration {
+// unmatchedWaits tells how long it is until backends of a service that are not served, for this reason now, are told.
+func (b *balancer) unmatchedWaits(service, why string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	since, known := b.unmatched[service]
-	if !known {
-		since = now
-		b.unmatched[service] = now
+	since := b.unmatched[service]
+	if since.why != why {
+		since = unmatchedSince{why, now}
+		b.unmatched[service] = since
 	}
-	return b.grace - now.Sub(since)
+	return b.grace - now.Sub(since.at)
 }
 
 // matched forgets a service whose backends are served.

@@ -218,14 +218,10 @@ func await(ctx context.Context, try func() error) error {
 // Shell prepares a command on a node, where kubectl and netctl are in its path and
 // know the cluster.
 func (c *Cluster) Shell(ctx context.Context, node string, run ...string) (*exec.Cmd, error) {
-	netmaster := c.NetmasterURL()
-	if _, err := os.Stat(c.file(installation)); err == nil {
-		netmaster = "unix:///run/contiv/netmaster.sock" // as root, where there is one
-	}
 	for _, n := range c.Nodes {
 		if n.Name == node {
 			return n.Command(ctx, append([]string{"env", "PATH=" + c.tool("") + ":" + c.Bin + ":" + os.Getenv("PATH"),
-				"KUBECONFIG=" + c.file("admin.kubeconfig"), "NETMASTER=" + netmaster}, run...)...), nil
+				"KUBECONFIG=" + c.file("admin.kubeconfig"), "NETMASTER=" + c.NetmasterURL()}, run...)...), nil
 		}
 	}
 	return nil, fmt.Errorf("no node %q; there are node1 to node%d", node, len(c.Nodes))

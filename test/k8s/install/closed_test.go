@@ -72,7 +72,8 @@ func (i installation) agentsSeeNoKeys() {
 	const look = `for p in /proc/[0-9]*; do
 	[ "$(cat $p/comm 2>/dev/null)" = netplugin ] || continue
 	echo found
-	cd $p/root && ls -A var/lib/contiv/etcd var/lib/contiv/netmaster && ls -d run/contiv/netmaster*
+	ls -A $p/root/var/lib/contiv/etcd $p/root/var/lib/contiv/netmaster
+	ls -d $p/root/run/contiv/netmaster*
 done
 true`
 	for _, n := range i.Nodes {
