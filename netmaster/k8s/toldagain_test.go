@@ -61,6 +61,16 @@ func TestARefusalThatHoldsIsToldAgain(t *testing.T) {
 	p.refused.at["shop/web"] = time.Now().Add(-toldAgain)
 	tells("when it is time", 1)
 	tells("a moment after that", 0)
+	ended := pod.DeepCopy()
+	ended.Status.Phase = corev1.PodFailed
+	w.must(nil, pods.Update(ended))
+	p.refused.at["shop/web"] = time.Now().Add(-toldAgain)
+	tells("ended, when it is time", 0)
+	if n := len(p.refused.at); n > 0 {
+		t.Errorf("%d pods are remembered that have ended", n)
+	}
+	w.must(nil, pods.Update(pod))
+	tells("not ended", 1)
 	placed := pod.DeepCopy()
 	placed.Annotations = nil
 	w.must(nil, pods.Update(placed))
