@@ -42,7 +42,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (rest.Reply, error) {
-	noteEndpoint(r, req.EndpointID, req.TenantName, req.NetworkName)
+	noteEndpoint(r, cmp.Or(req.ConfigEP.Container, req.ConfigEP.Host), req.TenantName, req.NetworkName) // by which it is made, whatever EndpointID says
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {

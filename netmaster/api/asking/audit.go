@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // answered notes the status of an answer.
@@ -84,12 +85,12 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 }
 
 // denied tells whether a request came to nothing because of who asked. The status tells that only to clients that ask for proper ones. Who
-// has shown what lets him join, and may not for what others have, is denied a place, too.
+// has shown what lets him join, and may not for what others have, is denied a place, too; not if there is no room, or the state is being changed.
 func (q *Caller) denied(status int) bool {
 	if q.failed != nil {
 		status = rest.StatusOf(q.failed)
 	}
-	return slices.Contains(refusals, status) || q.proven && status == http.StatusConflict
+	return slices.Contains(refusals, status) || q.proven && fault.Is(q.failed, fault.Conflict)
 }
 
 // refusalText is what a request was denied with, and, if its answer does not say that, what is wrong with what it has shown.

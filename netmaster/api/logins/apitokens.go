@@ -3,6 +3,7 @@ package logins
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +77,9 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
-// aboutToken is what the audit log says of a token.
+// aboutToken is what the audit log says of a token. What is cut of a long text are tenants.
 func aboutToken(name, role string, tenants []string) string {
-	return fmt.Sprintf("%s in %s for %s/%s", role, strings.Join(tenants, ","), identity.Token, name)
+	return fmt.Sprintf("%s/%s: %s in %s", identity.Token, name, role, strings.Join(slices.Compact(slices.Sorted(slices.Values(tenants))), ","))
 }
 
 func (l *Logins) deleteToken(r *http.Request) (rest.Reply, error) {
