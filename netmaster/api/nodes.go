@@ -126,7 +126,7 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 		kind = fault.NotFound
 	case http.StatusBadRequest:
 		kind = fault.Invalid
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusUnauthorized: // who has not joined yet knows no netmaster
 		kind = fault.Unavailable
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))

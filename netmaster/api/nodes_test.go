@@ -33,6 +33,7 @@ type nodeREST struct {
 	mu       sync.Mutex
 	bgp      string // answer of /inspect/bgp
 	failing  bool   // cannot say who uses an endpoint
+	joining  bool   // has not joined yet, so that it knows no netmaster
 	counters string // answer of /inspect/counters; empty: there is no such route
 	trace    string // answer of /inspect/trace
 	redirect string // where every request is sent
@@ -56,6 +57,8 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer n.mu.Unlock()
 	id, inspect := strings.CutPrefix(r.URL.Path, "/inspect/endpoint/")
 	switch {
+	case n.joining:
+		http.Error(w, "the connection is plain", http.StatusUnauthorized)
 	case n.redirect != "":
 		http.Redirect(w, r, n.redirect+r.URL.Path, http.StatusTemporaryRedirect)
 	case r.Method == http.MethodGet && r.URL.Path == "/inspect/counters" && n.counters != "":
@@ -162,6 +165,10 @@ func TestBgpStateComesFromTheNode(t *testing.T) {
 	h1.set(func(n *nodeREST) { n.bgp = "" })
 	if got := oper("h1"); !strings.Contains(got, "503 Service Unavailable: as many answers are under way as there may be") {
 		t.Errorf("a node that has no room for an answer: %s", got)
+	}
+	h1.set(func(n *nodeREST) { n.joining = true })
+	if got := oper("h1"); !strings.Contains(got, "401 Unauthorized: the connection is plain") {
+		t.Errorf("a node that is to join: %s", got)
 	}
 }
 
