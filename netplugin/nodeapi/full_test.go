@@ -12,21 +12,28 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Whoever takes all connections from outside keeps neither the machine's own probes out, nor
-// takes more than the share of one address.
-func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
-	outside, err := hostaddr.Default()
+// fromOutside is the address and port at which a server on the loopback is reached as from another machine. Without a network there is none.
+func fromOutside(t *testing.T, local string) string {
+	t.Helper()
+	own, err := hostaddr.Default()
 	if err != nil {
 		t.Skipf("this machine has no address but loopback: %v", err)
 	}
-	own := strings.TrimPrefix(start(t, &node{}), "http://")
-	_, port, err := net.SplitHostPort(own)
+	_, port, err := net.SplitHostPort(local)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return net.JoinHostPort(own.String(), port)
+}
+
+// Whoever takes all connections from outside keeps neither the machine's own probes out, nor
+// takes more than the share of one address.
+func TestWhoComesFromOutsideKeepsNoProbeOut(t *testing.T) {
+	own := strings.TrimPrefix(start(t, &node{}), "http://")
+	outside := fromOutside(t, own)
 	answered := 0
 	for range maxConns {
-		conn, err := net.Dial("tcp", net.JoinHostPort(outside.String(), port))
+		conn, err := net.Dial("tcp", outside)
 		if err != nil {
 			t.Fatal(err)
 		}

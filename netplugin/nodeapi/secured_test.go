@@ -18,7 +18,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/netplugin/membership"
 	"github.com/contiv/netplugin/test/testkit"
-	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
 // joined is the node h1 of a cluster with these authorities.
@@ -48,10 +47,6 @@ func joined(t *testing.T, by pki.Authorities) *membership.Member {
 // A node that has joined speaks TLS with all that are not on it, and answers netmasters
 // only. On the node itself it answers as ever.
 func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
-	own, err := hostaddr.Default()
-	if err != nil {
-		t.Skipf("this machine has no address but loopback: %v", err)
-	}
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -61,11 +56,7 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := strings.TrimPrefix(start(t, &node{}, joined(t, by)), "http://")
-	_, port, err := net.SplitHostPort(local)
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote := net.JoinHostPort(own.String(), port)
+	remote := fromOutside(t, local)
 	testkit.OnlyAEAD(t, remote)
 	leaf := func(by pki.Authorities, kind identity.Kind) []tls.Certificate {
 		key, err := pki.NewKey()
@@ -121,20 +112,12 @@ func (j *joining) Server() *tls.Config {
 
 // Who has made a plain connection before the node had joined gets no more by it, neither then nor later.
 func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
-	own, err := hostaddr.Default()
-	if err != nil {
-		t.Skipf("this machine has no address but loopback: %v", err)
-	}
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	member := &joining{Membership: joined(t, by)}
 	local := start(t, &node{}, member)
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(local, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dialled := 0
 	kept := &http.Transport{DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
 		dialled++
@@ -157,7 +140,7 @@ func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 		}
 	}
 	little := map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 401, "/inspect/driver": 401, "/inspect/nameserver": 401, "/version": 401}
-	remote := "http://" + net.JoinHostPort(own.String(), port)
+	remote := "http://" + fromOutside(t, strings.TrimPrefix(local, "http://"))
 	asks("before", remote, little)
 	member.has.Store(true)
 	asks("after", remote, little)
