@@ -96,15 +96,16 @@ func TestALocalEndpointHasFlowsOnceItHasAPort(t *testing.T) {
 	if n.flowsWith("02:02:0a:01:00:01") != 0 {
 		t.Error("flows without a port")
 	}
-	r.add("web.blue-1")
+	port := r.add("web.blue-1")
+	from := fmt.Sprintf("in_port=%d,", port.OFPort)
 	r.sync()
-	if n.flowsWith("in_port=2") == 0 {
+	if n.flowsWith(from) == 0 {
 		t.Errorf("no flows for the port:\n%s", strings.Join(n.flows(), "\n"))
 	}
 	// The switch gives it another number.
-	n.Vsctl("set", "Interface", "vvport1", "ofport_request=99")
+	n.Vsctl("set", "Interface", port.HostLink, "ofport_request=99")
 	eventually(t, "the flows have followed", func() bool {
-		return n.flowsWith("in_port=99") > 0 && n.flowsWith("in_port=2,") == 0
+		return n.flowsWith("in_port=99") > 0 && n.flowsWith(from) == 0
 	})
 	if err := r.RemovePort(patience(t), "web.blue-1"); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package ovsd_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,29 +33,29 @@ func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{network}})
 	port := r.add("web.blue-1")
 	for _, c := range []struct{ command, table, column, want string }{
-		{"set Port vvport1 tag=7", "Port", "tag", "[]"},
-		{"set Port vvport1 trunks=7,8 vlan_mode=trunk", "Port", "trunks", "[]"},
-		{"clear Port vvport1 external_ids", "Port", "external_ids", "{endpoint-id=web.blue-1}"},
-		{"set Interface vvport1 external_ids:endpoint-id=web.blue-9", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
-		{"clear Interface vvport1 external_ids", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
-		{"set Interface vvport1 type=tap", "Interface", "type", `""`},
-		{"clear Interface vvport1 mtu_request", "Interface", "mtu_request", "9000"},
+		{"set Port %s tag=7", "Port", "tag", "[]"},
+		{"set Port %s trunks=7,8 vlan_mode=trunk", "Port", "trunks", "[]"},
+		{"clear Port %s external_ids", "Port", "external_ids", "{endpoint-id=web.blue-1}"},
+		{"set Interface %s external_ids:endpoint-id=web.blue-9", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
+		{"clear Interface %s external_ids", "Interface", "external_ids", `{endpoint-id=web.blue-1, pod-mtu="1550"}`},
+		{"set Interface %s type=tap", "Interface", "type", `""`},
+		{"clear Interface %s mtu_request", "Interface", "mtu_request", "9000"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
-			n.Vsctl(append([]string{"--no-wait"}, strings.Fields(c.command)...)...)
-			eventually(t, c.column+" is right", func() bool { return n.column(c.table, "vvport1", c.column) == c.want })
+			n.Vsctl(append([]string{"--no-wait"}, strings.Fields(fmt.Sprintf(c.command, port.HostLink))...)...)
+			eventually(t, c.column+" is right", func() bool { return n.column(c.table, port.HostLink, c.column) == c.want })
 			eventually(t, "the port works", func() bool {
 				ports := r.Ports()
 				return len(ports) == 1 && ports[0] == port
 			})
 		})
 	}
-	n.Exec("ip", "link", "set", "vvport1", "mtu", "1400")
-	eventually(t, "the MTU is right", func() bool { return strings.Contains(n.Exec("ip", "link", "show", "vvport1"), "mtu 9000") })
-	n.Vsctl("set", "Interface", "vvport1", "external_ids:theirs=kept")
-	n.Vsctl("set", "Port", "vvport1", "tag=7")
-	eventually(t, "the tag is gone", func() bool { return n.column("Port", "vvport1", "tag") == "[]" })
-	if got := n.column("Interface", "vvport1", "external_ids"); got != `{endpoint-id=web.blue-1, pod-mtu="1550", theirs=kept}` {
+	n.Exec("ip", "link", "set", port.HostLink, "mtu", "1400")
+	eventually(t, "the MTU is right", func() bool { return strings.Contains(n.Exec("ip", "link", "show", port.HostLink), "mtu 9000") })
+	n.Vsctl("set", "Interface", port.HostLink, "external_ids:theirs=kept")
+	n.Vsctl("set", "Port", port.HostLink, "tag=7")
+	eventually(t, "the tag is gone", func() bool { return n.column("Port", port.HostLink, "tag") == "[]" })
+	if got := n.column("Interface", port.HostLink, "external_ids"); got != `{endpoint-id=web.blue-1, pod-mtu="1550", theirs=kept}` {
 		t.Errorf("external_ids: %s", got)
 	}
 }
@@ -66,7 +67,7 @@ func TestALinkThatSomebodyRemovedIsReportedUntilItsPortGoes(t *testing.T) {
 	port := r.add("web.blue-1")
 	n.Exec("ip", "link", "del", port.HostLink)
 	eventually(t, "it is reported", func() bool {
-		return strings.Contains(r.Status().LastError, "vvport1") && strings.Contains(r.Status().LastError, "web.blue-1")
+		return strings.Contains(r.Status().LastError, port.HostLink) && strings.Contains(r.Status().LastError, "web.blue-1")
 	})
 	if _, err := r.FindPort(patience(t), "web.blue-1"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("FindPort: %v", err)
@@ -108,17 +109,17 @@ func TestFindPortMakesNothing(t *testing.T) {
 func TestALinkThatCannotBeKeptHoldsUpNobody(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
-	r.add("web.blue-1")
+	link := r.add("web.blue-1").HostLink
 	r.stop()
 	n.AddBridge("br-other")
-	n.Vsctl("del-port", "vvport1", "--", "add-port", "br-other", "vvport1")
+	n.Vsctl("del-port", link, "--", "add-port", "br-other", link)
 	r = n.start()
 	r.add("web.blue-2")
 	eventually(t, "it is told which, and why", func() bool {
 		s := r.Status()
-		return strings.Contains(s.LastError, "vvport1") && strings.Contains(s.LastError, "another bridge")
+		return strings.Contains(s.LastError, link) && strings.Contains(s.LastError, "another bridge")
 	})
-	n.Vsctl("del-port", "br-other", "vvport1")
+	n.Vsctl("del-port", "br-other", link)
 	eventually(t, "the port is back", func() bool { return len(r.Ports()) == 2 })
 }
 

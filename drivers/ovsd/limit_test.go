@@ -2,6 +2,7 @@ package ovsd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,12 +33,17 @@ func TestALimitThatChangesLosesNoPacket(t *testing.T) {
 	r.give(everything(a, b))
 	a.reaches(b.endpoint.IPv4.String())
 	before := n.sortedFlows()
+	// Of what a pod receives and sends, by its port.
+	meters := func(band string) string {
+		return fmt.Sprintf("%[1]d kbps burst stats bands= type=drop %[3]s; %[2]d kbps burst stats bands= type=drop %[3]s",
+			0x20000|a.port.OFPort, 0x10000|a.port.OFPort, band)
+	}
 	steps := []struct {
 		limits pipeline.Limits
-		meters string // of pod 1, which has port 2
+		meters string
 	}{
-		{pipeline.Limits{Rate: 10485}, "131074 kbps burst stats bands= type=drop rate=10485 burst_size=8000; 65538 kbps burst stats bands= type=drop rate=10485 burst_size=8000"},
-		{pipeline.Limits{Rate: 20971, Burst: 819, DSCP: 46}, "131074 kbps burst stats bands= type=drop rate=20971 burst_size=819; 65538 kbps burst stats bands= type=drop rate=20971 burst_size=819"},
+		{pipeline.Limits{Rate: 10485}, meters("rate=10485 burst_size=8000")},
+		{pipeline.Limits{Rate: 20971, Burst: 819, DSCP: 46}, meters("rate=20971 burst_size=819")},
 		{pipeline.Limits{DSCP: 46}, ""},
 		{pipeline.Limits{}, ""},
 	}

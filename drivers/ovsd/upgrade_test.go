@@ -13,9 +13,22 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// layout1 is what the version before wrote for the objects of this test: tables
-// 0 to 14, with the number of its run, 41, in the cookies.
-const layout1 = "testdata/layout-1.flows"
+// layout1 is the file of what the version before wrote for the objects of this test: tables
+// 0 to 14, with the number of its run, 41, in the cookies. There, the pods have ports 2 and 3.
+func layout1(t *testing.T, a, b *pod) (path string) {
+	t.Helper()
+	flows, err := os.ReadFile("testdata/layout-1.flows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := strings.NewReplacer("in_port=2", fmt.Sprint("in_port=", a.port.OFPort), "output:2", fmt.Sprint("output:", a.port.OFPort),
+		"in_port=3", fmt.Sprint("in_port=", b.port.OFPort), "output:3", fmt.Sprint("output:", b.port.OFPort))
+	path = filepath.Join(t.TempDir(), "layout-1.flows")
+	if err := os.WriteFile(path, []byte(ports.Replace(string(flows))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // A new version of the driver finds the flows of the version before, with
 // tables and cookies of their own, and exchanges them under the traffic.
@@ -26,13 +39,14 @@ func TestAnUpgradeFromTheFirstLayoutLosesNoPacket(t *testing.T) {
 	a.endpoint.Group, b.endpoint.Group = 5, 5
 	all := drivers.Change{Replace: true, Set: []pipeline.Object{network, a.endpoint, b.endpoint, remote(9, 5),
 		pipeline.Rule{ID: "r1", Priority: 3, SrcGroup: 5, DstGroup: 5, Protocol: 6, DstPort: 80}}}
+	old := layout1(t, a, b)
 	// It returns false if the pings were over before the upgrade was.
 	upgrade := func(chunk, packets int) bool {
 		r.stop()
 		n.chunk = chunk
 		n.Ofctl("del-meters", bridge)
 		n.Ofctl("del-flows", bridge)
-		n.Ofctl("add-flows", bridge, layout1)
+		n.Ofctl("add-flows", bridge, old)
 		if n.flowsWith("cookie=0xc00029") != len(n.flows()) || len(n.flows()) < 50 {
 			t.Fatalf("not the old layout:\n%s", strings.Join(n.flows(), "\n"))
 		}
