@@ -57,14 +57,6 @@ func viewSpace(r ledger.Reader, networkID, groupID string) (*space, error) {
 	return s, err
 }
 
-// pool names the range that addresses come from.
-func (s *space) pool() pool {
-	if s.own {
-		return pool{s.net.ID, s.group.ID}
-	}
-	return pool{network: s.net.ID}
-}
-
 func networkPool(r ledger.Reader, net *mastercfg.CfgNetworkState) (resources.IPv4Pool, error) {
 	return resources.NetworkPool(net, addresses{r, net.ID}, groupRanges{r, net.ID})
 }
@@ -86,7 +78,7 @@ func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg
 // caller who now names it. What matters is whether somebody uses it.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if requested == "" && s.cooldown != nil {
-		return s.cooldown.next(s.pool(), s.v4)
+		return s.nextIPv4()
 	}
 	if requested == "" {
 		return s.v4.Lowest()
@@ -100,6 +92,38 @@ func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	}
 	s.release(addr)
 	return addr, nil
+}
+
+// nextIPv4 finds the next address for a pod, and notes it: another leader goes on behind it.
+func (s *space) nextIPv4() (addr netip.Addr, err error) {
+	counter := mastercfg.IPv4Counter{ID: s.net.ID}
+	if s.own {
+		counter.ID = s.group.ID
+	}
+	key := mastercfg.IPv4CounterPrefix + counter.ID
+	before, err := ledger.Read[mastercfg.IPv4Counter](s.r, key)
+	if err := ignoreCorrupt(ignoreNotFound(err)); err != nil {
+		return addr, err
+	}
+	last, _ := netip.ParseAddr(before.Last) // invalid: none was given yet, the lowest will do
+	if addr, err = s.cooldown.next(s.net.ID, last, s.v4); err != nil {
+		return addr, err
+	}
+	counter.Last = addr.String()
+	return addr, ledger.Write(s.tx, key, counter)
+}
+
+// dropIPv4Counter deletes the counter of a network, or of the range of a group. Most have none, which only
+// the index tells without being something that the transaction relies on.
+func dropIPv4Counter(tx *ledger.Tx, id string) {
+	var keys []string
+	found(tx, counterTerm+id, func(key string) bool {
+		keys = append(keys, key)
+		return true
+	})
+	for _, key := range keys {
+		tx.Delete(key)
+	}
 }
 
 // ipv4ToBeHad refuses an address that nobody is given here, or one that is somebody's: inUse.

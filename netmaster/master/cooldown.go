@@ -19,12 +19,11 @@ const cooldownTime = time.Minute
 // are free. What an attempt to start a pod has had, the next attempt gets again. All this is about
 // addresses of IPv4; those of IPv6 are always given one after the other.
 //
-// A leader remembers it for its term. The next one goes on behind the highest address in use.
+// A leader remembers it for its term. The next one knows which address was given last, and goes on behind it.
 type Cooldown struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	last     map[pool]netip.Addr // given to a pod
 	cooling  map[addressIn]freed
 	had      map[podIn][]netip.Addr // those of it that cool down
 	sequence []began                // in their order; of those that were given meanwhile, too
@@ -35,9 +34,6 @@ type began struct {
 	addressIn
 	at time.Time
 }
-
-// pool is where addresses are given from: a network, or a group with a range of its own.
-type pool struct{ network, group string }
 
 // addressIn is an address of a network.
 type addressIn struct {
@@ -56,7 +52,7 @@ type freed struct {
 
 // NewCooldown makes what a term remembers.
 func NewCooldown(now func() time.Time) *Cooldown {
-	return &Cooldown{now: now, last: map[pool]netip.Addr{}, cooling: map[addressIn]freed{}, had: map[podIn][]netip.Addr{}}
+	return &Cooldown{now: now, cooling: map[addressIn]freed{}, had: map[podIn][]netip.Addr{}}
 }
 
 // CreateEndpoint is the function of that name, for addresses of pods whose cooldown is over. The caller
@@ -74,10 +70,6 @@ func (c *Cooldown) Given(ep *mastercfg.CfgEndpointState) {
 	defer c.mu.Unlock()
 	for _, addr := range addressesOf(ep) {
 		c.end(addressIn{ep.NetID, addr})
-		if addr.Is4() {
-			c.last[pool{ep.NetID, ep.EndpointGroupKey}] = addr
-			c.last[pool{network: ep.NetID}] = addr
-		}
 	}
 }
 
@@ -145,20 +137,17 @@ func (c *Cooldown) before(network, podUID string) (v4, v6 netip.Addr) {
 	return v4, v6
 }
 
-// next finds a free address of a pool whose cooldown is over, or else the one that was freed first.
-func (c *Cooldown) next(from pool, p resources.IPv4Pool) (netip.Addr, error) {
+// next finds a free address of a network's pool whose cooldown is over, the first above last, or else the one
+// that was freed first.
+func (c *Cooldown) next(network string, last netip.Addr, p resources.IPv4Pool) (netip.Addr, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(c.now())
-	last, known := c.last[from]
-	if !known {
-		last = p.HighestTaken()
-	}
 	var oldest netip.Addr
 	var since time.Time
 	first, err := p.After(last)
 	for addr := first; err == nil; {
-		freed, cooling := c.cooling[addressIn{from.network, addr}]
+		freed, cooling := c.cooling[addressIn{network, addr}]
 		if !cooling {
 			return addr, nil
 		}

@@ -30,10 +30,16 @@ func (d *coolingPods) restart() { d.cooldown = master.NewCooldown(func() time.Ti
 // add attaches a pod's container, and returns its address.
 func (d *coolingPods) add(container, uid string) string {
 	d.Helper()
+	return d.addTo("", container, uid)
+}
+
+// addTo attaches it to a group.
+func (d *coolingPods) addTo(group, container, uid string) string {
+	d.Helper()
 	var ep mastercfg.CfgEndpointState
 	_, err := d.ledger.Update(d.Context(), func(tx *ledger.Tx) (err error) {
 		ep, err = d.cooldown.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "pods", PodUID: uid,
-			ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1"}})
+			ConfigEP: mastercfg.ConfigEP{Container: container, Host: "h1", ServiceName: group}})
 		return err
 	})
 	if err != nil {
@@ -108,15 +114,44 @@ func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
 	d.want("next attempt", d.add("b", "u1"), "10.1.0.22001:db8::2")
 }
 
-func TestTheNextLeaderGoesOnBehindWhatIsTaken(t *testing.T) {
+func TestTheNextLeaderGoesOnBehindWhatWasGivenLast(t *testing.T) {
 	d := newCoolingPods(t, "10.1.0.0/16", "")
 	for n := range 3 {
 		d.add(fmt.Sprint("c", n), fmt.Sprint("u", n))
 	}
 	d.remove("c0")
+	d.remove("c2")
 	d.restart()
 	d.want("new leader", d.add("x", "x"), "10.1.0.4")
 	if got := d.add("no pod", ""); got != "10.1.0.1" {
 		t.Errorf("who is no pod gets %s, want the lowest", got)
 	}
+}
+
+// What is noted for the next leader goes with what it is about.
+func TestCountersOfAddressesGoWithTheirNetworksAndGroups(t *testing.T) {
+	d := newCoolingPods(t, "10.1.0.0/16", "")
+	d.post("endpointGroups/default:web", `{"tenantName":"default","groupName":"web","networkName":"pods","ipPool":"10.1.7.1-10.1.7.9"}`)
+	counters := func() (keys []string) {
+		kvs, _, err := d.db.List(t.Context(), mastercfg.IPv4CounterPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kv := range kvs {
+			keys = append(keys, kv.Key[len(mastercfg.IPv4CounterPrefix):])
+		}
+		return keys
+	}
+	d.want("in the group", d.addTo("web", "a", "u1"), "10.1.7.1")
+	d.want("in the network", d.add("b", "u2"), "10.1.0.1")
+	d.want("counters", fmt.Sprint(counters()), "[pods.default web:default]")
+	d.remove("a")
+	d.remove("b")
+	d.restart()
+	d.want("another leader, in the group", d.addTo("web", "c", "u3"), "10.1.7.2")
+	d.remove("c")
+	d.request("DELETE", "endpointGroups/default:web", "")
+	d.want("counters without the group", fmt.Sprint(counters()), "[pods.default]")
+	d.request("DELETE", "networks/default:pods", "")
+	d.want("counters without the network", fmt.Sprint(counters()), "[]")
 }

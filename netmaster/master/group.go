@@ -44,6 +44,7 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 // of its range that were handed out and have no endpoint yet stay with who got
 // them.
 func RemoveGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) {
+	dropIPv4Counter(tx, rec.ID)
 	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)
 }
 

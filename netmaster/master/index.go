@@ -21,7 +21,7 @@ import (
 // The registry is: nobody here writes it, but what is freed depends on it.
 var Owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
-	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,
+	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv4CounterPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,
 	// Where an older netmaster keeps what is free.
 	mastercfg.OperRoot + "auto-vlan/", mastercfg.OperRoot + "auto-vxlan/", mastercfg.OperRoot + "auto-epg/",
 }, registries...)
@@ -41,6 +41,7 @@ func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit 
 // Terms that values are found under, besides the numbers of numbers.go. What
 // follows a name in a term is joined by slashes, which no name contains.
 const (
+	counterTerm  = "counter/"  // <N.T> or <G:T>: counter of the IPv4 addresses of a network, or of a group's range
 	linkTerm     = "link/"     // <type>/<key>/<link-set>: objects in a link-set of an object
 	namesTerm    = "names/"    // <T>/<N>: rules that name a network
 	ipv4Term     = "ipv4/"     // <T>/<last address>: networks by the end of their range
@@ -81,6 +82,7 @@ func indexes() []ledger.Index {
 		indexed(mastercfg.EndpointGroupPrefix, groupNumbers),
 		indexed(mastercfg.VRFPrefix, func(v *mastercfg.VRFState) []string { return []string{numberTerm(vrfSet, int(v.VRF))} }),
 		{Prefix: mastercfg.HeldPrefix, Terms: heldTerms},
+		{Prefix: mastercfg.IPv4CounterPrefix, Terms: counterTerms},
 		indexed(registries[0], agentTerms),
 		indexed(registries[0], reachedTerms),
 		indexed(registries[1], agentTerms),
@@ -251,6 +253,10 @@ func registeredUnder(r ledger.Reader, term string) (host string) {
 func heldTerms(key string, _ []byte) []string {
 	networkID, address, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
 	return addressTerms(networkID, address)
+}
+
+func counterTerms(key string, _ []byte) []string {
+	return []string{counterTerm + strings.TrimPrefix(key, mastercfg.IPv4CounterPrefix)}
 }
 
 // networkNumbers are the tags of a network.

@@ -77,6 +77,7 @@ func RemoveNetwork(tx *ledger.Tx, rec *mastercfg.CfgNetworkState) error {
 		tx.Delete(key)
 		return true
 	})
+	dropIPv4Counter(tx, rec.ID)
 	tx.Delete(mastercfg.IPv6CounterPrefix + rec.ID)
 	tx.Delete(mastercfg.NetworkPrefix + rec.ID)
 	return nil

@@ -18,13 +18,18 @@ import (
 // post sends a request that must succeed.
 func (w *world) post(path, body string) {
 	w.Helper()
+	w.request("POST", path, body)
+}
+
+func (w *world) request(method, path, body string) {
+	w.Helper()
 	if !strings.HasPrefix(path, "/") {
 		path = "/api/v1/" + path + "/"
 	}
 	answer := httptest.NewRecorder()
-	w.api.ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	w.api.ServeHTTP(answer, httptest.NewRequest(method, path, strings.NewReader(body)))
 	if answer.Code != http.StatusOK {
-		w.Fatalf("%s %s: %d %s", path, body, answer.Code, answer.Body)
+		w.Fatalf("%s %s %s: %d %s", method, path, body, answer.Code, answer.Body)
 	}
 }
 

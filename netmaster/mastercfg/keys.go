@@ -45,6 +45,7 @@ const (
 	NodeGCPrefix       = OperRoot + "gc/"
 	DockerPrefix       = OperRoot + "docknet/"
 	HeldPrefix         = OperRoot + "addresses/"
+	IPv4CounterPrefix  = OperRoot + "ipv4/"
 	IPv6CounterPrefix  = OperRoot + "ipv6/"
 	K8sRefusedPrefix   = OperRoot + "k8s-refused/"
 )

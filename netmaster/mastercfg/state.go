@@ -134,6 +134,12 @@ type HeldAddress struct {
 	NetID string `json:"netID"`
 }
 
+// IPv4Counter is where the next IPv4 address for a pod is looked for.
+type IPv4Counter struct {
+	ID   string `json:"id"`   // N.T, or G:T if it is of a group's own range
+	Last string `json:"last"` // address that was given last
+}
+
 // IPv6Counter is where the next IPv6 address of a network is looked for.
 type IPv6Counter struct {
 	ID       string `json:"id"`       // N.T

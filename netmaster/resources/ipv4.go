@@ -112,7 +112,8 @@ func (p IPv4Pool) Lowest() (netip.Addr, error) {
 	return netip.Addr{}, exhausted("auto allocation failed - address exhaustion in %s", p.exhausted)
 }
 
-// After finds the lowest free address above another one, or if there is none the lowest of all.
+// After finds the lowest free address above another one, or if there is none, or that is no address of the
+// subnet, the lowest of all.
 func (p IPv4Pool) After(addr netip.Addr) (netip.Addr, error) {
 	if p.prefix.Contains(addr) {
 		if offset := p.nextFree(offsetIn(p.prefix, addr) + 1); offset <= p.last {
@@ -120,21 +121,6 @@ func (p IPv4Pool) After(addr netip.Addr) (netip.Addr, error) {
 		}
 	}
 	return p.Lowest()
-}
-
-// HighestTaken is the highest address of the pool that somebody has; the subnet's own: nobody has one.
-func (p IPv4Pool) HighestTaken() netip.Addr {
-	highest := p.prefix.Addr()
-	for from := p.address(p.first); ; {
-		taken, ok := p.used.NextTaken(from)
-		if !ok || p.address(p.last).Less(taken) {
-			return highest
-		}
-		if from, ok = p.used.NextFree(taken); !ok || p.address(p.last).Less(from) {
-			return p.address(p.last)
-		}
-		highest = from.Prev()
-	}
 }
 
 // Taken tells whether somebody has an address, or none can.
