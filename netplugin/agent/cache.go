@@ -142,6 +142,9 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 		return
 	}
 	c.hostDirty = true
+	if old.record.NwType == infraNetwork || n.record.NwType == infraNetwork {
+		c.nodePeersChange()
+	}
 	c.markKubeServices(old.record.Tenant)
 	c.markKubeServices(n.record.Tenant)
 	if existed {
@@ -209,6 +212,9 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
 		c.hostDirty = true
+	}
+	if old.isOfHost(id) || e.isOfHost(id) {
+		c.nodePeersChange()
 	}
 	c.mark(pipeline.KindEndpoint, id)
 	c.mark(pipeline.KindFloodSet, old.netID)

@@ -231,8 +231,12 @@ func (c *cache) removeKubeNode(name string) {
 	c.kubeNodeChanged(name, before, mastercfg.K8sNode{})
 }
 
-// kubeNodeChanged has the services looked at whose choice depends on where this node is.
+// kubeNodeChanged has the rules looked at of which the node may be a peer and, if it is this one, the services whose
+// choice depends on where it is.
 func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
+	if !slices.Equal(before.Addresses, now.Addresses) {
+		c.nodePeersChange()
+	}
 	if name != c.host || before.Zone == now.Zone && slices.Equal(before.Addresses, now.Addresses) {
 		return
 	}

@@ -29,6 +29,7 @@ type tiers struct {
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
+	fromNets   map[string]struct{}            // rules about what comes in from networks
 	taken      map[uint32]struct{}            // numbers of rules
 	epoch      uint32                         // 0: there is none
 }
@@ -42,7 +43,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), taken: make(map[uint32]struct{})}
+		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string]struct{}), taken: make(map[uint32]struct{})}
 }
 
 // isolated is what is judged of whom nothing is known.
@@ -116,8 +117,9 @@ func (c *cache) settleClass(id string) {
 		if c.classes[number] += step; c.classes[number] == 0 {
 			delete(c.classes, number)
 		}
-		if had != (c.classes[number] > 0) {
-			for rule := range c.about[number] {
+		comesOrGoes := had != (c.classes[number] > 0)
+		for rule := range c.about[number] {
+			if comesOrGoes || c.comesFromNets(rule) { // the endpoint may be of another tenant than those of the class before
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
@@ -189,6 +191,9 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	for i, rule := range rules {
 		rule.Number = c.numberFor(rule.ID)
 		c.setNames(rule.ID, names[i])
+		if !rule.Out && len(rule.Nets) > 0 {
+			c.fromNets[rule.ID] = struct{}{}
+		}
 		c.tierRules[rule.ID] = rule
 		c.policyOf[id] = append(c.policyOf[id], rule.ID)
 		for _, class := range rule.Subjects {
@@ -213,6 +218,7 @@ func (c *cache) removePolicy(id string) {
 		delete(c.taken, rule.Number)
 		delete(c.tierRules, ruleID)
 		c.setNames(ruleID, nil)
+		delete(c.fromNets, ruleID)
 		c.mark(pipeline.KindTierRule, ruleID)
 	}
 	delete(c.policyOf, id)
@@ -268,7 +274,7 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !slices.ContainsFunc(rule.Subjects, c.isHere) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
-	rule.Nets = slices.Concat(rule.Nets, c.addressesFor(id))
+	rule.Nets = slices.Concat(rule.Nets, c.addressesFor(id), c.nodesAmong(rule))
 	return rule, nil
 }
 

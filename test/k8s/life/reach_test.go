@@ -1,8 +1,10 @@
 package life
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,13 +40,17 @@ func TestWhatAPodReachesIsWhatPoliciesSay(t *testing.T) {
 	address := func(of string) string { return kubectl("get", "pod", of, "-o", "jsonpath={.status.podIP}") }
 	own, far, web, other := address("process1"), address("process2"), address("web"), address("other")
 	const named = "web.default.svc.cluster.local"
-	check := func(holds func(ctx context.Context, c *cluster.Cluster, to string) error, at ...string) {
+	checkFrom := func(from string, holds func(ctx context.Context, c *cluster.Cluster, from, to string) error, at ...string) {
 		t.Helper()
 		for _, to := range at {
-			if err := testkit.Poll(ctx, func() error { return holds(ctx, c, to) }); err != nil {
-				t.Errorf("%s: %v", to, err)
+			if err := testkit.Poll(ctx, func() error { return holds(ctx, c, from, to) }); err != nil {
+				t.Errorf("from %s to %s: %v", from, to, err)
 			}
 		}
+	}
+	check := func(holds func(ctx context.Context, c *cluster.Cluster, from, to string) error, at ...string) {
+		t.Helper()
+		checkFrom("client", holds, at...)
 	}
 	ownNode, hostPort, nodePort, farNode := own+":7070", own+":8088", own+":30080", far+":7070"
 	check(reached, ownNode, hostPort, nodePort, farNode, named+":8080")
@@ -57,25 +63,49 @@ func TestWhatAPodReachesIsWhatPoliciesSay(t *testing.T) {
 	check(denied, hostPort, nodePort, farNode)
 	check(reached, ownNode)
 	kubectl("delete", "-f", manifest("isolated.yaml"))
+	// The process of another node comes with an address of that node which Kubernetes does not know.
+	client := address("client") + ":8080"
+	checkFrom("process2", reached, client)
+	kubectl("apply", "-f", filled(t, "onenode.yaml", own))
+	checkFrom("process2", denied, client)
+	checkFrom("process1", reached, client)
+	kubectl("apply", "-f", filled(t, "onenode.yaml", far))
+	checkFrom("process2", reached, client)
+	checkFrom("web", denied, client)
+	kubectl("delete", "-f", filled(t, "onenode.yaml", far))
 	kubectl("apply", "-f", manifest("names.yaml"))
 	check(denied, ownNode, web+":8080") // the name was not asked for since
 	check(reached, named+":8080", web+":8080", farNode)
 	check(denied, other+":8080", ownNode)
 }
 
-// reached says why the pod client does not reach a server.
-func reached(ctx context.Context, c *cluster.Cluster, to string) error {
-	code, err := curl(ctx, c, to)
+// filled writes a manifest about a node with this address.
+func filled(t *testing.T, name, address string) (path string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("ADDRESS"), []byte(address)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reached says why a pod does not reach a server.
+func reached(ctx context.Context, c *cluster.Cluster, from, to string) error {
+	code, err := curl(ctx, c, from, to)
 	if err == nil && code != "0" {
 		err = fmt.Errorf("not reached: curl's exit code is %s", code)
 	}
 	return err
 }
 
-// denied says why a server does not count as denied to the pod client. One try that fails may be chance, so it takes three in a row.
-func denied(ctx context.Context, c *cluster.Cluster, to string) error {
+// denied says why a server does not count as denied to a pod. One try that fails may be chance, so it takes three in a row.
+func denied(ctx context.Context, c *cluster.Cluster, from, to string) error {
 	for range 3 {
-		code, err := curl(ctx, c, to)
+		code, err := curl(ctx, c, from, to)
 		if err != nil {
 			return err
 		}
@@ -92,8 +122,8 @@ const (
 	curlTimeout = "28"
 )
 
-// curl asks a server from the pod client. It returns curl's exit code; an error says that curl has not run.
-func curl(ctx context.Context, c *cluster.Cluster, to string) (code string, err error) {
-	out, err := c.Kubectl(ctx, "exec", "client", "--", "sh", "-c", `curl --silent --max-time 2 --output /dev/null "$0"; echo $?`, "http://"+to+"/hostname")
+// curl asks a server from a pod. It returns curl's exit code; an error says that curl has not run.
+func curl(ctx context.Context, c *cluster.Cluster, from, to string) (code string, err error) {
+	out, err := c.Kubectl(ctx, "exec", from, "--", "sh", "-c", `curl --silent --max-time 2 --output /dev/null "$0"; echo $?`, "http://"+to+"/hostname")
 	return strings.TrimSpace(out), err
 }
