@@ -73,7 +73,7 @@ func (c *cache) concerned(found portTroubles) (all []mastercfg.K8sPort) {
 		taken := fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for the node, as %%s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
 			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, p.Protocol, p.Port)
 		if p.Endpoint != "" {
-			if e := c.endpoints[p.Endpoint].record; e.PodNamespace != "" {
+			if e := c.endpoints[p.Endpoint].record; e != nil && e.PodNamespace != "" { // else it has gone since
 				all = append(all, mastercfg.K8sPort{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
 					Reason: mastercfg.HostPortInUse, Message: fmt.Sprintf(taken, "the pod", "hostPort")})
 			}

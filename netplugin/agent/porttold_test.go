@@ -60,6 +60,25 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	tells()
 }
 
+// What a process of the node takes is told again after the pod has gone, until it is looked at again.
+func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
+	const id = "web.blue-pod"
+	n := blueHere(t)
+	n.put(epKey(id), podEndpoint("web.blue", me, "10.1.0.30", "u1")).step()
+	taken := portTroubles{taken: []TakenPort{{Protocol: "tcp", Port: 80, Endpoint: id}}}
+	if got := n.cache.concerned(taken); len(got) != 1 {
+		t.Errorf("its pod is here: %v", got)
+	}
+	n.put(epKey(id), podEndpoint("web.blue", "node2", "10.1.0.30", "u1")).step()
+	if got := n.cache.concerned(taken); len(got) != 0 {
+		t.Errorf("it is elsewhere: %v", got)
+	}
+	n.del(epKey(id)).step()
+	if got := n.cache.concerned(taken); len(got) != 0 {
+		t.Errorf("it is gone: %v", got)
+	}
+}
+
 // What a node tells is one record of the store.
 func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	a := &Agent{}
