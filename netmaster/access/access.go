@@ -196,7 +196,11 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 
 // Since is the revision at which the rights of an identity changed last; 0: never.
 func Since(r ledger.Reader, who identity.Identity) int64 {
-	if who.Kind != identity.User {
+	switch who.Kind {
+	case identity.User:
+	case identity.Token: // which loses its tenants as they go
+		return r.Revision(mastercfg.APITokenKey(who.Session))
+	default:
 		return 0
 	}
 	if s, err := foreignSession(r, who); err == nil && s != nil {

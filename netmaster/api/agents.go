@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -54,12 +55,16 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 	return err
 }
 
-// speaksForContainer refuses an agent that tells of a container on another host.
-func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) error {
-	for _, host := range master.HostsOf(r, containerID) {
-		if err := speaksFor(ctx, host); err != nil {
-			return err
-		}
+// speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as who asks
+// speaks for all. Another host may claim the same container, and then it loses only its own. One that only others have is not the agent's.
+func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) (host string, err error) {
+	q := asking.Of(ctx)
+	if q == nil || q.Who.Kind != identity.Node {
+		return "", nil
 	}
-	return nil
+	hosts := master.HostsOf(r, containerID)
+	if len(hosts) == 0 || slices.Contains(hosts, q.Who.Name) {
+		return q.Who.Name, nil
+	}
+	return "", speaksFor(ctx, hosts[0])
 }

@@ -115,6 +115,15 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 200, "10.7.")
 	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"own"}`, 500, "")
 	b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue"}`, 200, "10.7.")
+	// which it may claim to be what another one has: that keeps the other from nothing
+	b.want("proven:node/h1", "POST", mastercfg.CreateEndpointPath, endpointOf("blue", "web", "claim"), 200, "10.7.")
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"claim","ContainerID":"cb","Event":"start"}`, 200, "")
+	b.want("proven:node/h2", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"cb","Event":"die"}`, 200, "")
+	for id, want := range map[string]string{"b": "", "claim": "cb"} {
+		if got := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-"+id).ContainerID; got != want {
+			t.Errorf("endpoint %s has container %q, want %q", id, got, want)
+		}
+	}
 	// root of a netmaster speaks for all
 	b.want("proven:root", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`, 200, "10.8.")
 }

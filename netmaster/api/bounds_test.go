@@ -37,6 +37,9 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 		b.want(op, "POST", "networks/blue:"+name, network(name, fields), 200, "")
 		b.want(op, "DELETE", "networks/blue:"+name, "", 200, "")
 	}
+	b.want(op, "POST", "networks/blue:infra", network("infra", bad["infra"]), 200, "")
+	b.want(ann, "DELETE", "networks/blue:infra", "", 403, "Insufficient privileges") // of which every host has a port
+	b.want(op, "DELETE", "networks/blue:infra", "", 200, "")
 	b.want(ann, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"1-4094"}`, 403, "")
 	b.want(op, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"100-101","vxlans":"5000","maxNetworks":3}`, 200, `"vlans":"100-101"`)
 	b.want(op, "POST", "tenants/blue", `{"tenantName":"blue","vlans":"1-","maxNetworks":3}`, 500, "")
@@ -59,6 +62,25 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	}
 	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, ""), 200, "")
 	b.want(ann, "POST", "serviceLBs/blue:s", fmt.Sprintf(service, `,"nodePorts":["30080:80:TCP"]`), 403, "")
+}
+
+// Who creates a tenant again, or knows no bounds, as clients of the original, takes none of them away; who has seen the tenant may.
+func TestATenantThatIsCreatedAgainKeepsItsBounds(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue","namespaces":"shop","maxEndpoints":7}`)
+	b.refused("POST", "tenants/blue", `{"tenantName":"blue"}`, "Cant change tenant parameters after its created", 409, "immutable")
+	if answer := b.ok("GET", "tenants/blue", ""); !strings.Contains(answer, `"maxEndpoints":7`) || !strings.Contains(answer, `"namespaces":"shop"`) {
+		t.Errorf("created again: %s", answer)
+	}
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue","namespaces":"shop","maxEndpoints":8}`) // by who knows them
+	if code, answer, _ := b.do("POST", "tenants/blue", `{"tenantName":"blue"}`, "If-Match", "*"); code != 200 || strings.Contains(answer, "maxEndpoints") {
+		t.Errorf("by who has seen it: %d %s", code, answer)
+	}
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":7}`)
+	b.applying("", apply("tenant", `{"tenantName":"blue"}`))
+	if answer := b.ok("GET", "tenants/blue", ""); strings.Contains(answer, "maxEndpoints") {
+		t.Errorf("applied: %s", answer)
+	}
 }
 
 func TestQuotasOfKinds(t *testing.T) {

@@ -70,7 +70,9 @@ func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	var object contivmodel.Object
 	var written []byte
 	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		object, err = in.apply(t, a.change(ctx, tx))
+		c := a.change(ctx, tx)
+		c.Blind = !in.only.Demands()
+		object, err = in.apply(t, c)
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
 		return err
 	})

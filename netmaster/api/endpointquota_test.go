@@ -66,6 +66,22 @@ func TestATenantHasAsManyEndpointsAsItMayHave(t *testing.T) {
 	ask("proven:node/h1", "blue", "web", "noted", 200, "10.7.")
 }
 
+// Addresses without endpoints are bounded as well: they are handed out to agents, and nobody gives those back.
+func TestANodeHoldsAsManyAddressesAsItsTenantMayHaveEndpoints(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":2}`, 200, "")
+	alloc := func(who string, code int, part string) {
+		t.Helper()
+		b.want(who, "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.blue"}`, code, part)
+	}
+	alloc("proven:node/h1", 200, "10.7.0.1")
+	alloc("proven:node/h1", 200, "10.7.0.2")
+	alloc("proven:node/h1", 500, "2 addresses of network web.blue are handed out without an endpoint")
+	b.want("proven:node/h1", "POST", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.blue","IPv4Address":"10.7.0.2"}`, 200, "")
+	alloc("proven:node/h1", 200, "10.7.0.2")
+	alloc("proven:root", 200, "10.7.0.3")
+}
+
 // A tenant has 4096 without another word, but for tenant default, which has all pods of a plain cluster.
 func TestEndpointsWithoutAnotherWord(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)

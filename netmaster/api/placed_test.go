@@ -89,6 +89,9 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 		t.Errorf("with labels: %d %s", code, answer)
 	}
 	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","Event":"start","Labels":{"app":"web"}}`, 403, "")
+	// By another name it would stay where it is when the leader moves it to another group.
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","EPCommonName":"other","Event":"start"}`, 403, "")
+	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"c0","Event":"die"}`, 403, "")
 	given := 3
 	for i := 3; i < 20; i++ {
 		if code, _ := ask(fmt.Sprintf("c%d", i), "front", ""); code == 200 {

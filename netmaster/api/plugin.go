@@ -21,7 +21,8 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 	asking.Of(r.Context()).IsFor("address in " + cmp.Or(req.NetworkID, req.AddressPool))
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, req.AddressPool))); err != nil {
+		network, tenant := master.NetworkOfPool(tx, req.NetworkID, req.AddressPool)
+		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, tenant), a.change(r.Context(), tx).RoomForAddress(network, tenant)); err != nil {
 			return err
 		}
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
@@ -33,7 +34,8 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (rest.Reply, error) {
 	asking.Of(r.Context()).IsFor("address " + req.IPv4Address + " in " + req.NetworkID)
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, master.TenantOfPool(tx, req.NetworkID, ""))); err != nil {
+		_, tenant := master.NetworkOfPool(tx, req.NetworkID, "")
+		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, tenant)); err != nil {
 			return err
 		}
 		return master.ReleaseAddress(tx, req)
@@ -118,17 +120,18 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 				return err
 			}
 			id := mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID)
-			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), a.labels(r.Context(), req.Labels), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id)); err != nil {
 				return err
 			}
 			return master.StartContainer(tx, id, req)
 		})
 	case "die":
 		rev, err = a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-			if err := speaksForContainer(r.Context(), tx, req.ContainerID); err != nil {
+			host, err := speaksForContainer(r.Context(), tx, req.ContainerID)
+			if err := cmp.Or(err, a.containers(r.Context())); err != nil {
 				return err
 			}
-			known, err = master.StopContainer(tx, req.ContainerID)
+			known, err = master.StopContainer(tx, req.ContainerID, host)
 			return err
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/contiv/netplugin/netmaster/api/logins"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -449,4 +450,36 @@ func TestAWatchWaitsForAFeedThatHasNotBegun(t *testing.T) {
 			leave()
 		}
 	})
+}
+
+// A token loses a tenant with the tenant: who watches by it is told to list again, as the deletion was not his to see any more.
+func TestAWatchByATokenIsToldThatItsTenantIsGone(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	b.want("proven:root", "DELETE", "networks/red:web", "", 200, "")
+	var made shownToken
+	if err := json.Unmarshal([]byte(b.want("proven:root", "POST", logins.AuthPath+"/tokens/", `{"name":"ci","role":"viewer","tenants":["blue","red"]}`, 201, "")), &made); err != nil {
+		t.Fatal(err)
+	}
+	w := b.watchAs("tenants/?watch=true", made.Token)
+	var last int64
+	for range 2 {
+		e, ok := w.next()
+		if !ok {
+			t.Fatal("the watch tells of no tenants")
+		}
+		last = max(last, e.Revision)
+	}
+	if e, ok := w.next(); !ok || e.Type != "BOOKMARK" {
+		t.Fatalf("%+v %v", e, ok)
+	} else {
+		last = max(last, e.Revision)
+	}
+	b.want("proven:root", "DELETE", "tenants/red", "", 200, "")
+	for e, ok := w.next(); ok; e, ok = w.next() {
+		if e.Type != "BOOKMARK" {
+			t.Fatalf("told: %+v", e)
+		}
+		last = max(last, e.Revision)
+	}
+	b.want(made.Token, "GET", fmt.Sprintf("/api/v1/tenants/?watch=true&revision=%d", last), "", 500, "may see changed")
 }

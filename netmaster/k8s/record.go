@@ -161,7 +161,8 @@ func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep ma
 			continue
 		}
 		ep, there, err := master.EndpointAt(r, mastercfg.NetworkID(record.Tenant, record.Network), addr)
-		if err == nil && there && ep.EPCommonName == pod.Name && ep.HomingHost == pod.Spec.NodeName {
+		itsOwn := ep.PodUID == record.UID || ep.PodUID == "" && ep.EPCommonName == pod.Name // which versions before did not note
+		if err == nil && there && itsOwn && ep.HomingHost == pod.Spec.NodeName {
 			return ep, ep.EndpointGroupKey != groupID(record)
 		}
 	}

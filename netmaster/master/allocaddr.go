@@ -46,19 +46,22 @@ func AllocAddress(tx *ledger.Tx, req *mastercfg.AllocAddressRequest, swarm bool)
 	return fmt.Sprintf("%s/%d", addr, length), s.hold(addr.String())
 }
 
-// TenantOfPool is the tenant of the network that AllocAddress or ReleaseAddress would find
-// for an id and a pool; empty: they find none.
-func TenantOfPool(tx *ledger.Tx, networkID, pool string) string {
-	prefix, tenant, err := parsePool(pool)
+// NetworkOfPool is the network that AllocAddress or ReleaseAddress would find for an id and a pool, and its
+// tenant; empty: they find none.
+func NetworkOfPool(tx *ledger.Tx, networkID, pool string) (id, tenant string) {
+	prefix, owner, err := parsePool(pool)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	s, err := formerSpace(tx, networkID, prefix, tenant)
+	s, err := formerSpace(tx, networkID, prefix, owner)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return s.net.Tenant
+	return s.net.ID, s.net.Tenant
 }
+
+// HeldIn is how many addresses of a network are handed out to somebody without an endpoint.
+func HeldIn(r ledger.Reader, networkID string) int { return r.Count(heldTerm + networkID) }
 
 // reserveIPv4 finds an address that must be free.
 func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {

@@ -2,6 +2,7 @@ package master_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -112,6 +113,17 @@ func TestTheNextAttemptOfAPodTakesNoAddressThatIsHeld(t *testing.T) {
 		return master.ReleaseAddress(tx, &mastercfg.ReleaseAddressRequest{NetworkID: "pods.default", IPv4Address: "2001:db8::2"})
 	})
 	d.want("next attempt", d.add("b", "u1"), "10.1.0.22001:db8::2")
+}
+
+// What another pod asks for by name is kept for it, as soon as it has its node.
+func TestTheNextAttemptOfAPodTakesNoAddressThatAnotherAsksFor(t *testing.T) {
+	d := newCoolingPods(t, "10.1.0.0/16", "")
+	d.want("first", d.add("a", "u1"), "10.1.0.1")
+	d.remove("a")
+	d.update(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sPodKey("h2", "u2"), mastercfg.K8sPod{UID: "u2", Tenant: "default", Network: "pods", IPv4: netip.MustParseAddr("10.1.0.1")})
+	})
+	d.want("next attempt", d.add("b", "u1"), "10.1.0.2")
 }
 
 func TestTheNextLeaderGoesOnBehindWhatWasGivenLast(t *testing.T) {

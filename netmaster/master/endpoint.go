@@ -91,9 +91,9 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 }
 
 // again takes the address that is asked for, or the one that the same pod had before if it still
-// can be had, or any. One that is held was handed out to somebody else meanwhile.
+// can be had, or any. One that is held was handed out to somebody else meanwhile, and one that a pod asks for is kept for that.
 func (s *space) again(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
-	if requested == "" && before.IsValid() && !s.held(before) {
+	if requested == "" && before.IsValid() && !s.held(before) && len(PodsThatAsk(s.r, s.net.ID, before)) == 0 {
 		if addr, err := take(before.String()); err == nil {
 			return addr, nil
 		}

@@ -52,6 +52,7 @@ const (
 	hostTerm     = "host/"     // <host label>: endpoints of a host
 	staticTerm   = "static/"   // <host label>: endpoints of static pods of Kubernetes on a host, counted
 	inTerm       = "in/"       // <N.T>: endpoints in a network, counted
+	heldTerm     = "held/"     // <N.T>: addresses of a network that are handed out without an endpoint, counted
 	endsTerm     = "ends/"     // <T>: endpoints in networks whose ids end like those of a tenant, counted
 	tenantTerm   = "tenant/"   // <T>: networks of a tenant but infra ones
 	agentTerm    = "agent/"    // <host label>: registrations of its agent
@@ -252,7 +253,7 @@ func registeredUnder(r ledger.Reader, term string) (host string) {
 // heldTerms are those of an address that is noted under <N.T>/<address>.
 func heldTerms(key string, _ []byte) []string {
 	networkID, address, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
-	return addressTerms(networkID, address)
+	return append(addressTerms(networkID, address), shared(ledger.CountedTerm(heldTerm+networkID)))
 }
 
 func counterTerms(key string, _ []byte) []string {

@@ -1,6 +1,7 @@
 package master
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -31,10 +32,12 @@ func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpo
 	return moveProvider(tx, &before, &ep)
 }
 
-// StopContainer takes a container out of all endpoints it has, and tells
-// whether it was known.
-func StopContainer(tx *ledger.Tx, containerID string) (known bool, err error) {
-	stopped := readFound(tx, cidTerm+containerID)
+// StopContainer takes a container out of the endpoints of a host that it has, or of all hosts if that is
+// empty, and tells whether it was known.
+func StopContainer(tx *ledger.Tx, containerID, host string) (known bool, err error) {
+	stopped := slices.DeleteFunc(readFound(tx, cidTerm+containerID), func(ep mastercfg.CfgEndpointState) bool {
+		return host != "" && ep.HomingHost != host
+	})
 	for _, before := range stopped {
 		ep := before
 		ep.ContainerID = ""

@@ -79,7 +79,7 @@ type TakenKey struct {
 	Taken time.Time `json:"taken"`
 }
 
-// RemovedMaster is a netmaster that was removed or rekeyed, until one joins under its name: a certificate of that name is nobody's.
+// RemovedMaster is a netmaster that was removed, until one joins under its name: a certificate of that name is nobody's.
 // The key of such a certificate tells nothing, as netmasters sign their own.
 type RemovedMaster struct {
 	Host      string    `json:"host"`

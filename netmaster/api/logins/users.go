@@ -83,8 +83,9 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 		if err := access.CreateUser(tx, mastercfg.LocalUser{Name: sent.Username, Password: *change.Password}, l.config.Now()); err != nil {
 			return err
 		}
-		change.Password = nil
-		made, err = access.ChangeUser(tx, identity.Identity{}, sent.Username, change)
+		others := change // a plan may run again
+		others.Password = nil
+		made, err = access.ChangeUser(tx, identity.Identity{}, sent.Username, others)
 		return err
 	})
 	return rest.Reply{Code: http.StatusCreated, Body: formOf(made), Revision: rev}, err

@@ -123,6 +123,18 @@ func (c *Change) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) e
 	return nil
 }
 
+// mayRemoveNetwork refuses to take a network from others.
+func (c *Change) mayRemoveNetwork(n *contivmodel.Network) error {
+	if n.NwType != "infra" {
+		return nil
+	}
+	bounded, err := c.ofTenants()
+	if err != nil || !bounded {
+		return err
+	}
+	return c.By.Deny("%s may not delete network %s of type infra, which has a port on every host: an operator may", c.By, n.ModelKey())
+}
+
 // roomFor refuses one object more of a kind than its tenant may have.
 func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 	most, limited := Quota(kind.Type, t)
@@ -172,6 +184,24 @@ func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 		return err
 	}
 	return c.By.Exceed("%w: tenant %s may have %d, and has them: an operator can change its maxEndpoints", ErrNoEndpoint, tenant.TenantName, most)
+}
+
+// RoomForAddress refuses, of each network, one address more without an endpoint than agents may have endpoints in its
+// tenant: nobody gives those back, and they stay for two reconciliations. Here tenant default has the bound of the others.
+func (c *Change) RoomForAddress(networkID, tenantName string) error {
+	bounded, err := c.ofTenants()
+	if err != nil || !bounded || networkID == "" {
+		return err
+	}
+	tenant, err := tenantOf(c, tenantName)
+	if err != nil {
+		return err
+	}
+	most := cmp.Or(tenant.MaxEndpoints, mastercfg.EndpointsOfTenant)
+	if master.HeldIn(c, networkID) < most {
+		return nil
+	}
+	return c.By.Exceed("%d addresses of network %s are handed out without an endpoint, and so many at most: make endpoints with them, or release them", most, networkID)
 }
 
 // roomForRules refuses rules on groups, which are there now, if there are more than the tenant may have.

@@ -191,6 +191,9 @@ func removeNetwork(c *Change, n *contivmodel.Network) error {
 	if _, err := tenantOf(c, n.TenantName); err != nil {
 		return err
 	}
+	if err := c.mayRemoveNetwork(n); err != nil {
+		return err
+	}
 	if links := n.LinkSets.EndpointGroups; len(links) > 0 {
 		return fault.New(fault.InUse, "cannot delete %s has %d endpoint groups", n.NetworkName, len(links)).WithDetails(names(links)...)
 	}

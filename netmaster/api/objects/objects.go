@@ -46,6 +46,7 @@ type Change struct {
 	*ledger.Tx
 	Config *Config
 	By     Caller // nil: netmaster itself, or anybody in an open cluster
+	Blind  bool   // it is by a client that says all it knows of an object, and not which state of it it has seen
 }
 
 // put stores model objects.

@@ -26,7 +26,8 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 // updateTenant changes the bounds of a tenant, and nothing else.
 func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
-	if bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
+	unsaid := c.Blind && bounds == (contivmodel.TenantBounds{}) // by a client that creates it again, or knows no bounds
+	if unsaid || bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
 		return immutable(stored, "Cant change tenant parameters after its created")
 	}
 	stored.SetBounds(bounds)

@@ -21,6 +21,9 @@ type Condition struct {
 	none  tags // it has none of these
 }
 
+// Demands tells whether it demands anything.
+func (c Condition) Demands() bool { return c.match != nil || c.none != nil }
+
 // tags are revisions, or * for any; nil if there is no demand. An empty list is
 // one: whoever sends it has read nothing, and must not write.
 type tags []string
