@@ -1,6 +1,7 @@
 package ovsd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -54,6 +56,8 @@ type links struct {
 	handle *netlink.Handle
 	ns     *netns.NsHandle // the switch's; nil: ours
 	group  uint32          // of the links that are ours
+
+	tunnelLinkMTU atomic.Int32 // of the link that had the tunnel address when one had it last; 0: none has been seen
 }
 
 func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
@@ -288,17 +292,18 @@ func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	return min(base, maxLinkMTU) - overhead, nil
 }
 
-// mtuAt is the MTU of the link that has the address. A node may get its tunnel
-// address late; until then it is taken to be on an Ethernet.
+// mtuAt is the MTU of the link that has the tunnel address. A node may get that late; until then it is taken to be on an
+// Ethernet. Later it may be gone for a moment, as when ovs-vswitchd is started again and the address was at a port of it:
+// then the MTU is what it was.
 func (l *links) mtuAt(address netip.Addr) (int, error) {
 	link, ok, err := l.withAddress(address)
 	if err != nil {
 		return 0, err
 	}
-	if !ok {
-		return defaultMTU, nil
+	if ok {
+		l.tunnelLinkMTU.Store(int32(link.Attrs().MTU))
 	}
-	return link.Attrs().MTU, nil
+	return cmp.Or(int(l.tunnelLinkMTU.Load()), defaultMTU), nil
 }
 
 // withAddress finds the link that has the address.

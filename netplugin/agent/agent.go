@@ -177,12 +177,18 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		a.noteGlobal(after)
 		a.cache.hostDirty = true
 	}
-	if a.cache.hostDirty || b.Snapshot {
+	a.cache.hostDirty = a.cache.hostDirty || b.Snapshot
+	a.tellHost()
+	a.tellNews()
+	a.changed.Send()
+}
+
+// tellHost wakes who sees to the host if something has changed for it. The lock is held.
+func (a *Agent) tellHost() {
+	if a.cache.hostDirty {
 		a.cache.hostDirty = false
 		a.host.Send()
 	}
-	a.tellNews()
-	a.changed.Send()
 }
 
 // tellNews wakes who waits for the cache to change. The lock is held.

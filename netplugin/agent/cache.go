@@ -92,9 +92,9 @@ var kinds = []struct {
 	{mastercfg.K8sClassPrefix, (*cache).putClass, (*cache).removeClass},
 	{mastercfg.K8sPolicyPrefix, (*cache).putPolicy, (*cache).removePolicy},
 	{mastercfg.K8sEpochKey, (*cache).putEpoch, func(c *cache, _ string) { c.setEpoch(0) }},
-	{peerPrefix, (*cache).putPeer, func(c *cache, id string) { c.settle(c.peers.unset(id)...) }},
-	{agentPrefix, (*cache).putAgent, (*cache).remain},
-	{masterPrefix, (*cache).putMaster, (*cache).remain},
+	{peerPrefix, (*cache).putPeer, (*cache).removePeer},
+	{agentPrefix, (*cache).putAgent, func(c *cache, id string) { c.vanish(agentPrefix + id) }},
+	{masterPrefix, (*cache).putMaster, func(c *cache, id string) { c.vanish(masterPrefix + id) }},
 	{mastercfg.GlobalConfigKey, (*cache).putGlobal, func(c *cache, _ string) { c.global = mastercfg.GlobConfig{} }},
 }
 

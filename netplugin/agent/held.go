@@ -197,7 +197,10 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 	if len(keys) > 0 {
 		a.tellNews()
 	}
-	next = sooner(sooner(next, a.cache.leave(now)), a.cache.agePeers(now))
+	for _, another := range []time.Time{a.cache.leave(now), a.cache.agePeers(now), a.cache.ageNodes(now)} {
+		next = sooner(next, another)
+	}
+	a.tellHost()
 	if next.IsZero() {
 		return 0
 	}

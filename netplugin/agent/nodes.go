@@ -18,11 +18,12 @@ import (
 // nodes are the addresses by which the machines of the cluster know each other, and the
 // ports of netmasters, from the registry. Endpoints are kept away from them.
 //
-// The addresses and ports of an entry that vanished stay until the agent ends: a process is gone
+// The addresses of an entry that vanished stay for nodeGrace, and ports of netmasters until the agent ends: a process is gone
 // then, but perhaps not its machine. Its end of the tunnels stays for peerGrace, as it lets a
 // machine send in the name of clients outside, and the next one that has the address may be another.
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
+	vanished    map[string]time.Time    // keys of entries that are gone -> when their addresses are forgotten; zero: not yet said
 	masterPorts map[uint16]struct{}
 	peers       map[netip.Addr]time.Time // other machines' ends of tunnels -> when that is forgotten; zero: it is in use
 }
@@ -32,8 +33,12 @@ type nodes struct {
 // to machines seldom gives one to another machine sooner.
 const peerGrace = time.Hour
 
+// nodeGrace is how long the addresses of a machine are kept from endpoints, and from services, when nobody registers them
+// any more. What runs there without our daemons is open to endpoints afterwards.
+const nodeGrace = 24 * time.Hour
+
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
+	return nodes{addresses: make(map[string][]netip.Addr), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
 }
 
 // nodePrefixes are where machines register: all of them have an address of a node.
@@ -49,6 +54,7 @@ const recalled = "recalled/"
 func (c *cache) setNode(key string, addresses ...netip.Addr) {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	addresses = slices.Compact(addresses)
+	delete(c.nodes.vanished, key)
 	if !slices.Equal(c.nodes.addresses[key], addresses) {
 		c.nodes.addresses[key] = addresses
 		c.hostDirty = true
@@ -144,6 +150,24 @@ func (c *cache) agePeers(now time.Time) (next time.Time) {
 	return next
 }
 
+// ageNodes does the same with addresses of machines.
+func (c *cache) ageNodes(now time.Time) (next time.Time) {
+	for key, until := range c.nodes.vanished {
+		if until.IsZero() {
+			until = now.Add(nodeGrace)
+			c.nodes.vanished[key] = until
+		}
+		if until.After(now) {
+			next = sooner(next, until)
+			continue
+		}
+		delete(c.nodes.vanished, key)
+		delete(c.nodes.addresses, key)
+		c.hostDirty = true
+	}
+	return next
+}
+
 func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
 	vtep, err := netip.ParseAddr(id)
 	if err != nil {
@@ -155,8 +179,12 @@ func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
 	return pipeline.Peer{VTEP: vtep}, nil
 }
 
-// remain keeps what is known when an entry vanishes.
-func (*cache) remain(string) {}
+// vanish begins the grace of the addresses of an entry that is gone.
+func (c *cache) vanish(key string) {
+	if _, known := c.nodes.addresses[key]; known {
+		c.nodes.vanished[key] = time.Time{}
+	}
+}
 
 func (n nodes) list() []netip.Addr {
 	all := slices.Concat(slices.Collect(maps.Values(n.addresses))...)

@@ -9,6 +9,39 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
+// A machine that has gone is kept from endpoints for a day: another one has its address some time, which may be a service's.
+func TestAddressesOfMachinesThatAreGoneAreForgotten(t *testing.T) {
+	n, now := newNode(t), time.Now()
+	entry := agentPrefix + "192.0.2.9:9002"
+	n.put(entry, `{"HostAddr":"192.0.2.9","Addresses":["198.51.100.9"]}`).put(vtepKey("192.0.2.8"), vtepValue("node8", "192.0.2.8"))
+	n.cache.recallPeer("node7", netip.MustParseAddr("192.0.2.7"))
+	expect := func(what string, next time.Time, want ...string) {
+		t.Helper()
+		got := n.cache.ageNodes(now)
+		var list []string
+		for _, a := range n.cache.nodes.list() {
+			list = append(list, a.String())
+		}
+		if !got.Equal(next) || !slices.Equal(list, want) {
+			t.Errorf("%s: next %s, want %s; %q, want %q", what, got, next, list, want)
+		}
+	}
+	all := []string{"192.0.2.7", "192.0.2.8", "192.0.2.9", "198.51.100.9"}
+	expect("two are registered", now.Add(nodeGrace), all...)
+	now = now.Add(time.Hour)
+	n.del(entry, vtepKey("192.0.2.8"))
+	expect("nobody is", now.Add(nodeGrace-time.Hour), all...)
+	now = now.Add(nodeGrace - time.Hour)
+	n.put(entry, `{"HostAddr":"192.0.2.9"}`)
+	n.cache.hostDirty = false
+	expect("a day after the first", now.Add(time.Hour), "192.0.2.8", "192.0.2.9")
+	if !n.cache.hostDirty {
+		t.Error("the host is not told")
+	}
+	now = now.Add(nodeGrace)
+	expect("a day after all", time.Time{}, "192.0.2.9")
+}
+
 // The next machine with the address of one that has gone may be anybody's.
 func TestAPeerThatNobodyRegistersIsForgottenAfterItsGrace(t *testing.T) {
 	n, now := newNode(t), time.Now()

@@ -188,6 +188,11 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 	return nil
 }
 
+func (c *cache) removePeer(key string) {
+	c.vanish(peerPrefix + key)
+	c.settle(c.peers.unset(key)...)
+}
+
 // hasTwin tells whether another node is registered with this one's label, or this one's
 // registration is refused.
 func (c *cache) hasTwin() bool {
@@ -202,6 +207,7 @@ func (c *cache) hasTwin() bool {
 // recallPeer supplies a VTEP remembered from before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	c.setNode(recalled+vtep.String(), vtep)
+	c.vanish(recalled + vtep.String()) // unless the registry has it
 	if len(c.endpointsOn[host]) > 0 && c.peers.recall(host, vtep) {
 		c.setPeer(vtep)
 		c.markHost(host)

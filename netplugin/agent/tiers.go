@@ -187,9 +187,17 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 		}
 		rules, names = append(rules, rule), append(names, wire.Names)
 	}
+	former := map[string]pipeline.TierRule{}
+	for _, ruleID := range c.policyOf[id] {
+		former[ruleID] = c.tierRules[ruleID]
+	}
 	c.removePolicy(id)
+	for _, rule := range former {
+		c.taken[rule.Number] = struct{}{} // also of those that get another one, as long as the switch has both
+	}
+	defer func() { c.forgetNumbers(former) }()
 	for i, rule := range rules {
-		rule.Number = c.numberFor(rule.ID)
+		rule.Number = c.numberAfter(former[rule.ID], rule)
 		c.setNames(rule.ID, names[i])
 		if !rule.Out && len(rule.Nets) > 0 {
 			c.fromNets[rule.ID] = struct{}{}
@@ -236,6 +244,42 @@ func (t *tiers) numberFor(id string) uint32 {
 			return number
 		}
 		number++
+	}
+}
+
+// numberAfter is the number of a rule that was another one before; zero: there was none. What the switch has of both
+// mixes under one number, while it takes more flows than fit into one bundle: peers of the one would have the ports of the other.
+// So a rule that differs in more than one of its dimensions, or in how many it has, gets another number.
+func (t *tiers) numberAfter(before, now pipeline.TierRule) uint32 {
+	if before.Number == 0 {
+		return t.numberFor(now.ID)
+	}
+	dimensions := func(r pipeline.TierRule) [4]bool {
+		return [4]bool{r.AnyPeer, r.AnyPod, r.Serving == nil, r.Ports == nil}
+	}
+	differ := 0
+	for _, same := range []bool{
+		slices.Equal(before.Subjects, now.Subjects),
+		slices.Equal(before.Peers, now.Peers) && slices.Equal(before.Nets, now.Nets),
+		slices.Equal(before.Serving, now.Serving),
+		slices.Equal(before.Ports, now.Ports),
+	} {
+		if !same {
+			differ++
+		}
+	}
+	if differ < 2 && dimensions(before) == dimensions(now) {
+		return before.Number
+	}
+	return t.numberFor(fmt.Sprintf("%s after %d", now.ID, before.Number))
+}
+
+// forgetNumbers frees the numbers of rules that have others by now, or are gone.
+func (t *tiers) forgetNumbers(former map[string]pipeline.TierRule) {
+	for id, rule := range former {
+		if t.tierRules[id].Number != rule.Number {
+			delete(t.taken, rule.Number)
+		}
 	}
 }
 
