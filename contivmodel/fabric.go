@@ -15,9 +15,6 @@ type ExtContractsGroupLinkSets struct {
 	EndpointGroups LinkSet `json:"EndpointGroups,omitempty"`
 }
 
-// ExtContractsGroupInspect answers inspection of a contracts group.
-type ExtContractsGroupInspect = ConfigInspect[ExtContractsGroup]
-
 func (e *ExtContractsGroup) ModelType() string { return "extContractsGroup" }
 func (e *ExtContractsGroup) ModelKey() string  { return joinKey(e.TenantName, e.ContractsGroupName) }
 func (e *ExtContractsGroup) SetKey(key string) { e.Key = key }
@@ -42,15 +39,9 @@ type AppProfileLinks struct {
 	Tenant Link `json:"Tenant"`
 }
 
-// AppProfileInspect answers inspection of an application profile.
-type AppProfileInspect = ConfigInspect[AppProfile]
-
 func (a *AppProfile) ModelType() string { return "appProfile" }
 func (a *AppProfile) ModelKey() string  { return joinKey(a.TenantName, a.AppProfileName) }
 func (a *AppProfile) SetKey(key string) { a.Key = key }
-
-// AciGwName is the name and key of the one aciGw object.
-const AciGwName = "aciGw"
 
 // AciGw is the connection to the fabric; there is at most one.
 type AciGw struct {

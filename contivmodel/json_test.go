@@ -47,7 +47,7 @@ func TestObjectsLookAsClientsKnowThem(t *testing.T) {
 		{&Bgp{Key: "n1", Hostname: "n1", As: "1", NeighborAs: "2"}, `{"key":"n1","as":"1","hostname":"n1","neighbor-as":"2"}`},
 		{NetworkInspect{Config: Network{Key: "blue:web"}, Oper: NetworkOper{PktTag: 3, ExternalPktTag: 9}},
 			`{"Config":{"key":"blue:web","link-sets":{},"links":{"Tenant":{}}},"Oper":{"externalPktTag":9,"pktTag":3}}`},
-		{RuleInspect{}, `{"Config":{"key":"","link-sets":{},"links":{"MatchEndpointGroup":{}}}}`},
+		{ConfigInspect[Rule]{}, `{"Config":{"key":"","link-sets":{},"links":{"MatchEndpointGroup":{}}}}`},
 		{EndpointInspect{Oper: EndpointOper{EndpointID: "e1", IPAddress: []string{"10.7.0.5", ""}}},
 			`{"Oper":{"endpointID":"e1","ipAddress":["10.7.0.5",""]}}`},
 		{EndpointInspect{}, `{"Oper":{}}`},

@@ -49,6 +49,12 @@ var declarations = []declaration{
 	{"volumes", &Volume{}, nil, "Not implemented; routes only."},
 }
 
+// DependencyOrder lists the types that are implemented, each after those that its objects refer to.
+func DependencyOrder() []string {
+	return []string{"global", "aciGw", "tenant", "netprofile", "network", "extContractsGroup", "policy",
+		"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp"}
+}
+
 var kinds = sync.OnceValue(func() []Kind {
 	all := make([]Kind, 0, len(declarations))
 	for _, d := range declarations {

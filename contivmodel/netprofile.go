@@ -22,9 +22,6 @@ type NetprofileLinks struct {
 	Tenant Link `json:"Tenant"`
 }
 
-// NetprofileInspect answers inspection of a profile.
-type NetprofileInspect = ConfigInspect[Netprofile]
-
 func (n *Netprofile) ModelType() string { return "netprofile" }
 func (n *Netprofile) ModelKey() string  { return joinKey(n.TenantName, n.ProfileName) }
 func (n *Netprofile) SetKey(key string) { n.Key = key }

@@ -65,9 +65,6 @@ type RuleLinks struct {
 	MatchEndpointGroup Link `json:"MatchEndpointGroup"`
 }
 
-// RuleInspect answers inspection of a rule.
-type RuleInspect = ConfigInspect[Rule]
-
 func (r *Rule) ModelType() string { return "rule" }
 func (r *Rule) ModelKey() string  { return joinKey(r.TenantName, r.PolicyName, r.RuleID) }
 func (r *Rule) SetKey(key string) { r.Key = key }

@@ -23,9 +23,6 @@ type VolumeLinks struct {
 	Tenant Link `json:"Tenant"`
 }
 
-// VolumeInspect answers inspection of a volume.
-type VolumeInspect = ConfigInspect[Volume]
-
 func (v *Volume) ModelType() string { return "volume" }
 func (v *Volume) ModelKey() string  { return joinKey(v.TenantName, v.VolumeName) }
 func (v *Volume) SetKey(key string) { v.Key = key }
@@ -52,9 +49,6 @@ type VolumeProfileLinkSets struct {
 type VolumeProfileLinks struct {
 	Tenant Link `json:"Tenant"`
 }
-
-// VolumeProfileInspect answers inspection of a volume profile.
-type VolumeProfileInspect = ConfigInspect[VolumeProfile]
 
 func (v *VolumeProfile) ModelType() string { return "volumeProfile" }
 func (v *VolumeProfile) ModelKey() string  { return joinKey(v.TenantName, v.VolumeProfileName) }

@@ -88,12 +88,12 @@ func TestDocumentsMayComeFromStandardInput(t *testing.T) {
 
 func TestEveryKindHasItsPlaceInTheOrder(t *testing.T) {
 	place := map[string]bool{"volume": true, "volumeProfile": true} // have no implementation
-	for _, typ := range dependencyOrder {
+	for _, typ := range contivmodel.DependencyOrder() {
 		place[typ] = true
 	}
 	for _, kind := range contivmodel.Kinds() {
 		if !place[kind.Type] {
-			t.Errorf("%s is not in dependencyOrder", kind.Type)
+			t.Errorf("%s is not in the order", kind.Type)
 		}
 	}
 	if len(place) != len(contivmodel.Kinds()) {

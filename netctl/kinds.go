@@ -9,15 +9,10 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// dependencyOrder lists the types so that each comes after those its objects
-// refer to.
-var dependencyOrder = []string{"global", "tenant", "netprofile", "network", "extContractsGroup", "policy",
-	"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp", "aciGw"}
-
-// orderedKinds are the kinds in that order.
+// orderedKinds are the kinds, each after those that its objects refer to.
 func orderedKinds() []contivmodel.Kind {
-	kinds := make([]contivmodel.Kind, 0, len(dependencyOrder))
-	for _, typ := range dependencyOrder {
+	var kinds []contivmodel.Kind
+	for _, typ := range contivmodel.DependencyOrder() {
 		kind, _ := contivmodel.KindByType(typ)
 		kinds = append(kinds, kind)
 	}

@@ -62,8 +62,8 @@ func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 // Ports of netmaster and etcd where nothing else is said, and of BGP.
 var standardPorts = []uint16{9999, 2379, 2380, 179}
 
-// ownPorts are those of the API server and kubelet, of who serves Kubernetes' services, and of netplugin itself.
-var ownPorts = []uint16{6443, 10250, 10256, 10249, 9001, 9002}
+// ownPorts are those of the API server and kubelet, and at which netplugin says how it serves Kubernetes' services (package kubehealth).
+var ownPorts = []uint16{6443, 10250, 10256, 10249}
 
 // closedFor is what the command line tells of what endpoints must not reach: the ports
 // of the cluster, and machines of etcd that are named by an address.

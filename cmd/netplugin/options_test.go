@@ -190,7 +190,7 @@ func TestEndpointsAreKeptFromWhatTheCommandLineNames(t *testing.T) {
 	o.node.VXLANPort, o.node.CtrlIP, o.node.VTEP = 4790, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	o.Store.Endpoints = []string{"http://127.0.0.1:2381", "https://192.0.2.7:2379/", "http://store:4001", "http://[2001:db8::7]:2379"}
 	got := closedFor(o)
-	want := hostaccess.Closed{VXLANPort: 4790, Ports: []uint16{9999, 2379, 2380, 179, 9091, 2381, 2379, 4001, 2379}, Own: []uint16{6443, 10250, 10256, 10249, 9001, 9002}}
+	want := hostaccess.Closed{VXLANPort: 4790, Ports: []uint16{9999, 2379, 2380, 179, 9091, 2381, 2379, 4001, 2379}, Own: []uint16{6443, 10250, 10256, 10249}}
 	for _, address := range []string{"192.0.2.1", "2001:db8::1", "192.0.2.9", "192.0.2.7", "2001:db8::7"} {
 		want.Nodes = append(want.Nodes, netip.MustParseAddr(address))
 	}

@@ -62,8 +62,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netns"
@@ -323,16 +321,6 @@ func (d *Driver) Status() drivers.Status {
 		s.LastError = d.keeperFail
 	}
 	return s
-}
-
-// LockName is the lock of the database that whoever keeps a bridge holds.
-func LockName(bridge string) string {
-	return "contiv_" + strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return r
-		}
-		return '_'
-	}, bridge)
 }
 
 // target of the database's socket.

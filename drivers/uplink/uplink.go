@@ -132,7 +132,7 @@ func open(config Config) (*Bridge, error) {
 	}
 	b.db = newDatabase()
 	b.db.client, err = ovsdb.New(ovsdb.Config{
-		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: "contiv_" + config.Bridge, Log: config.Log, OnUpdate: b.news.Send,
+		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: ovsdb.LockName(config.Bridge), Log: config.Log, OnUpdate: b.news.Send,
 	}, b.db.root, b.db.bridges, b.db.ports, b.db.interfaces)
 	if err != nil {
 		b.links.close()

@@ -67,7 +67,7 @@ func TestATenantHasAsManyEndpointsAsItMayHave(t *testing.T) {
 }
 
 // Addresses without endpoints are bounded as well: they are handed out to agents, and nobody gives those back.
-func TestANodeHoldsAsManyAddressesAsItsTenantMayHaveEndpoints(t *testing.T) {
+func TestOfANetworkNodesHoldAsManyAddressesAsItsTenantMayHaveEndpoints(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	b.want("proven:root", "POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":2}`, 200, "")
 	alloc := func(who string, code int, part string) {

@@ -48,12 +48,6 @@ type task struct {
 	err          error // why it was refused
 }
 
-// dependencies lists the types, each after those it refers to.
-var dependencies = []string{
-	"global", "aciGw", "tenant", "netprofile", "network", "extContractsGroup", "policy",
-	"endpointGroup", "rule", "appProfile", "serviceLB", "Bgp",
-}
-
 // objects are those that were sent and understood.
 func (p *program) objects() (all []contivmodel.Object) {
 	for _, t := range p.tasks {
@@ -64,7 +58,8 @@ func (p *program) objects() (all []contivmodel.Object) {
 	return all
 }
 
-func rank(t *task) int { return slices.Index(dependencies, t.Type) }
+// rank is the place of a task's type among those that refer to each other.
+func rank(t *task) int { return slices.Index(contivmodel.DependencyOrder(), t.Type) }
 
 // commit carries out the program, or only tries it.
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {

@@ -121,7 +121,7 @@ type Daemon struct {
 	gate       *gate.Gate
 }
 
-// New checks the configuration and prepares a netmaster; nothing runs yet.
+// New checks the configuration and prepares a netmaster. Nothing is served or asked for before Run, which also ends what New has opened.
 func New(cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "netmaster")

@@ -1,10 +1,7 @@
 package gate
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,20 +51,6 @@ type network struct {
 	tenant string
 	vlan   bool
 	infra  bool // every host has an endpoint in it
-}
-
-// loss is when what a node may see became less.
-type loss struct {
-	times int
-	at    int64     // revision, of the last time
-	when  time.Time // the last time
-}
-
-// service is what a node has of a tenant.
-type service struct {
-	endpoints int
-	since     int64     // revision
-	gone      time.Time // the last endpoint, while there is none
 }
 
 func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry) *index {
@@ -188,175 +171,11 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	return now
 }
 
-// name keeps one copy of a name, which thousands of records have.
-func (x *index) name(text string) string {
-	if kept, ok := x.names[text]; ok {
-		return kept
-	}
-	if len(x.names) >= x.sweepAt {
-		x.sweepNames()
-	}
-	x.names[text] = text
-	return text
-}
-
-// fewNames are so many that they are not looked through.
-const fewNames = 1024
-
-// sweepNames forgets the names that nothing has any more, as those of nodes that are gone. It walks all
-// records, so it is done only when there are twice as many names as were in use the last time.
-func (x *index) sweepNames() {
-	used := make(map[string]string)
-	for _, r := range x.records {
-		used[r.host], used[r.tenant] = r.host, r.tenant
-	}
-	for _, n := range x.networks {
-		used[n.tenant] = n.tenant
-	}
-	for _, tenant := range x.entered {
-		used[tenant] = tenant
-	}
-	x.names, x.sweepAt = used, max(fewNames, 2*len(used))
-}
-
-// homed counts an endpoint of a node.
-func (x *index) homed(r record, step int, rev int64) {
-	if r.host == "" || r.tenant == "" {
-		return
-	}
-	x.serve(r.host, r.tenant, step, rev)
-	if r.vlan {
-		x.serve(r.host, everything, step, rev)
-	}
-}
-
-func (x *index) serve(host, tenant string, step int, rev int64) {
-	if x.serves[host] == nil {
-		x.serves[host] = make(map[string]*service)
-	}
-	s := x.serves[host][tenant]
-	if s == nil {
-		s = &service{since: rev}
-		x.serves[host][tenant] = s
-	}
-	if s.endpoints == 0 { // also while it lingers: another gate may have let go of it, and the node may have listed there
-		s.since = rev
-	}
-	s.endpoints += step
-	s.gone = time.Time{}
-	if s.endpoints == 0 {
-		s.gone = time.Now()
-	}
-}
-
-// everyNode stands for all hosts among those that serve a tenant; no host has this name. With the first service that
-// hosts lead to, all nodes that did not have the tenant need its records at once, and list again, of which a gate does
-// scansAtOnce at a time. When a tenant has none any more, they list again one after the other, in x.spread: the network
-// that a node does not hear of any more may go, and another one come with its number.
-const everyNode = ""
-
-// setEntered notes which tenants every node serves.
-func (x *index) setEntered(e mirror.Event, rev int64) {
-	now, old := x.enteredBy(e), x.entered[e.Key]
-	if old == now {
-		return
-	}
-	if now == "" {
-		delete(x.entered, e.Key)
-	} else {
-		x.entered[e.Key] = x.name(now)
-		x.serve(everyNode, now, 1, rev)
-	}
-	if old != "" {
-		x.serve(everyNode, old, -1, rev)
-	}
-}
-
-// enteredBy is the tenant that every node serves because of a record: of a service of Kubernetes, of one that has ports
-// of nodes or addresses outside, of an infra network, in which each host makes its own endpoint when it sees it; "" is none.
-func (x *index) enteredBy(e mirror.Event) string {
-	if e.Value == nil {
-		return ""
-	}
-	if id, is := strings.CutPrefix(e.Key, mastercfg.K8sServicePrefix); is {
-		tenant, _, _ := strings.Cut(id, "/")
-		return tenant
-	}
-	if id, is := strings.CutPrefix(e.Key, mastercfg.ServiceLBPrefix); is {
-		var s mastercfg.CfgServiceLBState
-		if json.Unmarshal(e.Value, &s) == nil && len(s.NodePorts)+len(s.ExternalIPs) > 0 {
-			return afterColon(id).tenant
-		}
-	}
-	if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && x.networks[id].infra {
-		return x.networks[id].tenant
-	}
-	return ""
-}
-
 // more is closed when something has changed.
 func (x *index) more() <-chan struct{} {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.recent.more
-}
-
-// prune forgets what was not served since a time.
-func (x *index) prune(since time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for host, tenants := range x.serves {
-		before := len(tenants)
-		maps.DeleteFunc(tenants, func(_ string, s *service) bool { return s.endpoints == 0 && s.gone.Before(since) })
-		if len(tenants) < before {
-			x.lose(host, x.recent.revision)
-		}
-		if len(tenants) == 0 {
-			delete(x.serves, host)
-		}
-	}
-	x.recent.wake()
-}
-
-func (x *index) lose(host string, rev int64) {
-	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
-}
-
-// setNode notes how a node has joined, or that it was removed: whoever has the name next may see more, or less.
-func (x *index) setNode(host string, e mirror.Event, rev int64) {
-	old, was := x.nodes[host]
-	x.ends.remove(host, old)
-	var joined mastercfg.Joined
-	if e.Value == nil || json.Unmarshal(e.Value, &joined) != nil {
-		if was {
-			x.lose(host, rev)
-		}
-		delete(x.nodes, host)
-		delete(x.joinedAt, host)
-		return
-	}
-	if !slices.Equal(old.Tenants, joined.Tenants) {
-		x.lose(host, rev)
-	}
-	x.nodes[host], x.joinedAt[host] = joined, e.ModRevision
-	x.ends.add(host, joined)
-}
-
-// setEntry notes who has registered under a key. Its cost does not depend on how many hosts have: a listing brings
-// the registrations of all of them, and the lock is held meanwhile.
-func (x *index) setEntry(key string, value []byte) {
-	if host, was := x.entries[key]; was {
-		delete(x.entries, key)
-		if x.registered[host]--; x.registered[host] == 0 {
-			delete(x.registered, host)
-		}
-	}
-	var s objdb.Service
-	if value == nil || json.Unmarshal(value, &s) != nil || s.Hostname == "" {
-		return
-	}
-	x.entries[key] = s.Hostname
-	x.registered[s.Hostname]++
 }
 
 func (x *index) setMode(value []byte, rev int64) {
@@ -371,87 +190,4 @@ func (x *index) setMode(value []byte, rev int64) {
 			}
 		}
 	}
-}
-
-// holds tells whether a node has the key that its name belongs to.
-func (x *index) holds(host, key string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.isOf(host, key)
-}
-
-// isOf is holds while the lock is held.
-func (x *index) isOf(host, key string) bool {
-	joined, known := x.nodes[host]
-	return known && key != "" && joined.Key == key
-}
-
-// scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
-// the record of its key was another one then. The lock is held.
-func (x *index) scopeOf(key string, at int64) scope {
-	byKey, indexed := scopeByKey(key)
-	if !indexed {
-		return byKey
-	}
-	r, there := x.records[key]
-	if !there {
-		r = x.recent.gone[key]
-	}
-	if at < r.born {
-		return scope{}
-	}
-	return r.scope
-}
-
-// sees tells whether a node may see a record, with what it has served before a revision. The lock is held.
-func (x *index) sees(host string, s scope, before int64) bool {
-	switch {
-	case s.all, s.host == host && host != "":
-		return true
-	case s.tenant == "":
-		return false
-	}
-	if !x.may(host, s.tenant) {
-		return false
-	}
-	served := func(by, tenant string) bool {
-		have := x.serves[by][tenant]
-		return have != nil && have.since < before
-	}
-	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
-}
-
-// may tells whether a node has joined for a tenant: a token without tenants is for all. The lock is held.
-func (x *index) may(host, tenant string) bool {
-	joined, known := x.nodes[host]
-	return known && joined.Serves(tenant)
-}
-
-// grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it
-// did not. The lock is held.
-func (x *index) grown(host string, from int64) (last int64) {
-	for _, by := range []string{host, everyNode} {
-		for tenant, s := range x.serves[by] {
-			if counts := tenant == everything && x.routing || tenant != everything && x.may(host, tenant); counts &&
-				s.since >= from && !x.sees(host, scope{tenant: tenant}, from) {
-				last = max(last, s.since)
-			}
-		}
-	}
-	return last
-}
-
-// lostBy is what a node has lost, by itself and with all others, as far as it has to know now. The lock is held.
-func (x *index) lostBy(host string, now time.Time) loss {
-	own, all := x.lost[host], x.lost[everyNode]
-	if past := now.Sub(all.when); past < x.spread && past < x.turn(host) {
-		all = loss{times: all.times - 1}
-	}
-	return loss{times: own.times + all.times, at: max(own.at, all.at)}
-}
-
-// turn is when, within the spread, a node hears of what all have lost.
-func (x *index) turn(host string) time.Duration {
-	sum := sha256.Sum256([]byte(host))
-	return time.Duration(float64(x.spread) * float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32))
 }

@@ -86,12 +86,9 @@ var neverExternal = []claim{
 	{"range", netip.MustParsePrefix("0.0.0.0/8")}, {"loopback range", netip.MustParsePrefix("127.0.0.0/8")},
 	{"link-local range", netip.MustParsePrefix("169.254.0.0/16")}, {"range", netip.MustParsePrefix("224.0.0.0/3")},
 	{"range", netip.MustParsePrefix("::/96")}, {"link-local range", netip.MustParsePrefix("fe80::/10")},
-	{"multicast range", netip.MustParsePrefix("ff00::/8")}, {"range of the switch", outsidePrefix6},
+	{"multicast range", netip.MustParsePrefix("ff00::/8")}, {"range of the switch", pipeline.OutsidePrefix6()},
 	{"range of the switch", pipeline.NamesPrefixes()[1]},
 }
-
-// outsidePrefix6 has the addresses by which hosts know endpoints of IPv6.
-var outsidePrefix6 = netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")
 
 // admit takes from a service the external addresses that are not its own, and tells why. tenants
 // are those in which it is served.

@@ -4,8 +4,8 @@
 // tools reading the store keep working; docs/architecture.md lists the few
 // additions.
 //
-// A record is a plain struct; where its key depends on its content the package
-// has one function per kind of key. Nothing outside this package composes keys.
+// A record is a plain struct. Its key is a prefix and an id, such as EndpointPrefix and that of the endpoint; where the
+// rest is composed of several parts, there is a function for this kind of key here.
 package mastercfg
 
 // Scheme is that of the REST servers of netmaster and the agents in an open cluster.

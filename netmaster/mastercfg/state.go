@@ -9,7 +9,7 @@ type CfgNetworkState struct {
 	NetworkName   string          `json:"networkName"`
 	NwType        string          `json:"nwType"`     // data or infra
 	PktTagType    string          `json:"pktTagType"` // vlan or vxlan
-	PktTag        int             `json:"pktTag"`     // VLAN inside a host
+	PktTag        int             `json:"pktTag"`     // number of the network in every switch, 1..16383; its VLAN, if it is of vlan
 	ExtPktTag     int             `json:"extPktTag"`  // VNI; 0 for vlan
 	SubnetIP      string          `json:"subnetIP"`
 	SubnetLen     uint            `json:"subnetLen"`

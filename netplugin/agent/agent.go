@@ -51,7 +51,7 @@ type Agent struct {
 	mirrors []*follower
 	metrics metrics
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards this block
 	cache    *cache
 	planner  planner
 	started  bool          // the driver has been given the first complete state
@@ -59,6 +59,10 @@ type Agent struct {
 	wasReady time.Time     // when the agent was last seen to serve as it should
 	health   KubeHealth    // as of the last change that somebody has asked after
 	troubles portTroubles
+	told     *BGP   // what the border was told
+	spoken   bool   // whether it was told anything
+	mute     string // why the node is not the router that it is to be
+	held     held
 
 	changed notify.Signal // there may be something to plan
 	given   notify.Signal // the driver was given a change
@@ -70,13 +74,10 @@ type Agent struct {
 	inSync  flag          // the switch has once had all that was wanted
 	serving flag          // the first state was given
 
-	told      *BGP   // what the border was told; guarded by mu
-	spoken    bool   // whether it was told anything; guarded by mu
-	mute      string // why the node is not the router that it is to be; guarded by mu
-	held      held   // guarded by mu
+	// Of the reaper alone.
 	orphans   orphans
 	unclaimed orphans
-	spared    map[string]bool // endpoints whose port the reaper leaves to a pod, and has said so
+	spared    map[string]bool // endpoints whose port it leaves to a pod, and has said so
 
 	enforced     atomic.Pointer[mastercfg.K8sEnforced] // which policies the switch has; nil: it is not known
 	outsideWaits atomic.Bool                           // the port to the host comes with the next endpoint's

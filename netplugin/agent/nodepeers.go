@@ -41,19 +41,23 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 // isOfHost tells whether an endpoint with this id is that of its host itself in a network.
 func (e endpoint) isOfHost(id string) bool { return id == mastercfg.EndpointID(e.netID, e.host) }
 
-// accessTo lists the infra networks of the tenants of which endpoints of these classes are here.
+// accessTo lists the infra networks of the tenant of which all endpoints of these classes are that are here. If they are of several,
+// there are none: an address is another's in another tenant.
 func (c *cache) accessTo(classes []uint16) (networks []string) {
-	tenants := map[string]struct{}{}
+	tenant := ""
 	for id, class := range c.classOf {
-		if slices.Contains(classes, class) {
-			tenants[c.networks[c.endpoints[id].netID].record.Tenant] = struct{}{}
+		if !slices.Contains(classes, class) {
+			continue
 		}
+		of := c.networks[c.endpoints[id].netID].record.Tenant
+		if tenant != "" && tenant != of {
+			return nil
+		}
+		tenant = of
 	}
-	for tenant := range tenants {
-		for id := range c.networksOf[tenant] {
-			if c.networks[id].record.NwType == infraNetwork {
-				networks = append(networks, id)
-			}
+	for id := range c.networksOf[tenant] {
+		if c.networks[id].record.NwType == infraNetwork {
+			networks = append(networks, id)
 		}
 	}
 	return networks

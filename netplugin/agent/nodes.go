@@ -150,9 +150,13 @@ func (c *cache) agePeers(now time.Time) (next time.Time) {
 	return next
 }
 
-// ageNodes does the same with addresses of machines.
+// ageNodes does the same with addresses of machines. One that is an end of tunnels in use is no machine that has gone.
 func (c *cache) ageNodes(now time.Time) (next time.Time) {
+	used := c.peers.addresses()
 	for key, until := range c.nodes.vanished {
+		if slices.ContainsFunc(c.nodes.addresses[key], func(a netip.Addr) bool { return used[a] }) {
+			until = time.Time{}
+		}
 		if until.IsZero() {
 			until = now.Add(nodeGrace)
 			c.nodes.vanished[key] = until

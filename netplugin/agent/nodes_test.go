@@ -40,6 +40,10 @@ func TestAddressesOfMachinesThatAreGoneAreForgotten(t *testing.T) {
 	}
 	now = now.Add(nodeGrace)
 	expect("a day after all", time.Time{}, "192.0.2.9")
+	n.put(vtepKey("192.0.2.8"), vtepValue("node8", "192.0.2.8")).put(epKey("web.blue-8"), epValue("web.blue", "node8", "10.1.0.8")).del(vtepKey("192.0.2.8"))
+	expect("its agent has gone, its endpoints have not", now.Add(nodeGrace), "192.0.2.8", "192.0.2.9")
+	now = now.Add(2 * nodeGrace)
+	expect("which are reached there", now.Add(nodeGrace), "192.0.2.8", "192.0.2.9")
 }
 
 // The next machine with the address of one that has gone may be anybody's.

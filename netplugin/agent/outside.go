@@ -16,10 +16,6 @@ import (
 // controller know it.
 const OutsideID = "hostcontivh0"
 
-// outsidePrefix6 are the private IPv6 addresses by which hosts know endpoints. Those of
-// IPv4 are a global setting, because they may be in use; these are nobody else's.
-var outsidePrefix6 = netip.MustParsePrefix("fd63:6f6e:7469:7601::/64")
-
 // wantedOutside is the way out by the host. Bridged networks have none: their router
 // is a host of the network, or there is none.
 func (c *cache) wantedOutside() (pipeline.Object, error) {
@@ -70,7 +66,7 @@ func (c *cache) hostPort() (pipeline.Outside, error) {
 	case err != nil || !prefix.Addr().Is4() || prefix.Bits() != 16:
 		return pipeline.Outside{}, fault.New(fault.Invalid, "private subnet %q is not an IPv4 prefix of 16 bits", c.global.PvtSubnet)
 	}
-	o := pipeline.Outside{ID: OutsideID, MAC: [6]byte{2, 2}, Prefix: prefix.Masked(), Prefix6: outsidePrefix6}
+	o := pipeline.Outside{ID: OutsideID, MAC: [6]byte{2, 2}, Prefix: prefix.Masked(), Prefix6: pipeline.OutsidePrefix6()}
 	own := pipeline.OutsideAddress(o.Prefix, pipeline.OutsideHost).As4()
 	copy(o.MAC[2:], own[:])
 	return o, nil

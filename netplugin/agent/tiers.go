@@ -3,10 +3,10 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -30,8 +30,8 @@ type tiers struct {
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
 	fromNets   map[string]struct{}            // rules about what comes in from networks
-	taken      map[uint32]struct{}            // numbers of rules
-	epoch      uint32                         // 0: there is none
+	numbers    ruleNumbers
+	epoch      uint32 // 0: there is none
 }
 
 // podClass is the class in a pod's record.
@@ -43,7 +43,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string]struct{}), taken: make(map[uint32]struct{})}
+		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string]struct{}), numbers: newRuleNumbers()}
 }
 
 // isolated is what is judged of whom nothing is known.
@@ -187,17 +187,9 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 		}
 		rules, names = append(rules, rule), append(names, wire.Names)
 	}
-	former := map[string]pipeline.TierRule{}
-	for _, ruleID := range c.policyOf[id] {
-		former[ruleID] = c.tierRules[ruleID]
-	}
 	c.removePolicy(id)
-	for _, rule := range former {
-		c.taken[rule.Number] = struct{}{} // also of those that get another one, as long as the switch has both
-	}
-	defer func() { c.forgetNumbers(former) }()
 	for i, rule := range rules {
-		rule.Number = c.numberAfter(former[rule.ID], rule)
+		rule.Number = c.numbers.of(rule, names[i], time.Now())
 		c.setNames(rule.ID, names[i])
 		if !rule.Out && len(rule.Nets) > 0 {
 			c.fromNets[rule.ID] = struct{}{}
@@ -223,64 +215,13 @@ func (c *cache) removePolicy(id string) {
 				delete(c.about, class)
 			}
 		}
-		delete(c.taken, rule.Number)
+		c.numbers.leave(ruleID, time.Now())
 		delete(c.tierRules, ruleID)
 		c.setNames(ruleID, nil)
 		delete(c.fromNets, ruleID)
 		c.mark(pipeline.KindTierRule, ruleID)
 	}
 	delete(c.policyOf, id)
-}
-
-// numberFor is the number of a rule: a hash, so that it is the same in every run, or if
-// that is taken the next one that is not.
-func (t *tiers) numberFor(id string) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(id)) // never fails, as hash.Hash promises
-	number := h.Sum32()
-	for {
-		if _, taken := t.taken[number]; number != 0 && !taken {
-			t.taken[number] = struct{}{}
-			return number
-		}
-		number++
-	}
-}
-
-// numberAfter is the number of a rule that was another one before; zero: there was none. What the switch has of both
-// mixes under one number, while it takes more flows than fit into one bundle: peers of the one would have the ports of the other.
-// So a rule that differs in more than one of its dimensions, or in how many it has, gets another number.
-func (t *tiers) numberAfter(before, now pipeline.TierRule) uint32 {
-	if before.Number == 0 {
-		return t.numberFor(now.ID)
-	}
-	dimensions := func(r pipeline.TierRule) [4]bool {
-		return [4]bool{r.AnyPeer, r.AnyPod, r.Serving == nil, r.Ports == nil}
-	}
-	differ := 0
-	for _, same := range []bool{
-		slices.Equal(before.Subjects, now.Subjects),
-		slices.Equal(before.Peers, now.Peers) && slices.Equal(before.Nets, now.Nets),
-		slices.Equal(before.Serving, now.Serving),
-		slices.Equal(before.Ports, now.Ports),
-	} {
-		if !same {
-			differ++
-		}
-	}
-	if differ < 2 && dimensions(before) == dimensions(now) {
-		return before.Number
-	}
-	return t.numberFor(fmt.Sprintf("%s after %d", now.ID, before.Number))
-}
-
-// forgetNumbers frees the numbers of rules that have others by now, or are gone.
-func (t *tiers) forgetNumbers(former map[string]pipeline.TierRule) {
-	for id, rule := range former {
-		if t.tierRules[id].Number != rule.Number {
-			delete(t.taken, rule.Number)
-		}
-	}
 }
 
 // tierRule reads a rule.

@@ -65,45 +65,6 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
-// While the switch has flows of both, peers of the one would have the ports of the other under one number.
-func TestARuleThatDiffersInSeveralThingsHasAnotherNumber(t *testing.T) {
-	n := blueHere(t)
-	policy := mastercfg.K8sPolicyPrefix + "networkpolicy/shop/p"
-	number := func(rule string) uint32 {
-		n.put(policy, `{"spec":"a","rules":[{"tier":1,"verdict":"accept","subjects":[7],`+rule+`}]}`)
-		return n.cache.tierRules["networkpolicy/shop/p#0"].Number
-	}
-	ports := func(first int) string {
-		return fmt.Sprintf(`"ports":[{"protocol":6,"first":%d,"last":%[1]d}]`, first)
-	}
-	last := number(`"nets":["10.0.0.0/8"],` + ports(80))
-	for _, step := range []struct {
-		what, rule string
-		another    bool
-	}{
-		{"other networks", `"nets":["10.0.0.0/8","192.0.2.0/24"],` + ports(80), false},
-		{"peers beside them, and fewer networks", `"nets":["10.0.0.0/8"],"peers":[8],` + ports(80), false},
-		{"other ports", `"nets":["10.0.0.0/8"],"peers":[8],` + ports(81), false},
-		{"other peers and ports", `"nets":["192.0.2.0/24"],` + ports(82), true},
-		{"other peers and ports again", `"nets":["10.0.0.0/8"],` + ports(80), true},
-		{"any peer", `"anyPeer":true,` + ports(80), true},
-		{"any port, too", `"anyPeer":true`, true},
-	} {
-		now := number(step.rule)
-		if (now != last) != step.another {
-			t.Errorf("%s: number %d after %d", step.what, now, last)
-		}
-		last = now
-	}
-	if len(n.cache.taken) != 1 {
-		t.Errorf("numbers of one rule: %v", n.cache.taken)
-	}
-	n.del(policy)
-	if len(n.cache.taken) != 0 {
-		t.Errorf("numbers of no rule: %v", n.cache.taken)
-	}
-}
-
 // A rule about any pod that denies names everybody for agents of before: to this one those are pods.
 func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
 	for verdict, anyPeer := range map[string]bool{"deny": true, "accept": false} {

@@ -18,7 +18,7 @@ import (
 //
 // Solicitations of neighbours pass meter and group before anybody looks at whom they are
 // about (guard.go): the datapath keeps a flow for each address that was looked up, and asks
-// ovs-vswitchd for it. Questions of ARP need that not: of an IPv4 address the datapath's flow matches
+// ovs-vswitchd for it. ARP requests do not need this: of an IPv4 address the datapath's flow matches
 // as many leading bits as tell it from the known ones, so that many addresses share a flow.
 type answer struct{}
 

@@ -10,7 +10,7 @@ import (
 // one of its addresses. That is decided once, here, and everything behind
 // relies on it: policy may judge by address because addresses are true.
 //
-//	IPv4, IPv6      own MAC, own address             -> on to the policy
+//	IPv4, IPv6      own MAC, own address             -> ROUTER
 //	ARP             own MAC, sender's MAC, own       -> NEIGHBOUR
 //	                address or none (a probe)
 //	neighbour       own MAC; own address, a          -> NEIGHBOUR,

@@ -75,6 +75,10 @@ func NamesPrefixes() [2]netip.Prefix {
 	return [2]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd63:6f6e:7469:7600::/64")}
 }
 
+// OutsidePrefix6 has the private IPv6 addresses by which hosts know endpoints. Those of IPv4 are a global setting, because they may be
+// in use; these are nobody else's.
+func OutsidePrefix6() netip.Prefix { return netip.MustParsePrefix("fd63:6f6e:7469:7601::/64") }
+
 // NamesServer is the server's address on its link, in the version of IP of a
 // prefix, and the one that bridged networks know it by. It is that of the port that
 // is never an endpoint's. No host gives itself the IPv4 address (RFC 3927, 2.1).

@@ -54,8 +54,8 @@
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, guard, arp, nd,
-// gateway, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
-// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names.
+// gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
+// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
 
 import (

@@ -1,8 +1,9 @@
 package pipeline
 
-// The tables, in the order in which a packet meets them: their numbers are
-// their places in this list. A packet moves down, as goto_table has no way back to a
-// smaller number; where it has to go back, backTo resubmits it.
+// The tables: their numbers are their places in this list. A packet meets those from GUARD to OUTPUT in this
+// order. Those behind DROP were added later, so that the others keep their numbers over an upgrade; the drawing at the
+// head of the package shows where a packet meets them. goto_table leads to larger numbers only: where a packet has to
+// go back, backTo resubmits it.
 const (
 	tableGuard uint8 = firstTable + iota
 	tableNeighbour
@@ -55,7 +56,7 @@ type Table struct {
 	Does string
 }
 
-// Tables returns the pipeline from top to bottom.
+// Tables returns all tables in the order of their numbers, CLASSIFY first.
 func Tables() []Table {
 	return []Table{
 		{tableClassify, "CLASSIFY", tableDrop, reasonNobody, "Where does it come from? A local port, a VNI of the tunnel or a VLAN of the uplink gives VRF and network, a port also the sender's group."},

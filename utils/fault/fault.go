@@ -1,8 +1,8 @@
 // Package fault gives every error of the project a kind.
 //
 // A kind says what the caller can do about an error; it is decided once, where
-// the error is made, and mapped once per boundary: to an HTTP status by
-// netmaster, to a CNI code by the CNI server, to an exit code by netctl.
+// the error is made, and mapped once per boundary: to an HTTP status by the REST
+// servers of netmaster and of nodes, to a CNI code by the CNI server, to an exit code by netctl.
 // Messages name the object, the value and the cause, in that order.
 package fault
 

@@ -1,0 +1,106 @@
+package ovsd
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Port number N stands for the link vvportN/vportN and asks for the OpenFlow
+// number N+1, the trunk having the first. OpenFlow numbers that can be asked
+// for end at 65279, which the name server's port has (names.go).
+const (
+	lastNumber     uint32 = 65277
+	endpointOffset        = trunkNumber
+)
+
+// numbers gives out port numbers round-robin, so that a number just given back
+// is not used again while somebody may still look at its old owner: the host's
+// connection tracking knows endpoints by addresses that follow from it.
+type numbers struct {
+	mu    sync.Mutex
+	last  uint32
+	taken map[uint32]bool // of calls that have not finished
+}
+
+// startAfter continues behind the last number given out. If the bridge does not
+// say which that was, it is the highest in use.
+func (n *numbers) startAfter(db *database) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	bridge, _ := db.ourBridge()
+	if last, err := strconv.ParseUint(bridge.ExternalIDs[idLastNumber], 10, 32); err == nil {
+		n.last = uint32(last)
+		return
+	}
+	for _, link := range db.interfaces.Rows() {
+		if number, ok := hostLinkNumber(link.Name); ok {
+			n.last = max(n.last, number)
+		}
+	}
+}
+
+// latest is the last number given out.
+func (n *numbers) latest() uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last
+}
+
+// take reserves a number that no link in any bridge has: names are global. It is one whose
+// port shares no meters with another one, while there is such a number.
+func (n *numbers) take(db *database) (uint32, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taken == nil {
+		n.taken = map[uint32]bool{}
+	}
+	anyone := func(uint32) bool { return true }
+	for _, fits := range []func(uint32) bool{n.alone(db), anyone} {
+		for i := range lastNumber {
+			number := (n.last+i)%lastNumber + 1
+			if n.taken[number] || !fits(number) || db.hasInterface(hostLinkName(number)) {
+				continue
+			}
+			n.last, n.taken[number] = number, true
+			return number, nil
+		}
+	}
+	return 0, fault.New(fault.Exhausted, "port numbers 1 to %d: all in use", lastNumber)
+}
+
+// alone tells of numbers whether neither a port of the bridge nor one that is being made has their meters. Each
+// meter is looked up once.
+func (n *numbers) alone(db *database) func(number uint32) bool {
+	used := map[uint32]bool{}
+	for number := range n.taken {
+		used[metersOf(number)] = true
+	}
+	return func(number uint32) bool {
+		meters := metersOf(number)
+		shared, known := used[meters]
+		if !known {
+			shared = db.hasPortWith(meters)
+			used[meters] = shared
+		}
+		return !shared
+	}
+}
+
+func metersOf(number uint32) uint32 { return pipeline.MetersOf(number + endpointOffset) }
+
+// busy tells whether somebody is making the link of a number.
+func (n *numbers) busy(number uint32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.taken[number]
+}
+
+// release ends a reservation.
+func (n *numbers) release(number uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, number)
+}

@@ -1,0 +1,138 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/mirror"
+)
+
+// loss is when what a node may see became less.
+type loss struct {
+	times int
+	at    int64     // revision, of the last time
+	when  time.Time // the last time
+}
+
+// service is what a node has of a tenant.
+type service struct {
+	endpoints int
+	since     int64     // revision
+	gone      time.Time // the last endpoint, while there is none
+}
+
+// homed counts an endpoint of a node.
+func (x *index) homed(r record, step int, rev int64) {
+	if r.host == "" || r.tenant == "" {
+		return
+	}
+	x.serve(r.host, r.tenant, step, rev)
+	if r.vlan {
+		x.serve(r.host, everything, step, rev)
+	}
+}
+
+func (x *index) serve(host, tenant string, step int, rev int64) {
+	if x.serves[host] == nil {
+		x.serves[host] = make(map[string]*service)
+	}
+	s := x.serves[host][tenant]
+	if s == nil {
+		s = &service{since: rev}
+		x.serves[host][tenant] = s
+	}
+	if s.endpoints == 0 { // also while it lingers: another gate may have let go of it, and the node may have listed there
+		s.since = rev
+	}
+	s.endpoints += step
+	s.gone = time.Time{}
+	if s.endpoints == 0 {
+		s.gone = time.Now()
+	}
+}
+
+// everyNode stands for all hosts among those that serve a tenant; no host has this name. With the first service that
+// hosts lead to, all nodes that did not have the tenant need its records at once, and list again, of which a gate does
+// scansAtOnce at a time. When a tenant has none any more, they list again one after the other, in x.spread: the network
+// that a node does not hear of any more may go, and another one come with its number.
+const everyNode = ""
+
+// setEntered notes which tenants every node serves.
+func (x *index) setEntered(e mirror.Event, rev int64) {
+	now, old := x.enteredBy(e), x.entered[e.Key]
+	if old == now {
+		return
+	}
+	if now == "" {
+		delete(x.entered, e.Key)
+	} else {
+		x.entered[e.Key] = x.name(now)
+		x.serve(everyNode, now, 1, rev)
+	}
+	if old != "" {
+		x.serve(everyNode, old, -1, rev)
+	}
+}
+
+// enteredBy is the tenant that every node serves because of a record: of a service of Kubernetes, of one that has ports
+// of nodes or addresses outside, of an infra network, in which each host makes its own endpoint when it sees it; "" is none.
+func (x *index) enteredBy(e mirror.Event) string {
+	if e.Value == nil {
+		return ""
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.K8sServicePrefix); is {
+		tenant, _, _ := strings.Cut(id, "/")
+		return tenant
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.ServiceLBPrefix); is {
+		var s mastercfg.CfgServiceLBState
+		if json.Unmarshal(e.Value, &s) == nil && len(s.NodePorts)+len(s.ExternalIPs) > 0 {
+			return afterColon(id).tenant
+		}
+	}
+	if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && x.networks[id].infra {
+		return x.networks[id].tenant
+	}
+	return ""
+}
+
+// prune forgets what was not served since a time.
+func (x *index) prune(since time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for host, tenants := range x.serves {
+		before := len(tenants)
+		maps.DeleteFunc(tenants, func(_ string, s *service) bool { return s.endpoints == 0 && s.gone.Before(since) })
+		if len(tenants) < before {
+			x.lose(host, x.recent.revision)
+		}
+		if len(tenants) == 0 {
+			delete(x.serves, host)
+		}
+	}
+	x.recent.wake()
+}
+
+func (x *index) lose(host string, rev int64) {
+	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
+}
+
+// lostBy is what a node has lost, by itself and with all others, as far as it has to know now. The lock is held.
+func (x *index) lostBy(host string, now time.Time) loss {
+	own, all := x.lost[host], x.lost[everyNode]
+	if past := now.Sub(all.when); past < x.spread && past < x.turn(host) {
+		all = loss{times: all.times - 1}
+	}
+	return loss{times: own.times + all.times, at: max(own.at, all.at)}
+}
+
+// turn is when, within the spread, a node hears of what all have lost.
+func (x *index) turn(host string) time.Duration {
+	sum := sha256.Sum256([]byte(host))
+	return time.Duration(float64(x.spread) * float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32))
+}

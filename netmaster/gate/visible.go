@@ -1,0 +1,58 @@
+package gate
+
+import ()
+
+// scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
+// the record of its key was another one then. The lock is held.
+func (x *index) scopeOf(key string, at int64) scope {
+	byKey, indexed := scopeByKey(key)
+	if !indexed {
+		return byKey
+	}
+	r, there := x.records[key]
+	if !there {
+		r = x.recent.gone[key]
+	}
+	if at < r.born {
+		return scope{}
+	}
+	return r.scope
+}
+
+// sees tells whether a node may see a record, with what it has served before a revision. The lock is held.
+func (x *index) sees(host string, s scope, before int64) bool {
+	switch {
+	case s.all, s.host == host && host != "":
+		return true
+	case s.tenant == "":
+		return false
+	}
+	if !x.may(host, s.tenant) {
+		return false
+	}
+	served := func(by, tenant string) bool {
+		have := x.serves[by][tenant]
+		return have != nil && have.since < before
+	}
+	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
+}
+
+// may tells whether a node has joined for a tenant: a token without tenants is for all. The lock is held.
+func (x *index) may(host, tenant string) bool {
+	joined, known := x.nodes[host]
+	return known && joined.Serves(tenant)
+}
+
+// grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it
+// did not. The lock is held.
+func (x *index) grown(host string, from int64) (last int64) {
+	for _, by := range []string{host, everyNode} {
+		for tenant, s := range x.serves[by] {
+			if counts := tenant == everything && x.routing || tenant != everything && x.may(host, tenant); counts &&
+				s.since >= from && !x.sees(host, scope{tenant: tenant}, from) {
+				last = max(last, s.since)
+			}
+		}
+	}
+	return last
+}
