@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,7 @@ type judged struct {
 	access     bool // it is the node's own
 	end        tiers.End
 	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
+	known      []netip.Addr  // InternalIPs of the node whose own it is
 }
 
 func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to string) (err error) {
@@ -109,6 +111,14 @@ func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) 
 			j.addresses[i] = address
 		}
 	}
+	if j.access {
+		node, err := ledger.Read[mastercfg.K8sNode](r, mastercfg.K8sNodePrefix+ep.HomingHost)
+		if fault.Is(err, fault.NotFound) {
+			return j, nil // Kubernetes does not know it
+		}
+		j.known = node.Addresses
+		return j, err
+	}
 	if ep.PodUID == "" {
 		return j, nil
 	}
@@ -134,6 +144,7 @@ func (j *judge) verdict(from, to netip.Addr) contivmodel.Verdict {
 	c := j.about
 	c.From, c.To = j.from.end, j.to.end
 	c.From.Address, c.To.Address = from, to
+	c.From.Known = slices.DeleteFunc(slices.Clone(j.from.known), func(a netip.Addr) bool { return a.Is4() != from.Is4() })
 	c.OwnNode = j.from.node == j.to.node && (j.from.access || j.to.access)
 	if j.from.id == j.to.id {
 		v.Allowed = asked("packets", true, "itself", "")

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -104,4 +105,46 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	}
 	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:none&"+tcp, "", "endpoint not found", 404, "not-found")
 	b.refused("GET", VerdictPath+"?from=shop:web&to=shop:db&protocol=icmp&port=1", "", `port "1", protocol "icmp": want 1 to 65535, and tcp, udp or sctp`, 400, "invalid")
+}
+
+// Processes of another node are let in by the addresses of the node that policies know.
+func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
+	b := withGroup(t)
+	b.ok("POST", "networks/blue:access", `{"tenantName":"blue","networkName":"access","encap":"vxlan","nwType":"infra","subnet":"10.10.0.0/24","gateway":"10.10.0.254"}`)
+	for _, req := range []mastercfg.CreateEndpointRequest{
+		{TenantName: "blue", NetworkName: "access", ConfigEP: mastercfg.ConfigEP{Container: "h2", Host: "h2"}},
+		{TenantName: "blue", NetworkName: "web", EPCommonName: "db", PodNamespace: "shop", PodUID: "u2", ConfigEP: mastercfg.ConfigEP{Container: "cdb", Host: "h1"}},
+	} {
+		plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, req)
+	}
+	write := func(key string, record any) {
+		t.Helper()
+		b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, key, record) })
+	}
+	write(mastercfg.K8sPodKey("h1", "u2"), mastercfg.K8sPod{Namespace: "shop", Name: "db", UID: "u2", Class: 7, Classed: true})
+	write(mastercfg.K8sClassKey(7), mastercfg.K8sClass{JudgesIn: true, IsolatesIn: true})
+	allowed := func(when string, want bool) {
+		t.Helper()
+		var got contivmodel.Verdicts
+		if err := json.Unmarshal([]byte(b.ok("GET", VerdictPath+"?from=access.blue-h2&to=shop:db&protocol=tcp&port=80", "")), &got); err != nil || len(got.Verdicts) == 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, v := range got.Verdicts {
+			if v.Allowed != want {
+				t.Errorf("%s: %+v", when, v)
+			}
+		}
+	}
+	policy := func(nets, excepts []string) {
+		t.Helper()
+		write(mastercfg.K8sPolicyPrefix+"networkpolicy/shop/p", mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, Nets: nets, Excepts: excepts}}})
+	}
+	policy([]string{"192.0.2.0/24"}, nil)
+	allowed("nobody knows its address", false)
+	write(mastercfg.K8sNodePrefix+"h2", mastercfg.K8sNode{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	allowed("it is among those that are let in", true)
+	policy([]string{"192.0.2.0/24"}, []string{"10.10.0.0/16"})
+	allowed("processes are taken out", false)
+	policy([]string{"198.51.100.0/24"}, nil)
+	allowed("it is not among them", false)
 }

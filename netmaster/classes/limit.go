@@ -152,7 +152,7 @@ func (p *policy) closed(base mastercfg.TierRule) []mastercfg.TierRule {
 
 // closed denies everything in a direction.
 func closed(r mastercfg.TierRule, out bool) mastercfg.TierRule {
-	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Names, r.Ports = out, string(Deny), true, nil, nil, nil, nil
+	r.Out, r.Verdict, r.AnyPeer, r.Peers, r.Nets, r.Excepts, r.Names, r.Ports = out, string(Deny), true, nil, nil, nil, nil, nil
 	return r
 }
 
@@ -166,7 +166,7 @@ func fit(rules []mastercfg.TierRule) bool {
 	bytes := 0
 	for _, r := range rules {
 		bytes += ofRule + ofPorts*len(r.Ports) + ofClass*(len(r.Subjects)+len(r.Peers)+len(r.Serving))
-		for _, texts := range [][]string{r.Nets, r.Names} {
+		for _, texts := range [][]string{r.Nets, r.Excepts, r.Names} {
 			for _, text := range texts {
 				bytes += len(text) + len(`"",`)
 			}

@@ -81,7 +81,11 @@ func (e *Engine) Failed(c Changes) {
 // fingerprint tells what a policy says from what it said before. It is stored: a field that is new must
 // not change that of a policy that says nothing of it, or an upgrade would look like a change of each policy.
 func fingerprint(p Policy) string {
-	text := strings.ReplaceAll(fmt.Sprintf("%+v", p), " Names:[]", "")
+	p.Rules = slices.Clone(p.Rules)
+	for i := range p.Rules {
+		p.Rules[i].Excepts = nil // which are taken out of Nets
+	}
+	text := strings.NewReplacer(" Names:[]", "", " Excepts:[]", "").Replace(fmt.Sprintf("%+v", p))
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, text) // never fails, as hash.Hash promises
 	return strconv.FormatUint(h.Sum64(), 36)
@@ -158,7 +162,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.TierRule {
 	r := p.spec.Rules[i]
 	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
-	base.Names = r.Names
+	base.Names, base.Excepts = r.Names, texts(r.Excepts)
 	switch {
 	case r.AnyPeer:
 	case e.anyPod && r.isAnyPod():

@@ -41,6 +41,7 @@ type Rule struct {
 	AnyPeer bool
 	Peers   []PodSelector
 	Nets    []netip.Prefix // masked
+	Excepts []netip.Prefix // masked; what nodes are not peers from whose InternalIPs are among Nets (mastercfg.TierRule)
 	Names   []string       // of domains, with *. in front: all below
 	Ports   []Port         // nil: any, of any protocol
 }

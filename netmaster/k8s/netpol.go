@@ -37,11 +37,14 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 		for _, peer := range peers {
 			switch {
 			case peer.IPBlock != nil:
-				nets, err := blockOf(peer.IPBlock, room)
+				nets, except, err := blockOf(peer.IPBlock, room)
 				if err != nil {
 					doubts = append(doubts, err.Error())
 				}
 				r.Nets, room = append(r.Nets, nets...), room-len(nets)
+				if !out && nets != nil { // pods reach nodes at the addresses that policies know
+					r.Excepts = append(r.Excepts, except...)
+				}
 			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
 				doubts = append(doubts, "a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
 			default:
@@ -110,25 +113,26 @@ func oddOperator(r classes.Requirement) string {
 	return fmt.Sprintf("operator %s of label %s is not known (use In, NotIn, Exists or DoesNotExist)", r.Op, r.Key)
 }
 
-// blockOf is a network without its exceptions, which are most networks at most.
-func blockOf(b *networkingv1.IPBlock, most int) ([]netip.Prefix, error) {
+// blockOf is a network without its exceptions, which are most networks at most, and the exceptions.
+func blockOf(b *networkingv1.IPBlock, most int) (nets, except []netip.Prefix, err error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var except []netip.Prefix
 	for _, text := range b.Except {
 		e, err := cidr(text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		except = append(except, e)
+		if e.Overlaps(net) { // else it says nothing
+			except = append(except, e)
+		}
 	}
 	nets, ok := classes.Without(net, except, most)
 	if !ok {
-		return nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
+		return nil, nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
 	}
-	return nets, nil
+	return nets, except, nil
 }
 
 // cidr reads a network. Old objects have bits behind the prefix, leading zeros, and networks of IPv4 that are written as

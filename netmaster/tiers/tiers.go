@@ -26,6 +26,7 @@ type End struct {
 	Classed bool // it is known which class it has; else it is isolated
 	Class   uint16
 	Address netip.Addr
+	Known   []netip.Addr // of a node: its InternalIPs of the same family, by which policies let in its processes
 }
 
 // Connection is one to a port; the families of the addresses are the same.
@@ -100,11 +101,17 @@ func concerns(r mastercfg.TierRule, subject, peer End, c Connection) bool {
 		return false
 	}
 	isPeer := r.Anyone() || peer.Judged && peer.Classed && (r.AnyPod && peer.Class != 0 || slices.Contains(r.Peers, peer.Class))
-	for _, text := range r.Nets {
-		net, err := netip.ParsePrefix(text)
-		isPeer = isPeer || err == nil && net.Contains(peer.Address)
-	}
+	isPeer = isPeer || within(r.Nets, peer.Address) ||
+		!r.Out && !within(r.Excepts, peer.Address) && slices.ContainsFunc(peer.Known, func(a netip.Addr) bool { return within(r.Nets, a) })
 	return isPeer && (len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p mastercfg.TierPorts) bool {
 		return p.Protocol == c.Protocol && p.First <= c.Port && c.Port <= p.Last
 	}))
+}
+
+// within tells whether one of some networks, as texts, holds an address.
+func within(nets []string, a netip.Addr) bool {
+	return slices.ContainsFunc(nets, func(text string) bool {
+		net, err := netip.ParsePrefix(text)
+		return err == nil && net.Contains(a)
+	})
 }

@@ -10,12 +10,13 @@ import (
 
 // nodesAmong are the addresses with which processes of other nodes reach the subjects of a rule that lets in what
 // comes from the InternalIPs of these nodes. They come with the address that their node has in an infra network of the
-// tenant, and a policy knows only those of Kubernetes. Nets that hold these addresses anyway are not told again.
+// tenant, and a policy knows only those of Kubernetes. Nets that hold these addresses anyway are not told again, and none that the
+// policy has taken out of its networks.
 func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	if !c.comesFromNets(rule.ID) {
 		return nil
 	}
-	named, access := holder(rule.Nets), c.accessTo(rule.Subjects)
+	named, excepted, access := holder(rule.Nets), holder(c.fromNets[rule.ID]), c.accessTo(rule.Subjects)
 	for host, node := range c.kube.nodes {
 		for _, known := range node.Addresses {
 			if host == c.host || !named(known) {
@@ -27,7 +28,7 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 					continue
 				}
 				for _, own := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-					if own.IsValid() && own.Is4() == known.Is4() && !named(own) {
+					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !excepted(own) {
 						more = append(more, netip.PrefixFrom(own, own.BitLen()))
 					}
 				}

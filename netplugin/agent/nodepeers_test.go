@@ -53,6 +53,14 @@ func TestARuleAboutNetworksLetsInNodesThatHaveTheirAddresses(t *testing.T) {
 	nets("it says nothing about this one", "[2001:db8::/64]")
 	n.put(policy, saying("", `"192.0.2.3/32"`)).expect("one node", changed)
 	nets("it is let in", "[192.0.2.3/32 10.9.0.3/32]")
+	n.put(policy, saying(`,"excepts":["10.9.0.0/28"]`, `"192.0.2.3/32"`)).expect("one without processes", changed)
+	nets("what is taken out stays out", "[192.0.2.3/32]")
+	n.put(policy, saying("", `"192.0.2.3/32"`)).expect("one node again", changed)
+	n.put(vrfKey("red"), `{"vrf":2}`).put(netKey("web.red"), netValue("red", "")).put(mastercfg.K8sPodKey(me, "u2"), `{"uid":"u2","class":7,"classed":true}`).
+		put(epKey("web.red-pod"), podEndpoint("web.red", me, "10.1.0.31", "u2")).step()
+	nets("subjects of two tenants: an address is another's in another tenant", "[192.0.2.3/32]")
+	n.del(epKey("web.red-pod")).step()
+	nets("of one again", "[192.0.2.3/32 10.9.0.3/32]")
 	n.del(netKey("contivh1.blue")).step()
 	nets("their network is gone", "[192.0.2.3/32]")
 }

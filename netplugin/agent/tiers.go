@@ -29,7 +29,7 @@ type tiers struct {
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
-	fromNets   map[string]struct{}            // rules about what comes in from networks
+	fromNets   map[string][]netip.Prefix      // what was taken out of the networks of rules about what comes in from networks
 	numbers    ruleNumbers
 	epoch      uint32 // 0: there is none
 }
@@ -43,7 +43,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string]struct{}), numbers: newRuleNumbers()}
+		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string][]netip.Prefix), numbers: newRuleNumbers()}
 }
 
 // isolated is what is judged of whom nothing is known.
@@ -180,19 +180,24 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	}
 	var rules []pipeline.TierRule
 	var names [][]string
+	var excepts [][]netip.Prefix
 	for i, wire := range r.Rules {
 		rule, err := tierRule(id+"#"+strconv.Itoa(i), wire)
 		if err != nil {
 			return err
 		}
-		rules, names = append(rules, rule), append(names, wire.Names)
+		except, err := prefixes(wire.Excepts)
+		if err != nil {
+			return fmt.Errorf("exceptions of rule %s: %w", rule.ID, err)
+		}
+		rules, names, excepts = append(rules, rule), append(names, wire.Names), append(excepts, except)
 	}
 	c.removePolicy(id)
 	for i, rule := range rules {
 		rule.Number = c.numbers.of(rule, names[i], time.Now())
 		c.setNames(rule.ID, names[i])
 		if !rule.Out && len(rule.Nets) > 0 {
-			c.fromNets[rule.ID] = struct{}{}
+			c.fromNets[rule.ID] = excepts[i]
 		}
 		c.tierRules[rule.ID] = rule
 		c.policyOf[id] = append(c.policyOf[id], rule.ID)
@@ -238,17 +243,25 @@ func tierRule(id string, r mastercfg.TierRule) (pipeline.TierRule, error) {
 	}
 	rule := pipeline.TierRule{ID: id, Tier: pipeline.Tier(r.Tier), Out: r.Out, Rank: uint16(r.Rank), Verdict: verdict,
 		Subjects: r.Subjects, AnyPeer: r.Anyone(), AnyPod: r.AnyPod, Peers: r.Peers, Serving: r.Serving}
-	for _, text := range r.Nets {
-		net, err := netip.ParsePrefix(text)
-		if err != nil {
-			return rule, fmt.Errorf("peers of rule %s: %w", id, err)
-		}
-		rule.Nets = append(rule.Nets, net)
+	var err error
+	if rule.Nets, err = prefixes(r.Nets); err != nil {
+		return rule, fmt.Errorf("peers of rule %s: %w", id, err)
 	}
 	for _, p := range r.Ports {
 		rule.Ports = append(rule.Ports, pipeline.PortRange{Protocol: p.Protocol, First: p.First, Last: p.Last})
 	}
 	return rule, nil
+}
+
+func prefixes(texts []string) (all []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
