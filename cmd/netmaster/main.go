@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	case errors.As(err, &wrong):
 		fmt.Fprintf(errOut, "netmaster: invalid configuration:\n%s\n", wrong)
-		return daemonflags.ExitInvalid
+		return daemonflags.ExitCode(wrong.error)
 	}
 	fmt.Fprintf(errOut, "netmaster: %s\n", err)
 	return 1

@@ -32,7 +32,7 @@ func exitCode(err error) int {
 	fmt.Fprintf(os.Stderr, "netplugin: %v\n", err)
 	var wrong *configError
 	if errors.As(err, &wrong) {
-		return daemonflags.ExitInvalid
+		return daemonflags.ExitCode(wrong)
 	}
 	return 1
 }

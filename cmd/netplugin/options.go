@@ -53,6 +53,8 @@ func (e *configError) Error() string {
 	return strings.Join(texts, "\nnetplugin: ")
 }
 
+func (e *configError) Unwrap() []error { return e.violations }
+
 // Parts of the model this agent has no datapath or server for yet. They are
 // refused: half of them would be worse.
 var (

@@ -82,13 +82,14 @@ const foreignTunnels = "{ 4790, 6081, 8472 }"
 // by the addresses that are known.
 func (c Closed) chains() []chain {
 	from := knftables.Concat("iifname", quoted(outsideLink))
-	tunnels := rule{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"}
 	return []chain{
-		chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{tunnels,
-			{knftables.Concat(from, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat(from, "tcp dport @"+setPorts, "drop"), "this host's control ports"},
-		}}.fromEndpoints(),
-		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{tunnels,
+		chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
+			{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
+			{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+			{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
+		}}.fromAllEndpoints(),
+		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
+			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},

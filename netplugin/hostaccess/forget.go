@@ -98,7 +98,7 @@ func (s staleDatagrams) leads(asked netip.AddrPort) (to netip.AddrPort, led bool
 			i := slices.IndexFunc(s.ports.all, func(h HostPort) bool {
 				return h.HostPort == mastercfg.HostPort{Address: at, Protocol: "udp", Port: asked.Port(), To: h.To} && h.has(p.Addr())
 			})
-			if i >= 0 && (at.IsValid() || asked.Addr().IsLoopback() || slices.Contains(s.here, asked.Addr())) {
+			if i >= 0 && (asked.Addr().IsLoopback() || slices.Contains(s.here, asked.Addr())) {
 				return netip.AddrPortFrom(pipeline.OutsideAddress(p, s.ports.all[i].Number), s.ports.all[i].To), true
 			}
 		}

@@ -91,7 +91,8 @@ func (h hostPorts) chains() []chain {
 			suffix, notItself = "6", "ip6 daddr != "+loopback[false]
 		}
 		lead = append(lead,
-			rule{knftables.Concat("dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix), "host ports at one address"},
+			// One that is not the host's, as of a service or of the world, stays what it is: whoever may have a host port is no owner of that.
+			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix), "host ports at one address"},
 			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix), "host ports"})
 		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p))
 		hide = append(hide,

@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -138,5 +139,41 @@ func TestPortsThatTheHostNeedsAreNoHostPorts(t *testing.T) {
 	all := append([]HostPort{port("udp", 4789), port("tcp", 2379), port("tcp", 10250)}, fine...)
 	if got := c.available(all); !slices.Equal(got, fine) {
 		t.Errorf("available: %v", got)
+	}
+}
+
+// Who may have a host port takes no address that is another's: of a service, of a name server, of another node.
+func TestAHostPortAtAnAddressThatIsNotTheHostsLeadsNobody(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del outside; ip link del contivh0; conntrack -D -p udp --orig-port-dst 8088 2>/dev/null || true") })
+	run(t, `ip link add outside type veth peer name world && ip address add 198.18.5.1/24 dev outside && ip link set outside up && ip link set world up
+ip neighbour add 198.18.5.5 lladdr 02:00:00:00:00:05 dev outside
+ip link add contivh0 type veth peer name esw && ip address add 172.19.255.254/16 dev contivh0 && ip link set contivh0 up && ip link set esw up
+ip neighbour add 172.19.0.4 lladdr 02:00:00:00:00:04 dev contivh0`)
+	var all []HostPort
+	for _, at := range []string{"198.18.5.1", "198.18.5.5"} {
+		all = append(all, HostPort{HostPort: mastercfg.HostPort{Address: netip.MustParseAddr(at), Protocol: "udp", Port: 8088, To: 80}, Number: 4, IPv4: true})
+	}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withHostPorts(hostPorts{all, wayOut})); err != nil {
+		t.Fatal(err)
+	}
+	for at, led := range map[string]bool{"198.18.5.1": true, "198.18.5.5": false} {
+		sender, err := net.Dial("udp4", at+":8088")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = sender.Write([]byte("hello")) // whoever is there
+		_ = sender.Close()
+		got := run(t, "conntrack -L -p udp --orig-dst "+at+" --orig-port-dst 8088 2>/dev/null")
+		if strings.Contains(got, "src=172.19.") != led || got == "" {
+			t.Errorf("%s, led %v:\n%s", at, !led, got)
+		}
+	}
+	stale := staleDatagrams{ports: hostPorts{all, wayOut}, here: []netip.Addr{netip.MustParseAddr("198.18.5.1")}}
+	for at, led := range map[string]bool{"198.18.5.1:8088": true, "198.18.5.5:8088": false} {
+		if _, is := stale.leads(netip.MustParseAddrPort(at)); is != led {
+			t.Errorf("datagrams to %s are led: %v", at, is)
+		}
 	}
 }

@@ -66,8 +66,15 @@ type chain struct {
 
 // fromEndpoints is a chain whose rules are about what endpoints send by the way out and nothing
 // else: every other packet of the host, such as all that tunnels bring, is through with one look.
-func (c chain) fromEndpoints() chain {
-	others := rule{knftables.Concat("iifname !=", quoted(outsideLink), "accept"), "nothing else is judged here"}
+func (c chain) fromEndpoints() chain { return c.judging("iifname !=", quoted(outsideLink)) }
+
+// fromAllEndpoints is the same, and about what they send to the host's addresses in infra networks, too.
+func (c chain) fromAllEndpoints() chain {
+	return c.judging("iifname !=", quoted(outsideLink), "iifgroup !=", infraGroup)
+}
+
+func (c chain) judging(except ...any) chain {
+	others := rule{knftables.Concat(append(except, "accept")...), "nothing else is judged here"}
 	c.rules = append([]rule{others}, c.rules...)
 	return c
 }
@@ -104,7 +111,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: "segments that fit the way",
 		}}},
 		// Behind the other rules: what those drop takes nobody's share.
-		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, limits}.fromEndpoints(),
+		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
 		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
 	)}
 }

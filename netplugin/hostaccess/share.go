@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/knftables"
@@ -37,7 +38,7 @@ const (
 	setMany = "has-many"
 )
 
-// senderSets hold endpoints by their private addresses, as long as they open connections.
+// senderSets hold endpoints by the addresses that the host knows, as long as they open connections.
 func senderSets() (sets []set) {
 	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
 		sets = append(sets,
@@ -47,20 +48,30 @@ func senderSets() (sets []set) {
 	return sets
 }
 
-// shareRules drop what begins a connection beyond an endpoint's share.
+// shareRules drop what begins a connection by the way out beyond an endpoint's share.
 func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	for _, p := range o {
-		suffix := ""
-		if p.Addr().Is6() {
-			suffix = "6"
-		}
-		beginning := knftables.Concat("iifname", quoted(outsideLink), version(p), "saddr", p, "ct state new")
-		each := func(set, limit string) string {
-			return knftables.Concat(beginning, "add @"+set+suffix, "{", version(p), "saddr", limit, "} counter drop")
-		}
-		rules = append(rules,
-			rule{each(setFast, fmt.Sprintf("limit rate over %d/second burst %d packets", newPerSecond, newAtOnce)), "an endpoint opens connections too fast"},
-			rule{each(setMany, fmt.Sprintf("ct count over %d", share)), "an endpoint has its share of connections"})
+		rules = append(rules, shareOf(knftables.Concat("iifname", quoted(outsideLink), version(p), "saddr", p), version(p), share)...)
 	}
 	return rules
+}
+
+// infraShareRules do so for what comes by infra networks, where endpoints and other hosts have their own addresses.
+func infraShareRules(share int) (rules []rule) {
+	for _, ip := range []string{"ip", "ip6"} {
+		rules = append(rules, shareOf(knftables.Concat("iifgroup", infraGroup), ip, share)...)
+	}
+	return rules
+}
+
+// shareOf is about senders of a version of IP, ip or ip6.
+func shareOf(which, ip string, share int) []rule {
+	suffix := strings.TrimPrefix(ip, "ip")
+	each := func(set, limit string) string {
+		return knftables.Concat(which, "ct state new", "add @"+set+suffix, "{", ip, "saddr", limit, "} counter drop")
+	}
+	return []rule{
+		{each(setFast, fmt.Sprintf("limit rate over %d/second burst %d packets", newPerSecond, newAtOnce)), "an endpoint opens connections too fast"},
+		{each(setMany, fmt.Sprintf("ct count over %d", share)), "an endpoint has its share of connections"},
+	}
 }

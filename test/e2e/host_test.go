@@ -47,6 +47,7 @@ func hostsJoinANetwork(s story) {
 				s.Errorf("a pod of another tenant reaches the host at %s by %s", other, way)
 			}
 		}
+		s.isClosedTo(near, version)
 	}
 
 	// A network that comes later is reached, and one that goes is not.
@@ -130,6 +131,19 @@ func (s story) reachesHosts(from interface {
 			}
 			return err
 		})
+	}
+}
+
+// isClosedTo expects that a pod does not get at what controls the cluster by the addresses that hosts have in the infra network.
+func (s story) isClosedTo(pod *testbed.Pod, version string) {
+	s.Helper()
+	for _, n := range s.bed.Nodes {
+		url := "http://" + netip.AddrPortFrom(s.hostAddress(n, mastercfg.AccessNetwork, version), 9090).String() + "/livez"
+		_, err := n.Run(s.ctx, n.Tool("probe"), "http", url)
+		s.must(err) // netplugin listens there
+		if _, err := pod.Run(s.ctx, n.Tool("probe"), "http", url); err == nil {
+			s.Errorf("%s reaches %s", pod.Name, url)
+		}
 	}
 }
 

@@ -177,7 +177,7 @@ func (s story) learned(n *testbed.Node) int {
 	s.Helper()
 	out, err := n.Run(s.ctx, n.Tool("probe"), "http", "http://127.0.0.1:9090/metrics")
 	s.must(err)
-	_, rest, found := strings.Cut(out, "\ncontiv_bgp_routes ")
+	_, rest, found := strings.Cut(out, "\nnetplugin_bgp_routes ")
 	if !found {
 		s.Fatalf("no netplugin_bgp_routes: %.2000s", out)
 	}

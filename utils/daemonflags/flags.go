@@ -4,20 +4,42 @@
 // A flag is set by any of its names, else by its environment variable, else by
 // its default. An environment variable that is set but empty counts as unset.
 // Rules are checked together after parsing, so that a user sees everything
-// that is wrong at once; both daemons then exit with ExitInvalid.
+// that is wrong at once; both daemons then exit with ExitInvalid (ExitCode).
 package daemonflags
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/logging"
 )
 
 // ExitInvalid is the exit status for a configuration that breaks a rule (EINVAL).
 const ExitInvalid = 22
+
+// ExitCode is the exit status after an error of who reads a configuration: ExitInvalid, after which systemd does not start a daemon again;
+// or 1 if it is nothing but what may pass by itself, such as an address that the host does not have yet, or a disk that is full.
+func ExitCode(err error) int {
+	if passes(err) {
+		return 1
+	}
+	return ExitInvalid
+}
+
+func passes(err error) bool {
+	if several, are := err.(interface{ Unwrap() []error }); are {
+		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !passes(e) })
+	}
+	var file *fs.PathError
+	return fault.Is(err, fault.Unavailable) ||
+		errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
+}
 
 // DefaultEtcdEndpoint is used when no store is given.
 const DefaultEtcdEndpoint = "http://127.0.0.1:2379"

@@ -2,11 +2,17 @@ package daemonflags
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // parse runs a command that only has the shared flags.
@@ -125,6 +131,28 @@ func TestEveryEncapsulationGoesWithEveryForwarding(t *testing.T) {
 			if got := violations(c); len(got) != 0 {
 				t.Errorf("%s with %s: %q", encapsulation, forwarding, got)
 			}
+		}
+	}
+}
+
+// What passes by itself is tried again, and what is wrong is told at once.
+func TestOnlyWhatIsWrongIsNotTriedAgain(t *testing.T) {
+	away, wrong := fault.New(fault.Unavailable, "the host has no address in 192.0.2.0/24"), errors.New("--vxlan-port 0: must be 1 to 65535")
+	file := func(err error) error { return fmt.Errorf("key: %w", &fs.PathError{Op: "open", Path: "key", Err: err}) }
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"an address that is not there yet": {fmt.Errorf("--vtep-ip: %w", away), 1},
+		"a flag":                           {wrong, ExitInvalid},
+		"both":                             {errors.Join(away, wrong), ExitInvalid},
+		"several addresses":                {errors.Join(away, away), 1},
+		"a disk that is full":              {file(syscall.ENOSPC), 1},
+		"a file that there is not":         {file(syscall.ENOENT), ExitInvalid},
+		"a file that nobody may read":      {file(syscall.EACCES), ExitInvalid},
+	} {
+		if got := ExitCode(c.err); got != c.want {
+			t.Errorf("%s: exit status %d, want %d", name, got, c.want)
 		}
 	}
 }

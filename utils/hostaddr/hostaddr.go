@@ -2,19 +2,22 @@
 package hostaddr
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"regexp"
 	"slices"
+
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // innerLink are the names of links that never carry traffic between hosts: loopback, ours, and
 // the bridges that programs make for containers and virtual machines, whose addresses are the
 // same on many hosts, such as 172.17.0.1 of docker0.
-var innerLink = regexp.MustCompile(`^(lo$|docker|veth|vport|vvport|contiv|br-[0-9a-f]{12}$|cni|podman|virbr|lxcbr|lxdbr|flannel|cali|kube-)`)
+var innerLink = regexp.MustCompile(`^(lo$|docker|veth|vport|vvport|contiv|inb01$|br-[0-9a-f]{12}$|cni|podman|virbr|lxcbr|lxdbr|flannel|cali|kube-)`)
+
+// uplinkBridge is ours, too, and has the addresses of the host's links that are uplinks (drivers/uplink).
+const uplinkBridge = "contivUplink"
 
 // located is an address of this host.
 type located struct {
@@ -24,11 +27,11 @@ type located struct {
 }
 
 // inner tells whether no other host is reached by the link.
-func (l located) inner() bool { return innerLink.MatchString(l.link) }
+func (l located) inner() bool { return l.link != uplinkBridge && innerLink.MatchString(l.link) }
 
 // Default returns the IPv4 address other hosts reach this one at: the one its
 // own name resolves to, if that is configured here, else the first on a link
-// that is not loopback, ours, or a bridge of containers.
+// that is not loopback, ours, or a bridge of containers. A host that has none may get one: the error is Unavailable.
 func Default() (netip.Addr, error) {
 	all, err := configured()
 	if err != nil {
@@ -45,7 +48,7 @@ func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 		}
 	}
 	if len(candidates) == 0 {
-		return netip.Addr{}, errors.New("host has no IPv4 address outside loopback")
+		return netip.Addr{}, fault.New(fault.Unavailable, "host has no IPv4 address outside loopback")
 	}
 	for _, name := range named {
 		if slices.Contains(candidates, name) {
@@ -56,7 +59,7 @@ func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 }
 
 // In returns the host's address in a network, the first if it has several. One of a bridge of
-// containers counts only if there is no other.
+// containers counts only if there is no other. A host that has none may get one: the error is Unavailable.
 func In(network netip.Prefix) (netip.Addr, error) {
 	all, err := configured()
 	if err != nil {
@@ -79,7 +82,7 @@ func within(all []located, network netip.Prefix) (netip.Addr, error) {
 		}
 	}
 	if !found.IsValid() {
-		return found, fmt.Errorf("the host has no address in %s", network)
+		return found, fault.New(fault.Unavailable, "the host has no address in %s", network)
 	}
 	return found, nil
 }

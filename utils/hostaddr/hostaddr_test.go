@@ -21,6 +21,7 @@ func TestNoHostIsKnownByABridgeOfContainers(t *testing.T) {
 		"its name is that of a bridge":  {all, []netip.Addr{docker.addr}, outer},
 		"a link that is down":           {[]located{{outer.link, outer.addr, false}, second}, nil, second},
 		"a bridge to the outside":       {[]located{compose, second}, nil, second},
+		"uplinks, whose addresses we have moved": {[]located{at("contivh0", "172.19.255.254"), at("inb01", "50.1.1.200"), at("contivUplink", "192.0.2.7")}, nil, at("contivUplink", "192.0.2.7")},
 		"nothing but what is no way in": {[]located{docker, compose}, nil, located{}},
 	} {
 		if got, err := choose(c.all, c.named); got != c.want.addr || (err == nil) != c.want.addr.IsValid() {
