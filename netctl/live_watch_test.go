@@ -102,3 +102,19 @@ func TestEditorsDoNotOverwriteEachOther(t *testing.T) {
 		}
 	}
 }
+
+// Whoever runs a script once more takes no bound of a tenant away.
+func TestATenantThatIsCreatedAgainStaysAsItIs(t *testing.T) {
+	url := startStore(t).startMaster(t)
+	if got := run(t, url, "tenant create blue --max-endpoints 7 --namespaces shop"); got.code != 0 {
+		t.Fatal(got)
+	}
+	for _, line := range []string{"tenant create blue", "tenant create blue --max-endpoints 8"} {
+		if got := run(t, url, line); got.code == 0 || !strings.Contains(got.stderr, "tenant blue exists already") {
+			t.Errorf("netctl %s: %+v", line, got)
+		}
+	}
+	if got := run(t, url, "tenant inspect blue"); !strings.Contains(got.stdout, `"maxEndpoints": 7`) || !strings.Contains(got.stdout, `"namespaces": "shop"`) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -182,7 +182,7 @@ var objects = []object{
 			{name: "inspect", usage: "Show a service with its run-time data", args: []arg{serviceArg}, run: inspect},
 		}},
 	{name: "tenant", typ: "tenant", usage: "Tenants", verbs: []verb{
-		{name: "create", usage: "Create a tenant", args: []arg{tenantArg}, run: create, done: "Creating tenant: {key}",
+		{name: "create", usage: "Create a tenant; one that exists stays as it is", args: []arg{tenantArg}, run: createNew, done: "Creating tenant: {key}",
 			flags: append([]flag{{names: "default-network", field: "defaultNetwork"}}, tenantBounds...)},
 		{name: "update", usage: "Change what who administers the tenant may make", args: []arg{tenantArg}, run: update, done: "Updating tenant {key}", flags: tenantBounds},
 		{name: "rm", usage: "Delete a tenant", args: []arg{tenantArg}, run: remove, done: "Deleting tenant {key}"},

@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -19,7 +20,8 @@ type action struct {
 
 // The actions of the table.
 var (
-	create      = action{doCreate, quietFlags}
+	create      = action{func(c *call) error { return doCreate(c, client.Post) }, quietFlags}
+	createNew   = action{func(c *call) error { return doCreate(c, client.Create) }, quietFlags}
 	set         = action{doSet, quietFlags}
 	update      = action{doUpdate, quietFlags}
 	remove      = action{doRemove, removeFlags}
@@ -33,7 +35,7 @@ var (
 )
 
 // doCreate posts an object made of arguments and flags.
-func doCreate(c *call) error {
+func doCreate(c *call, post func(context.Context, *client.Client, contivmodel.Object) error) error {
 	o := c.kind.New()
 	if err := c.fill(o, true); err != nil {
 		return err
@@ -43,7 +45,7 @@ func doCreate(c *call) error {
 			return err
 		}
 	}
-	if err := client.Post(c.ctx, c.client, o); err != nil {
+	if err := post(c.ctx, c.client, o); err != nil {
 		return err
 	}
 	return c.result(o)

@@ -58,6 +58,11 @@ func Post(ctx context.Context, c *Client, o contivmodel.Object) error {
 	return c.post(ctx, o, nil)
 }
 
+// Create is Post of an object that must not exist yet: one that does stays as it is, and the error is a fault.Conflict.
+func Create(ctx context.Context, c *Client, o contivmodel.Object) error {
+	return c.post(ctx, o, map[string]string{"If-None-Match": "*"})
+}
+
 func (c *Client) post(ctx context.Context, o contivmodel.Object, header map[string]string) error {
 	key := o.ModelKey()
 	if err := checkKey(key); err != nil {

@@ -26,8 +26,11 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 // updateTenant changes the bounds of a tenant, and nothing else.
 func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
-	unsaid := c.Blind && bounds == (contivmodel.TenantBounds{}) // by a client that creates it again, or knows no bounds
-	if unsaid || bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
+	if c.Blind && bounds == (contivmodel.TenantBounds{}) && bounds != stored.Bounds() { // by a client that creates it again, or knows no bounds
+		return fault.New(fault.Immutable, "Cant change tenant parameters after its created").
+			WithExplanation("tenant %s has bounds, and stays as it is: netctl tenant update takes them away, or a request with If-Match", stored.TenantName)
+	}
+	if bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
 		return immutable(stored, "Cant change tenant parameters after its created")
 	}
 	stored.SetBounds(bounds)
