@@ -12,7 +12,7 @@ func TestFaultsOfTheSwitchAreNamed(t *testing.T) {
 		return "ok    openvswitch n1: WARNING, " + release + " had " + which + " when it was released; " + of + "\n"
 	}
 	for _, c := range []struct{ release, installed, says string }{
-		{"", "", ""}, // an agent of before
+		{"", "", ""}, // an agent of an earlier version
 		{"3.1.0", "3.1.0-2+deb12u1", ""},
 		{"3.1.0", "3.1.0-2+deb12u2", ""},
 		{"3.1.0", "3.1.0-2", "FAIL  openvswitch n1: 3.1.0-2 has CVE-2023-5366; upgrade it"},

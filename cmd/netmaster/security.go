@@ -41,9 +41,9 @@ type securityOptions struct {
 func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
 	return []cli.Flag{
 		set.Bool(&s.secure, "secure", "SECURE", categorySecurity,
-			"close the cluster: a new one is enforced, it asks everybody who he is, over TLS; one of before that is open gets authorities for certificates and is permissive. Default for new clusters with --embedded-etcd, or on an etcd reached with --etcd-cert"),
+			"close the cluster: a new one is enforced, which requires clients to authenticate, over TLS; one of an earlier version that is open gets authorities for certificates and is permissive. Default for new clusters with --embedded-etcd, or on an etcd reached with --etcd-cert"),
 		set.Bool(&s.insecure, "insecure", "INSECURE", categorySecurity,
-			"let a new cluster be open, as those of old: REST over plain HTTP, nobody is asked who he is. Default for new clusters on a plain etcd; one that is there keeps its mode (netctl security --help)"),
+			"let a new cluster be open, as those of earlier versions: REST over plain HTTP, without authentication. Default for new clusters on a plain etcd; one that is there keeps its mode (netctl security --help)"),
 		set.String(&s.plainLoopback, "plain-loopback", "PLAIN_LOOPBACK", "", categorySecurity,
 			"serve plain HTTP on loopback to whoever asks there, in this role, also if the cluster is enforced: every user and host-network pod of the machine has it then"),
 		set.String(&s.token, "join-token-file", "JOIN_TOKEN_FILE", "", categorySecurity,

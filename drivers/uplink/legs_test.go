@@ -92,7 +92,7 @@ func TestWhatComesLaterIsNotedWhileTheOtherLinkIsRefused(t *testing.T) {
 	n.has("each link has what is its own", "up0    inet 198.51.100.9/24", "up1    inet 192.0.2.7/24")
 }
 
-// A netplugin of before wrote down once, for all links, that the local port has everything.
+// A netplugin of an earlier version wrote down once, for all links, that the local port has everything.
 func TestARecordOfBeforeIsUnderstood(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

@@ -33,7 +33,7 @@ func (s *Server) HostPorts() (all []HostPort) {
 	return all
 }
 
-// hasHostPorts tells whether ports of the node lead to an attachment. Records of before have those of their pod for each of its interfaces.
+// hasHostPorts tells whether ports of the node lead to an attachment. Records of earlier versions have those of their pod for each of its interfaces.
 func hasHostPorts(r *attachment.Record) bool {
 	return len(r.HostPorts) > 0 && r.IfName == firstInterface
 }

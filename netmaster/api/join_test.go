@@ -198,7 +198,7 @@ func TestANameBelongsToAKey(t *testing.T) {
 		t.Errorf("rekey: %s", answer)
 	}
 	if _, refused := j.renew(m); refused == "" {
-		t.Error("the key of before still counts")
+		t.Error("the former key still counts")
 	}
 	if _, refused := j.join(thief, shown.Token); refused != "" {
 		t.Errorf("after rekey: %s", refused)

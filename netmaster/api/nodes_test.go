@@ -216,7 +216,7 @@ func TestTheAddressOfANodeAmongTheRoutersIsNobodyElses(t *testing.T) {
 	b.refused("POST", "Bgps/h1", speaker("h1", "50.1.1.1/24", ""), "routerip 50.1.1.1 of node h1 is that of node h2", 409, "conflict")
 }
 
-// A store of before may have what is refused now: it is read, and its other fields are changed.
+// A store of an earlier version may have what is refused now: it is read, and its other fields are changed.
 func TestNodesThatHaveOneAddressSinceBeforeAreChanged(t *testing.T) {
 	b := furnished(t)
 	for _, host := range []string{"h1", "h2"} {

@@ -20,7 +20,7 @@ func TestSecretsAreSealedWithAnotherKey(t *testing.T) {
 		b.want("proven:root", "POST", mastercfg.RotateKeysPath, body, status, wanted)
 	}
 	first := stored()
-	rotate(`{}`, 200, `"step":"again"`) // a cluster of before: the record names no keyring
+	rotate(`{}`, 200, `"step":"again"`) // a cluster of an earlier version: the record names no keyring
 	master := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Keyring: record[mastercfg.Security](b, mastercfg.SecurityKey).Keyring}
 	registered, err := b.db.Register(t.Context(), time.Minute, master)
 	if err != nil {

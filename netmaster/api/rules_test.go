@@ -214,7 +214,7 @@ func TestARuleMayNameIPv6AndOneAddressAsAPrefix(t *testing.T) {
 	}
 }
 
-// A rule of before, as the store or an export has it, may name a port beside a protocol that has none. It stays, and
+// A rule of an earlier version, as the store or an export has it, may name a port beside a protocol that has none. It stays, and
 // means what it meant; none is made.
 func TestARuleWithAPortThatItsProtocolHasNotIsRefusedAndOneOfBeforeStays(t *testing.T) {
 	b := withPolicy(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Passwords that a netmaster of before has stored plainly stay so until the key is replaced in a cluster
+// Passwords that a netmaster of an earlier version has stored plainly stay so until the key is replaced in a cluster
 // whose netmasters all tell agents what is sealed. Then they are sealed, and sealed anew with each key.
 func TestPasswordsOfBeforeAreSealedWithTheNextKey(t *testing.T) {
 	const password = "canary-of-a-router"

@@ -53,7 +53,7 @@ func closing(t *testing.T) (b *bench, logged func() []audit.Entry) {
 			return err
 		}
 	})
-	b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.SecurityKey); return nil }) // as a cluster of before
+	b.plan(func(tx *ledger.Tx) error { tx.Delete(mastercfg.SecurityKey); return nil }) // as a cluster of an earlier version
 	return b, func() (entries []audit.Entry) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -129,7 +129,7 @@ func TestAnOpenClusterIsClosedStepByStep(t *testing.T) {
 }
 
 // An open cluster lets nobody join, and gives nobody a token to join with later, though it may have authorities already: what
-// anybody could write would count once it is closed. So would tokens that a netmaster of before has made while it was open.
+// anybody could write would count once it is closed. So would tokens that a netmaster of an earlier version has made while it was open.
 func TestAnOpenClusterLetsNobodyJoin(t *testing.T) {
 	b, _ := closing(t)
 	if err := b.api.config.Found(); err != nil { // as of a leader that was killed before it wrote the record

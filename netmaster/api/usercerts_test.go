@@ -98,7 +98,7 @@ func TestSessionsAndCertificatesOfADisabledUserEndForGood(t *testing.T) {
 	b.want("proven:root", "PATCH", own, `{"disable":false}`, 200, "")
 	all(401)
 	b.want("proven:root", "GET", own+"certificates/", "", 200, "[]")
-	// A netmaster of before has left to a user whom it disabled what he had.
+	// A netmaster of an earlier version has left to a user whom it disabled what he had.
 	b.plan(func(tx *ledger.Tx) error {
 		user, err := access.UserAt(tx, "ann")
 		if err != nil {

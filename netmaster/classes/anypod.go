@@ -3,7 +3,7 @@ package classes
 import "slices"
 
 // A rule whose peers are all pods of the cluster can say so, or list the classes that there are. A list is written anew with each
-// class that comes or goes, for every such rule. Agents of before know lists only.
+// class that comes or goes, for every such rule. Agents of earlier versions know lists only.
 
 // UseAnyPod says whether rules are written as ones about any pod, from now on.
 func (e *Engine) UseAnyPod(use bool) {

@@ -265,7 +265,7 @@ func (u *universe) compare(t *testing.T, b *book, when string) {
 						t.Fatalf("%s: %s -> %s, out %v, protocol %d port %d: %v, want %v\n%+v\n%+v\n%+v", when, from, to, out, at.Protocol, at.Number, got, want, u.policies, b.policies, b.classes)
 					}
 					if !got && b.admitsBefore(from, to, out, at.Protocol, at.Number) {
-						t.Fatalf("%s: %s -> %s, out %v, protocol %d port %d: an agent of before admits it\n%+v", when, from, to, out, at.Protocol, at.Number, b.policies)
+						t.Fatalf("%s: %s -> %s, out %v, protocol %d port %d: an agent of an earlier version admits it\n%+v", when, from, to, out, at.Protocol, at.Number, b.policies)
 					}
 				}
 			}

@@ -54,7 +54,7 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// nameKeyring has the record of a cluster of before say which keyring the netmasters are to have:
+// nameKeyring has the record of a cluster of an earlier version say which keyring the netmasters are to have:
 // that of the first leader who can open what was sealed.
 func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored mastercfg.Security) error {
 	if !d.certificates.hasAuthorities() || d.keyring == nil || stored.Keyring != "" {

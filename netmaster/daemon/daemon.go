@@ -164,7 +164,7 @@ func New(cfg Config) (*Daemon, error) {
 	d.gate = gate.New(gate.Config{DB: db, Verify: certificates.Verify, Open: cfg.API.Keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
-	d.metrics.gauge("netmaster_security_open", "1 while nobody is asked who he is.", func() float64 {
+	d.metrics.gauge("netmaster_security_open", "1 while clients need not authenticate.", func() float64 {
 		if d.mode.now() == mastercfg.SecurityOpen {
 			return 1
 		}

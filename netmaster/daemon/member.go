@@ -73,7 +73,7 @@ func (m *member) Start(ctx context.Context) error {
 	return nil
 }
 
-// startPlain starts a member of a cluster of before as it was: the others know it by that URL. When there are
+// startPlain starts a member of a cluster of an earlier version as it was: the others know it by that URL. When there are
 // authorities it has its turn to be started again, with TLS, while those listen that it knows itself: others may have
 // got TLS while it was away, which reach it and tell it so.
 func (m *member) startPlain(ctx context.Context) error {
@@ -160,7 +160,7 @@ func (m *member) Run(ctx context.Context) {
 	}
 }
 
-// publish has the others reach the member where it listens now: a cluster of before, whose members
+// publish has the others reach the member where it listens now: a cluster of an earlier version, whose members
 // spoke plainly, is closed by starting them with https URLs, one after the other. The next one is started when
 // they know: two that know each other by URLs of before only do not reach each other any more.
 func (m *member) publish(ctx context.Context) (done bool) {

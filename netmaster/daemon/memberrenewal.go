@@ -11,7 +11,7 @@ import (
 // etcd reads its certificate for each connection, and the authorities that it believes at its
 // start only. So where the authorities are replaced, members are started again inside their
 // processes, one after the other: when one is believed beside the old one, and when the old one
-// is not believed any more. One that was plain, in a cluster of before, is started again with TLS when there
+// is not believed any more. One that was plain, in a cluster of an earlier version, is started again with TLS when there
 // are authorities.
 
 // knows is the hash of the authorities by which others can be sure that this netmaster is reached: of a member that

@@ -70,7 +70,7 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 	}
 	for i, at := range ports {
 		if shownAt(t, at) == before[i] {
-			t.Errorf("%s shows the certificate of before", at)
+			t.Errorf("%s shows the former certificate", at)
 		}
 	}
 	if n.daemon.member.running() != member {

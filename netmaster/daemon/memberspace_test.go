@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A member of a cluster of before is plain until there are authorities, whatever its flags say.
+// A member of a cluster of an earlier version is plain until there are authorities, whatever its flags say.
 // Whoever looks after its room knows it where it is.
 func TestAMemberThatIsStillPlainIsKnownWhereItIs(t *testing.T) {
 	testkit.NeedsMachine(t)

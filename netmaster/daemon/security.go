@@ -14,7 +14,7 @@ import (
 // Security is what a netmaster needs to show who it is.
 type Security struct {
 	Dir            string       // of the authorities; empty: there are none, everything is plain
-	Secure         bool         // a cluster of before that has no authorities gets some, and is permissive then
+	Secure         bool         // a cluster of an earlier version that has no authorities gets some, and is permissive then
 	Name           string       // of this netmaster in its certificates
 	Names          []string     // that clients reach it by, beside localhost
 	Addresses      []netip.Addr // the same, beside those of loopback

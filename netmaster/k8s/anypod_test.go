@@ -34,7 +34,7 @@ func (k *knowing) all(context.Context) (map[string]bool, error) {
 	return maps.Clone(k.of), nil
 }
 
-// Agents of before must not meet rules that they do not know: to them a rule about any pod is about nobody, or everybody.
+// Agents of earlier versions must not meet rules that they do not know: to them a rule about any pod is about nobody, or everybody.
 func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	w := newWorld(t)
 	for _, node := range []string{"node1", "node2"} {
@@ -84,6 +84,6 @@ func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	w.wantClasses(map[string]string{"db": "db", "new": "db", "web": "web"}, "networkpolicy/shop/db")
 	wants("another leader, and agents are away", true)
 	agents.set(map[string]bool{"node1": true, "node2": false})
-	wants("an agent of before is there", false)
+	wants("an agent of an earlier version is there", false)
 	stop()
 }

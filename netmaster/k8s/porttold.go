@@ -12,7 +12,7 @@ import (
 )
 
 // ported is an object about whose ports a node says something. A node is believed about pods of its own, and about services, which all
-// nodes serve. A pod that is made again under its name has another UID; agents of before tell none.
+// nodes serve. A pod that is made again under its name has another UID; agents of earlier versions tell none.
 type ported struct{ kind, namespace, name, uid, reason string }
 
 // key is what the object is called among warnings.

@@ -70,7 +70,7 @@ func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
 	w.wantTroubles(c, "pod shop/other HostPortInUse")
 	says("u2")
 	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/other HostPortInUse")
-	says("") // an agent of before
+	says("") // an agent of an earlier version
 	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/other HostPortInUse")
 }
 

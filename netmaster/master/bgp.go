@@ -38,7 +38,7 @@ func routerTerms(b *contivmodel.Bgp) (terms []string) {
 }
 
 // OtherRouter is another host than one, whose BGP speaker has an address among the routers outside; empty: none has. Of those that
-// have it in a store of before it is the first.
+// have it in a store of an earlier version it is the first.
 func OtherRouter(r ledger.Reader, a netip.Addr, than string) string {
 	hosts := slices.DeleteFunc(keysOf(r, routerTerm+a.String(), "Bgp"), func(host string) bool { return host == than })
 	if len(hosts) == 0 {

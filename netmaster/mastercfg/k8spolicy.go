@@ -40,7 +40,7 @@ type TierRule struct {
 }
 
 // Anyone tells whether whoever it is counts as peer, also who is no pod. A rule about any pod that denies has AnyPeer, too:
-// an agent of before, which does not know AnyPod, denies more then. One that accepts has no Peers, and accepts less there.
+// an agent of an earlier version, which does not know AnyPod, denies more then. One that accepts has no Peers, and accepts less there.
 func (r TierRule) Anyone() bool { return r.AnyPeer && !r.AnyPod }
 
 // TierPorts is a range of ports at the receiver of a connection.

@@ -104,7 +104,7 @@ func (s *BgpSpeaker) add(addressField, address, asField, as string) error {
 }
 
 // OfAllRouters tells whether an address with the length of its link is the one that all routers of an IPv6 link have
-// (RFC 4291, 2.6.1). Records of before may have it.
+// (RFC 4291, 2.6.1). Records of earlier versions may have it.
 func OfAllRouters(link netip.Prefix) bool {
 	return link.Addr().Is6() && link.Bits() < 127 && link.Addr() == link.Masked().Addr()
 }

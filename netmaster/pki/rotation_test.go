@@ -48,7 +48,7 @@ func TestAuthoritiesAreReplacedInThreeSteps(t *testing.T) {
 	}
 }
 
-// eachStep plays the three steps of a replacement: a directory has the authorities of before,
+// eachStep plays the three steps of a replacement: a directory has the former authorities,
 // files are those of the next step.
 func eachStep(t *testing.T, step func(by, next Authorities, files map[string]string, dir string)) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/tiers"
 )
 
-// A rule of before may name a port beside a protocol that has none. Switches look at none then.
+// A rule of an earlier version may name a port beside a protocol that has none. Switches look at none then.
 func TestAPortIsLookedAtIfTheProtocolHasPorts(t *testing.T) {
 	at := func(address string) tiers.End { return tiers.End{Address: netip.MustParseAddr(address)} }
 	for _, c := range []struct {

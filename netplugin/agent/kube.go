@@ -158,7 +158,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 }
 
 // external are the addresses of a service, besides that in the cluster, of the versions of IP that
-// it has there. The leader leaves others out; leaders of before do not.
+// it has there. The leader leaves others out; leaders of earlier versions do not.
 func external(s mastercfg.K8sService) (some []netip.Addr) {
 	for _, a := range slices.Concat(s.External, s.LoadBalancers) {
 		if s.Reaches(a) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {

@@ -65,7 +65,7 @@ func TestRulesAreWhereTheirSubjectsAre(t *testing.T) {
 	n.del(policy, mastercfg.K8sEpochKey).expect("no policies", "-epoch tiers")
 }
 
-// A rule about any pod that denies names everybody for agents of before: to this one those are pods.
+// A rule about any pod that denies names everybody for agents of earlier versions: to this one those are pods.
 func TestARuleAboutAnyPodIsNotAboutEverybody(t *testing.T) {
 	for verdict, anyPeer := range map[string]bool{"deny": true, "accept": false} {
 		rule, err := tierRule("p#0", mastercfg.TierRule{Verdict: verdict, Subjects: []uint16{7}, AnyPeer: anyPeer, AnyPod: true})

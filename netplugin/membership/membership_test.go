@@ -327,7 +327,7 @@ func TestANodeWhoseKeyWasTakenBackJoinsWithAnother(t *testing.T) {
 			}
 			m := open(t, cfg) // as the one that it was
 			if now, err := pki.PublicKeyHash(&m.key.PublicKey); err != nil || now != first || m.TLS() == nil {
-				t.Errorf("before it has joined: %v, the key of before: %t", err, now == first)
+				t.Errorf("before it has joined: %v, the former key: %t", err, now == first)
 			}
 			if err := hears(m); err != nil || *c.keys.Load() != second {
 				t.Errorf("%v, the key of the lost answer: %t", err, *c.keys.Load() == second)
@@ -417,7 +417,7 @@ func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
 		t.Errorf("without a token of now: %v", refused)
 	}
 	if err := m.joinAnew(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "another pin") || c.joins.Load() != 0 {
-		t.Errorf("the token of before is shown: %v", err)
+		t.Errorf("the former token is shown: %v", err)
 	}
 	cfg.TokenFile = c.config(c.pin()).TokenFile
 	m = open(t, cfg)

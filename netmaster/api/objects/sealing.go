@@ -12,7 +12,7 @@ import (
 // Secret fields of objects are in the store as the keyring has sealed them for the place of the object, where the cluster's record
 // says so: where the store lets in netmasters only. What agents have to know of them (the record of a BGP speaker, with the same sealed
 // text) they are told by the gate of a netmaster, which opens it. Where agents may read the store themselves, it has the texts as
-// they are. A cluster of before has its secrets sealed when the key of the keyring is replaced next.
+// they are. A cluster of an earlier version has its secrets sealed when the key of the keyring is replaced next.
 
 // seals tells whether secrets are to be sealed.
 func seals(r ledger.Reader) (bool, error) {

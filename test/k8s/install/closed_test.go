@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// An installation of before is closed by the commands of the page.
+// An installation of an earlier version is closed by the commands of the page.
 func TestAnOpenInstallationIsClosed(t *testing.T) {
 	inCluster(t, cluster.Config{Nodes: 3, Install: "three", ByHand: true}, []part{
 		{"it is open", installation.open},

@@ -85,7 +85,7 @@ spec:
   ingress: [{from: [{podSelector: {}}], ports: [{port: 8080}]}]
 `
 
-// closing is the section that is for clusters of before.
+// closing is the section that is for clusters of earlier versions.
 const closing = "Close an open installation"
 
 // upgrading is the section that needs another version.
