@@ -138,7 +138,7 @@ func (s story) reachesHosts(from interface {
 func (s story) isClosedTo(pod *testbed.Pod, version string) {
 	s.Helper()
 	for _, n := range s.bed.Nodes {
-		url := "http://" + netip.AddrPortFrom(s.hostAddress(n, mastercfg.AccessNetwork, version), 9090).String() + "/livez"
+		url := "http://" + netip.AddrPortFrom(s.hostAddress(n, mastercfg.AccessNetwork, version), 9090).String() + "/readyz"
 		_, err := n.Run(s.ctx, n.Tool("probe"), "http", url)
 		s.must(err) // netplugin listens there
 		if _, err := pod.Run(s.ctx, n.Tool("probe"), "http", url); err == nil {
