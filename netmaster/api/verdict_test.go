@@ -135,7 +135,7 @@ func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
 			}
 		}
 	}
-	policy := func(nets, excepts []string) {
+	policy := func(nets []string, excepts []mastercfg.TierExcept) {
 		t.Helper()
 		write(mastercfg.K8sPolicyPrefix+"networkpolicy/shop/p", mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Tier: 1, Verdict: "accept", Subjects: []uint16{7}, Nets: nets, Excepts: excepts}}})
 	}
@@ -143,7 +143,7 @@ func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
 	allowed("nobody knows its address", false)
 	write(mastercfg.K8sNodePrefix+"h2", mastercfg.K8sNode{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	allowed("it is among those that are let in", true)
-	policy([]string{"192.0.2.0/24"}, []string{"10.10.0.0/16"})
+	policy([]string{"192.0.2.0/24"}, []mastercfg.TierExcept{{Net: "192.0.0.0/8", Except: []string{"10.10.0.0/16"}}})
 	allowed("processes are taken out", false)
 	policy([]string{"198.51.100.0/24"}, nil)
 	allowed("it is not among them", false)

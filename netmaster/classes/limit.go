@@ -162,11 +162,16 @@ const maxRecord = 768 << 10
 
 // fit tells whether rules take no more than that. Texts of networks and domains are counted as they are.
 func fit(rules []mastercfg.TierRule) bool {
-	const ofRule, ofPorts, ofClass = 100, 45, 6 // what is around the lists, and at most of each item
+	const ofRule, ofPorts, ofClass, ofExcept = 100, 45, 6, 25 // what is around the lists, and at most of each item
 	bytes := 0
 	for _, r := range rules {
 		bytes += ofRule + ofPorts*len(r.Ports) + ofClass*(len(r.Subjects)+len(r.Peers)+len(r.Serving))
-		for _, texts := range [][]string{r.Nets, r.Excepts, r.Names} {
+		all := [][]string{r.Nets, r.Names}
+		for _, x := range r.Excepts {
+			all = append(all, []string{x.Net}, x.Except)
+			bytes += ofExcept
+		}
+		for _, texts := range all {
 			for _, text := range texts {
 				bytes += len(text) + len(`"",`)
 			}

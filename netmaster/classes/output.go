@@ -162,7 +162,10 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 func (e *Engine) expand(base mastercfg.TierRule, p *policy, i int) []mastercfg.TierRule {
 	r := p.spec.Rules[i]
 	base.Out, base.Verdict, base.AnyPeer, base.Nets = r.Out, string(r.Verdict), r.AnyPeer, texts(r.Nets)
-	base.Names, base.Excepts = r.Names, texts(r.Excepts)
+	base.Names = r.Names
+	for _, x := range r.Excepts {
+		base.Excepts = append(base.Excepts, mastercfg.TierExcept{Net: x.Net.String(), Except: texts(x.Except)})
+	}
 	switch {
 	case r.AnyPeer:
 	case e.anyPod && r.isAnyPod():

@@ -41,9 +41,15 @@ type Rule struct {
 	AnyPeer bool
 	Peers   []PodSelector
 	Nets    []netip.Prefix // masked
-	Excepts []netip.Prefix // masked; what nodes are not peers from whose InternalIPs are among Nets (mastercfg.TierRule)
+	Excepts []Except       // what was taken out of Nets
 	Names   []string       // of domains, with *. in front: all below
 	Ports   []Port         // nil: any, of any protocol
+}
+
+// Except is what was taken out of a network; all are masked.
+type Except struct {
+	Net    netip.Prefix
+	Except []netip.Prefix
 }
 
 // Port is a port, or some, at the receiver of a connection.

@@ -14,22 +14,25 @@ func TestRulesSayTheSameOfSomeClasses(t *testing.T) {
 	rule := func(subjects, peers, serving []uint16, nets ...string) mastercfg.TierRule {
 		return mastercfg.TierRule{Verdict: string(Accept), Subjects: subjects, Peers: peers, Serving: serving, Nets: nets}
 	}
+	excepting := rule([]uint16{1}, nil, nil, "10.0.0.0/8")
+	excepting.Excepts = []mastercfg.TierExcept{{Net: "10.0.0.0/7", Except: []string{"11.0.0.0/8"}}}
 	type rules = []mastercfg.TierRule
 	type list = []uint16
 	for what, c := range map[string]struct {
 		before, now rules
 		same        bool
 	}{
-		"nothing":                           {rules{}, rules{}, true},
-		"another class comes":               {rules{rule(list{1}, list{2}, nil)}, rules{rule(list{1, 7}, list{2, 8}, nil)}, true},
-		"another one was the only subject":  {rules{rule(list{7}, list{2}, nil)}, rules{}, true},
-		"another one is the only peer":      {rules{}, rules{rule(list{1}, list{7}, nil)}, true},
-		"another one beside networks":       {rules{rule(list{1}, list{7}, nil, "10.0.0.0/8")}, rules{rule(list{1}, nil, nil, "10.0.0.0/8")}, true},
-		"another one is the only one there": {rules{}, rules{rule(list{1}, nil, list{7}, "10.0.0.0/8")}, true},
-		"a subject more":                    {rules{rule(list{1}, list{2}, nil)}, rules{rule(list{1, 2}, list{2}, nil)}, false},
-		"the last subject less":             {rules{rule(list{1}, list{2}, nil)}, rules{}, false},
-		"a peer less":                       {rules{rule(list{1}, list{1, 2}, nil)}, rules{rule(list{1}, list{1}, nil)}, false},
-		"another one that serves":           {rules{rule(list{1}, nil, list{1}, "10.0.0.0/8")}, rules{rule(list{1}, nil, list{2}, "10.0.0.0/8")}, false},
+		"nothing":                                         {rules{}, rules{}, true},
+		"another class comes":                             {rules{rule(list{1}, list{2}, nil)}, rules{rule(list{1, 7}, list{2, 8}, nil)}, true},
+		"another one was the only subject":                {rules{rule(list{7}, list{2}, nil)}, rules{}, true},
+		"another one is the only peer":                    {rules{}, rules{rule(list{1}, list{7}, nil)}, true},
+		"another one beside networks":                     {rules{rule(list{1}, list{7}, nil, "10.0.0.0/8")}, rules{rule(list{1}, nil, nil, "10.0.0.0/8")}, true},
+		"another one is the only one there":               {rules{}, rules{rule(list{1}, nil, list{7}, "10.0.0.0/8")}, true},
+		"exceptions that an earlier version did not note": {rules{rule(list{1}, nil, nil, "10.0.0.0/8")}, rules{excepting}, true},
+		"a subject more":                                  {rules{rule(list{1}, list{2}, nil)}, rules{rule(list{1, 2}, list{2}, nil)}, false},
+		"the last subject less":                           {rules{rule(list{1}, list{2}, nil)}, rules{}, false},
+		"a peer less":                                     {rules{rule(list{1}, list{1, 2}, nil)}, rules{rule(list{1}, list{1}, nil)}, false},
+		"another one that serves":                         {rules{rule(list{1}, nil, list{1}, "10.0.0.0/8")}, rules{rule(list{1}, nil, list{2}, "10.0.0.0/8")}, false},
 	} {
 		if got := SameFor(some, c.before, c.now); got != c.same {
 			t.Errorf("%s: %v, want %v", what, got, c.same)

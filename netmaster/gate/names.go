@@ -1,7 +1,5 @@
 package gate
 
-import ()
-
 // name keeps one copy of a name, which thousands of records have.
 func (x *index) name(text string) string {
 	if kept, ok := x.names[text]; ok {

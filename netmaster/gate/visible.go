@@ -1,7 +1,5 @@
 package gate
 
-import ()
-
 // scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
 // the record of its key was another one then. The lock is held.
 func (x *index) scopeOf(key string, at int64) scope {

@@ -37,13 +37,13 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 		for _, peer := range peers {
 			switch {
 			case peer.IPBlock != nil:
-				nets, except, err := blockOf(peer.IPBlock, room)
+				nets, taken, err := blockOf(peer.IPBlock, room)
 				if err != nil {
 					doubts = append(doubts, err.Error())
 				}
 				r.Nets, room = append(r.Nets, nets...), room-len(nets)
-				if !out && nets != nil { // pods reach nodes at the addresses that policies know
-					r.Excepts = append(r.Excepts, except...)
+				if !out && len(nets) > 0 && len(taken.Except) > 0 { // pods reach nodes at the addresses that policies know
+					r.Excepts = append(r.Excepts, taken)
 				}
 			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
 				doubts = append(doubts, "a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
@@ -114,25 +114,26 @@ func oddOperator(r classes.Requirement) string {
 }
 
 // blockOf is a network without its exceptions, which are most networks at most, and the exceptions.
-func blockOf(b *networkingv1.IPBlock, most int) (nets, except []netip.Prefix, err error) {
+func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, taken classes.Except, err error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
-		return nil, nil, err
+		return nil, taken, err
 	}
+	var except, within []netip.Prefix
 	for _, text := range b.Except {
 		e, err := cidr(text)
 		if err != nil {
-			return nil, nil, err
+			return nil, taken, err
 		}
-		if e.Overlaps(net) { // else it says nothing
-			except = append(except, e)
+		if except = append(except, e); e.Overlaps(net) { // else it says nothing
+			within = append(within, e)
 		}
 	}
 	nets, ok := classes.Without(net, except, most)
 	if !ok {
-		return nil, nil, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
+		return nil, taken, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
 	}
-	return nets, except, nil
+	return nets, classes.Except{Net: net, Except: within}, nil
 }
 
 // cidr reads a network. Old objects have bits behind the prefix, leading zeros, and networks of IPv4 that are written as

@@ -57,7 +57,7 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 		}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
 				Peers: []classes.PodSelector{{Namespace: "shop", Pods: appIs("web")}, {}, {Namespaces: appIs("x"), Pods: classes.Selector{{Key: "a", Op: classes.NotIn, Values: []string{"b"}}}}},
-				Nets:  []netip.Prefix{net("10.0.0.2/31")}, Excepts: []netip.Prefix{net("10.0.0.0/31")}}}}, 1},
+				Nets:  []netip.Prefix{net("10.0.0.2/31")}, Excepts: []classes.Except{{Net: net("10.0.0.0/30"), Except: []netip.Prefix{net("10.0.0.0/31")}}}}}}, 1},
 		"a peer that is nothing, as one may look that a later version knows, and an operator": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
 			{}, {PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Gt", Values: []string{"1"}}}}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
@@ -79,7 +79,8 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"::ffff:10.0.0.0/80"}}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
 				Nets:    []netip.Prefix{net("10.0.0.7/32"), net("10.0.0.1/32"), net("0.0.0.0/1")},
-				Excepts: []netip.Prefix{net("10.0.0.6/32"), net("10.0.0.0/32"), net("128.0.0.0/1")}}}}, 2},
+				Excepts: []classes.Except{{Net: net("10.0.0.6/31"), Except: []netip.Prefix{net("10.0.0.6/32")}},
+					{Net: net("10.0.0.0/31"), Except: []netip.Prefix{net("10.0.0.0/32")}}, {Net: net("0.0.0.0/0"), Except: []netip.Prefix{net("128.0.0.0/1")}}}}}}, 2},
 		"exceptions that leave too many networks, and a block beside them": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
 			{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: scattered}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("10.0.0.0/8")}}}}, 1},

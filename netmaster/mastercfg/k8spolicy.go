@@ -24,24 +24,30 @@ type K8sPolicy struct {
 
 // TierRule is about connections of its subjects with its peers.
 type TierRule struct {
-	Tier     int         `json:"tier"`           // 0 first, 1 that of policies, 2 last
-	Out      bool        `json:"out,omitempty"`  // that subjects begin; else that they accept
-	Rank     int         `json:"rank,omitempty"` // in tiers 0 and 2: lower comes first
-	Verdict  string      `json:"verdict"`        // accept, deny, pass
-	Subjects []uint16    `json:"subjects"`       // classes, ascending
-	AnyPeer  bool        `json:"anyPeer,omitempty"`
-	AnyPod   bool        `json:"anyPod,omitempty"`  // peers are all pods, of whatever class, in place of AnyPeer and Peers
-	Peers    []uint16    `json:"peers,omitempty"`   // classes, ascending
-	Nets     []string    `json:"nets,omitempty"`    // CIDRs
-	Excepts  []string    `json:"excepts,omitempty"` // CIDRs that were taken out of Nets. Nodes whose InternalIPs are among Nets are peers at the addresses of their processes, too, but not at these
-	Names    []string    `json:"names,omitempty"`   // of domains, or *.DOMAIN for all below: what agents hear that they stand for are peers, too
-	Serving  []uint16    `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
-	Ports    []TierPorts `json:"ports,omitempty"`   // none: any, of any protocol
+	Tier     int          `json:"tier"`           // 0 first, 1 that of policies, 2 last
+	Out      bool         `json:"out,omitempty"`  // that subjects begin; else that they accept
+	Rank     int          `json:"rank,omitempty"` // in tiers 0 and 2: lower comes first
+	Verdict  string       `json:"verdict"`        // accept, deny, pass
+	Subjects []uint16     `json:"subjects"`       // classes, ascending
+	AnyPeer  bool         `json:"anyPeer,omitempty"`
+	AnyPod   bool         `json:"anyPod,omitempty"`  // peers are all pods, of whatever class, in place of AnyPeer and Peers
+	Peers    []uint16     `json:"peers,omitempty"`   // classes, ascending
+	Nets     []string     `json:"nets,omitempty"`    // CIDRs
+	Excepts  []TierExcept `json:"excepts,omitempty"` // what was taken out of Nets. Nodes whose InternalIPs are among Nets are peers at the addresses of their processes, too, but not at those that were taken out beside the InternalIP
+	Names    []string     `json:"names,omitempty"`   // of domains, or *.DOMAIN for all below: what agents hear that they stand for are peers, too
+	Serving  []uint16     `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
+	Ports    []TierPorts  `json:"ports,omitempty"`   // none: any, of any protocol
 }
 
 // Anyone tells whether whoever it is counts as peer, also who is no pod. A rule about any pod that denies has AnyPeer, too:
 // an agent of an earlier version, which does not know AnyPod, denies more then. One that accepts has no Peers, and accepts less there.
 func (r TierRule) Anyone() bool { return r.AnyPeer && !r.AnyPod }
+
+// TierExcept is what was taken out of a network.
+type TierExcept struct {
+	Net    string   `json:"net"`    // CIDR
+	Except []string `json:"except"` // CIDRs
+}
 
 // TierPorts is a range of ports at the receiver of a connection.
 type TierPorts struct {

@@ -16,19 +16,19 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	if !c.comesFromNets(rule.ID) {
 		return nil
 	}
-	named, excepted, access := holder(rule.Nets), holder(c.fromNets[rule.ID]), c.accessTo(rule.Subjects)
+	named, access := holder(rule.Nets), c.accessTo(rule.Subjects)
 	for host, node := range c.kube.nodes {
 		for _, known := range node.Addresses {
 			if host == c.host || !named(known) {
 				continue
 			}
 			for _, network := range access {
-				e := c.endpoints[mastercfg.EndpointID(network, host)]
-				if e.host != host || e.netID != network { // names hold dots
+				e := c.endpoints[mastercfg.EndpointID(network.id, host)]
+				if e.host != host || e.netID != network.id { // names hold dots
 					continue
 				}
 				for _, own := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !excepted(own) {
+					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !network.elsewhere(own) && !isTakenOut(c.fromNets[rule.ID], known, own) {
 						more = append(more, netip.PrefixFrom(own, own.BitLen()))
 					}
 				}
@@ -39,26 +39,72 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	return slices.Compact(more)
 }
 
+// taken is what was taken out of a network.
+type taken struct {
+	net    netip.Prefix
+	except []netip.Prefix
+}
+
+func takenOut(all []mastercfg.TierExcept) (list []taken, err error) {
+	for _, wire := range all {
+		var x taken
+		if x.net, err = netip.ParsePrefix(wire.Net); err != nil {
+			return nil, err
+		}
+		if x.except, err = prefixes(wire.Except); err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// isTakenOut tells whether a network that names a node by one address leaves another one of it out.
+func isTakenOut(list []taken, known, own netip.Addr) bool {
+	return slices.ContainsFunc(list, func(x taken) bool {
+		return x.net.Contains(known) && slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(own) })
+	})
+}
+
 // isOfHost tells whether an endpoint with this id is that of its host itself in a network.
 func (e endpoint) isOfHost(id string) bool { return id == mastercfg.EndpointID(e.netID, e.host) }
 
-// accessTo lists the infra networks of the tenant of which all endpoints of these classes are that are here. If they are of several,
-// there are none: an address is another's in another tenant.
-func (c *cache) accessTo(classes []uint16) (networks []string) {
-	tenant := ""
+// access is an infra network by which processes of nodes reach endpoints.
+type access struct {
+	id     string
+	others []netip.Prefix // subnets of other tenants, whose endpoints here the rule is about, too
+}
+
+// elsewhere tells whether an address may be another's in another tenant.
+func (a access) elsewhere(addr netip.Addr) bool {
+	return slices.ContainsFunc(a.others, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// accessTo lists the infra networks of the tenants of which endpoints of these classes are here.
+func (c *cache) accessTo(classes []uint16) (networks []access) {
+	tenants := map[string]struct{}{}
 	for id, class := range c.classOf {
-		if !slices.Contains(classes, class) {
-			continue
+		if slices.Contains(classes, class) {
+			tenants[c.networks[c.endpoints[id].netID].record.Tenant] = struct{}{}
 		}
-		of := c.networks[c.endpoints[id].netID].record.Tenant
-		if tenant != "" && tenant != of {
-			return nil
-		}
-		tenant = of
 	}
-	for id := range c.networksOf[tenant] {
-		if c.networks[id].record.NwType == infraNetwork {
-			networks = append(networks, id)
+	subnets := map[string][]netip.Prefix{}
+	for tenant := range tenants {
+		for id := range c.networksOf[tenant] {
+			subnets[tenant] = append(subnets[tenant], c.networks[id].part.Subnet, c.networks[id].part.Subnet6)
+		}
+	}
+	for tenant := range tenants {
+		var others []netip.Prefix
+		for other, its := range subnets {
+			if other != tenant {
+				others = append(others, its...)
+			}
+		}
+		for id := range c.networksOf[tenant] {
+			if c.networks[id].record.NwType == infraNetwork {
+				networks = append(networks, access{id, others})
+			}
 		}
 	}
 	return networks

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -53,12 +54,16 @@ func TestARuleAboutNetworksLetsInNodesThatHaveTheirAddresses(t *testing.T) {
 	nets("it says nothing about this one", "[2001:db8::/64]")
 	n.put(policy, saying("", `"192.0.2.3/32"`)).expect("one node", changed)
 	nets("it is let in", "[192.0.2.3/32 10.9.0.3/32]")
-	n.put(policy, saying(`,"excepts":["10.9.0.0/28"]`, `"192.0.2.3/32"`)).expect("one without processes", changed)
+	n.put(policy, saying(`,"excepts":[{"net":"192.0.2.0/24","except":["10.9.0.0/28"]},{"net":"198.51.100.0/24","except":["10.9.0.0/28"]}]`, `"192.0.2.3/32"`)).expect("one without processes", changed)
 	nets("what is taken out stays out", "[192.0.2.3/32]")
-	n.put(policy, saying("", `"192.0.2.3/32"`)).expect("one node again", changed)
+	n.put(policy, saying(`,"excepts":[{"net":"198.51.100.0/24","except":["10.9.0.0/28"]}]`, `"192.0.2.3/32"`)).expect("out of another network", changed)
+	nets("which takes nothing from this one", "[192.0.2.3/32 10.9.0.3/32]")
+	n.put(policy, saying("", `"192.0.2.3/32"`)).expect("one node again")
 	n.put(vrfKey("red"), `{"vrf":2}`).put(netKey("web.red"), netValue("red", "")).put(mastercfg.K8sPodKey(me, "u2"), `{"uid":"u2","class":7,"classed":true}`).
 		put(epKey("web.red-pod"), podEndpoint("web.red", me, "10.1.0.31", "u2")).step()
-	nets("subjects of two tenants: an address is another's in another tenant", "[192.0.2.3/32]")
+	nets("subjects of two tenants, of which one has no such address", "[192.0.2.3/32 10.9.0.3/32]")
+	n.put(netKey("wide.red"), strings.NewReplacer("web", "wide", "10.1.0.", "10.9.0.").Replace(netValue("red", ""))).step()
+	nets("the address may be another's there", "[192.0.2.3/32]")
 	n.del(epKey("web.red-pod")).step()
 	nets("of one again", "[192.0.2.3/32 10.9.0.3/32]")
 	n.del(netKey("contivh1.blue")).step()

@@ -27,12 +27,12 @@ type givenNumber struct {
 	names   []string
 	changed [ruleDimensions]bool
 	at      time.Time // of the last change
-	gone    bool      // the rule is
+	left    time.Time // when the rule went; zero: it is there
 }
 
 // retired is a number that no rule has any more, or a rule that is gone.
 type retired struct {
-	rule   string // empty: the number alone
+	rule   string // a rule that is gone; empty: a number
 	number uint32
 	at     time.Time
 }
@@ -53,23 +53,26 @@ func (n *ruleNumbers) of(rule pipeline.TierRule, names []string, now time.Time) 
 	g, known := n.given[rule.ID]
 	if !known {
 		g = givenNumber{rule: pipeline.TierRule{Number: n.take(rule.ID)}}
-	} else if changed, reshaped := compared(g, rule, names, now); reshaped || several(changed) {
-		n.retired = append(n.retired, retired{number: g.rule.Number, at: now})
-		g = givenNumber{rule: pipeline.TierRule{Number: n.take(fmt.Sprintf("%s after %d", rule.ID, g.rule.Number))}}
-	} else {
-		g.changed = changed
+	} else if changed, reshaped := compared(g, rule, names); reshaped || changed != ([ruleDimensions]bool{}) {
+		if now.Sub(g.at) <= settleTime {
+			changed = union(changed, g.changed)
+		}
+		if g.changed, g.at = changed, now; reshaped || several(changed) {
+			n.retired = append(n.retired, retired{number: g.rule.Number, at: now})
+			g = givenNumber{rule: pipeline.TierRule{Number: n.take(fmt.Sprintf("%s after %d", rule.ID, g.rule.Number))}}
+		}
 	}
 	rule.Number = g.rule.Number
-	n.given[rule.ID] = givenNumber{rule: rule, names: names, changed: g.changed, at: now}
+	n.given[rule.ID] = givenNumber{rule: rule, names: names, changed: g.changed, at: g.at}
 	return rule.Number
 }
 
 // leave keeps the number of a rule that is gone as long as the switch may have its flows.
 func (n *ruleNumbers) leave(id string, now time.Time) {
 	g := n.given[id]
-	g.gone, g.at = true, now
+	g.left = now
 	n.given[id] = g
-	n.retired = append(n.retired, retired{id, g.rule.Number, now})
+	n.retired = append(n.retired, retired{rule: id, at: now})
 }
 
 // forget frees what was retired long enough ago.
@@ -79,9 +82,9 @@ func (n *ruleNumbers) forget(now time.Time) {
 		n.retired = n.retired[1:]
 		if r.rule == "" {
 			delete(n.taken, r.number)
-		} else if g := n.given[r.rule]; g.gone && g.at.Equal(r.at) { // else it has come back
+		} else if g := n.given[r.rule]; g.left.Equal(r.at) { // else it has come back
 			delete(n.given, r.rule)
-			delete(n.taken, r.number)
+			delete(n.taken, g.rule.Number)
 		}
 	}
 }
@@ -100,12 +103,9 @@ func (n *ruleNumbers) take(seed string) uint32 {
 	}
 }
 
-// compared tells in which dimensions a rule has changed since its number was given, and whether it has others than before.
-func compared(g givenNumber, now pipeline.TierRule, names []string, at time.Time) (changed [ruleDimensions]bool, reshaped bool) {
+// compared tells in which dimensions a rule differs from what it was, and whether it has others than before.
+func compared(g givenNumber, now pipeline.TierRule, names []string) (changed [ruleDimensions]bool, reshaped bool) {
 	before := g.rule
-	if at.Sub(g.at) <= settleTime {
-		changed = g.changed
-	}
 	for i, same := range [ruleDimensions]bool{
 		slices.Equal(before.Subjects, now.Subjects),
 		slices.Equal(before.Peers, now.Peers) && slices.Equal(before.Nets, now.Nets) && slices.Equal(g.names, names),
@@ -113,12 +113,19 @@ func compared(g givenNumber, now pipeline.TierRule, names []string, at time.Time
 		slices.Equal(before.Ports, now.Ports),
 		before.Verdict == now.Verdict && before.Tier == now.Tier && before.Rank == now.Rank && before.Out == now.Out,
 	} {
-		changed[i] = changed[i] || !same
+		changed[i] = !same
 	}
 	shape := func(r pipeline.TierRule) [4]bool {
 		return [4]bool{r.AnyPeer, r.AnyPod, r.Serving == nil, r.Ports == nil}
 	}
 	return changed, shape(before) != shape(now)
+}
+
+func union(a, b [ruleDimensions]bool) [ruleDimensions]bool {
+	for i := range a {
+		a[i] = a[i] || b[i]
+	}
+	return a
 }
 
 // several tells whether more than one dimension has changed.

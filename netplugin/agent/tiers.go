@@ -29,7 +29,7 @@ type tiers struct {
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
-	fromNets   map[string][]netip.Prefix      // what was taken out of the networks of rules about what comes in from networks
+	fromNets   map[string][]taken             // what was taken out of the networks of rules about what comes in from networks
 	numbers    ruleNumbers
 	epoch      uint32 // 0: there is none
 }
@@ -43,7 +43,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string][]netip.Prefix), numbers: newRuleNumbers()}
+		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string][]taken), numbers: newRuleNumbers()}
 }
 
 // isolated is what is judged of whom nothing is known.
@@ -180,13 +180,13 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	}
 	var rules []pipeline.TierRule
 	var names [][]string
-	var excepts [][]netip.Prefix
+	var excepts [][]taken
 	for i, wire := range r.Rules {
 		rule, err := tierRule(id+"#"+strconv.Itoa(i), wire)
 		if err != nil {
 			return err
 		}
-		except, err := prefixes(wire.Excepts)
+		except, err := takenOut(wire.Excepts)
 		if err != nil {
 			return fmt.Errorf("exceptions of rule %s: %w", rule.ID, err)
 		}
