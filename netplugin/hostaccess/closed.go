@@ -78,16 +78,21 @@ func (c Closed) sets() []set {
 // the kernel names it. A machine of the cluster may have one for something else.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
-// chains are the rules: for this host whatever address of it is meant, for the others
-// by the addresses that are known.
+// here are the rules for this host, whatever address of it is meant.
+func (c Closed) here() chain {
+	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
+		{"ct direction reply accept", "what the host has asked for, by whatever port"},
+		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
+		{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+		{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
+	}}.fromAllEndpoints()
+}
+
+// chains are those, and the rules for the other hosts by the addresses that are known.
 func (c Closed) chains() []chain {
 	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []chain{
-		chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
-			{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
-			{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
-		}}.fromAllEndpoints(),
+		c.here(),
 		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
 			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},

@@ -21,14 +21,33 @@ import (
 // it cannot, as a kernel may not let it, matters only to who has such ports.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := slices.DeleteFunc(slices.Clone(in.NodePorts), func(p agent.NodePort) bool { return p.Protocol != openflow.ProtoUDP })
-	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) {
-		return nil
-	}
-	if err := (staleDatagrams{ports: ports, in: in}).forget(); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
+	here, err := ownAddresses()
+	if err != nil {
 		return err
 	}
-	m.ports, m.services, m.at, m.forgot = ports.all, services, in.at, true
+	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) && slices.Equal(m.here, here) {
+		return nil
+	}
+	if err := (staleDatagrams{ports, in, here}).forget(); err != nil && len(m.ports)+len(ports.all)+len(m.services)+len(services) > 0 {
+		return err
+	}
+	m.ports, m.services, m.at, m.here, m.forgot = ports.all, services, in.at, here, true
 	return nil
+}
+
+// ownAddresses are those of the host, in order. Host ports and node ports follow them, as addresses come that several hosts have in turn.
+func ownAddresses() (here []netip.Addr, err error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("forget datagrams to host ports and node ports: addresses of the host: %w", err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok {
+			here = append(here, inet.AddrOf(n.IP))
+		}
+	}
+	slices.SortFunc(here, netip.Addr.Compare)
+	return here, nil
 }
 
 // staleDatagrams are connections of UDP that host ports and node ports do not lead any more where
@@ -42,16 +61,7 @@ type staleDatagrams struct {
 }
 
 // forget has the host's connection tracking forget them.
-func (s staleDatagrams) forget() error {
-	here, err := net.InterfaceAddrs()
-	if err != nil {
-		return fmt.Errorf("forget datagrams to host ports and node ports: addresses of the host: %w", err)
-	}
-	for _, a := range here {
-		if n, ok := a.(*net.IPNet); ok {
-			s.here = append(s.here, inet.AddrOf(n.IP))
-		}
-	}
+func (s staleDatagrams) forget() (err error) {
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
 		err = errors.Join(err, failed)

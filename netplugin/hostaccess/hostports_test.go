@@ -145,7 +145,9 @@ func TestPortsThatTheHostNeedsAreNoHostPorts(t *testing.T) {
 // Who may have a host port takes no address that is another's: of a service, of a name server, of another node.
 func TestAHostPortAtAnAddressThatIsNotTheHostsLeadsNobody(t *testing.T) {
 	testkit.NeedsMachine(t)
-	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del outside; ip link del contivh0; conntrack -D -p udp --orig-port-dst 8088 2>/dev/null || true") })
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; ip link del outside; ip link del contivh0; conntrack -D -p udp --orig-port-dst 8088 2>/dev/null || true")
+	})
 	run(t, `ip link add outside type veth peer name world && ip address add 198.18.5.1/24 dev outside && ip link set outside up && ip link set world up
 ip neighbour add 198.18.5.5 lladdr 02:00:00:00:00:05 dev outside
 ip link add contivh0 type veth peer name esw && ip address add 172.19.255.254/16 dev contivh0 && ip link set contivh0 up && ip link set esw up

@@ -68,10 +68,13 @@ type Manager struct {
 	stores   stores
 	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
 	leads    bool                   // there may be a way out, of this process or an earlier one
+	closes   bool                   // there are rules about infra networks alone, of this process
+	began    bool                   // rules about infra networks have been there since before the first of those
 	made     netip.Prefix           // of the one that this process has made, or found; zero: none
 	ports    []HostPort             // datagrams that these and services do not lead have been forgotten
 	services []agent.NodePort
 	at       []netip.Prefix // where these are
+	here     []netip.Addr   // the host's own then
 	forgot   bool           // at all
 	own      own
 	touched  notify.Signal          // somebody has changed something of ours
@@ -162,6 +165,11 @@ func (m *Manager) look(ctx context.Context) error {
 	for id, network := range m.joined {
 		if !wanted[id] {
 			problems = append(problems, m.within(ctx, "leave network "+network, func(ctx context.Context) error { return m.leave(ctx, id, network) }))
+		}
+	}
+	if err := m.within(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
+		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // a host without nft has what it had
+			access.Networks = nil // none is joined that is open to what endpoints send there
 		}
 	}
 	for _, n := range access.Networks {

@@ -25,14 +25,14 @@ const outsideLink = "contivh0"
 func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		m.TellTaken(nil)
-		return m.closeOutside(ctx)
+		return m.closeOutside(ctx, access)
 	}
 	conflict := isFree(access.Outside.Prefix)
 	if conflict == nil || m.isOpen(*access.Outside) {
 		return errors.Join(conflict, m.openOutside(ctx, access))
 	}
 	if fault.Is(conflict, fault.Conflict) {
-		return errors.Join(conflict, m.closeOutside(ctx))
+		return errors.Join(conflict, m.closeOutside(ctx, access))
 	}
 	return conflict
 }
@@ -101,19 +101,50 @@ func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
 	return m.Datapath.OutsideWaits(ctx)
 }
 
-// closeOutside takes the port away that there may be, and then the rules.
-func (m *Manager) closeOutside(ctx context.Context) error {
-	if !m.leads {
+// closeOutside takes the port away that there may be, and then the rules, but for those about infra networks.
+func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) error {
+	if m.leads {
+		if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
+			return err
+		}
+	}
+	switch infra := len(access.Networks) > 0; {
+	case infra:
+		if err := m.closeInfra(ctx, access); err != nil {
+			return err
+		}
+	case m.leads || m.closes:
+		if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
+			return err
+		}
+		m.closes = false
+	}
+	if m.leads {
+		m.leads, m.made = false, netip.Prefix{}
+		m.Log.Debug("endpoints do not leave by this host")
+	}
+	return nil
+}
+
+// closeInfra keeps endpoints from what controls the cluster, where they reach the host in infra networks and not by a way out.
+func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
+	m.learnStores(ctx)
+	err := m.rules.apply(ctx, tableForInfra(m.learnClosed(access), share()))
+	m.closes = m.closes || err == nil
+	return err
+}
+
+// closeFirst closes it before the host has its first interface in an infra network. Rules of an earlier process stand, and others follow.
+func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
+	if m.began || len(access.Networks) == 0 {
 		return nil
 	}
-	if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
-		return err
+	if !m.rules.there(ctx) {
+		if err := m.closeInfra(ctx, access); err != nil {
+			return err
+		}
 	}
-	if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
-		return err
-	}
-	m.leads, m.made = false, netip.Prefix{}
-	m.Log.Debug("endpoints do not leave by this host")
+	m.began = true
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
@@ -333,4 +335,52 @@ func TestSettingsAreRememberedBeforeTheyAreChanged(t *testing.T) {
 	if err := m.forward(true); err == nil {
 		t.Error("settings are changed although nobody knows any more what they were")
 	}
+}
+
+// onlyInfra is an agent of a node whose host is in an infra network, and leads nobody out.
+type onlyInfra struct {
+	Datapath
+	networks []agent.HostNetwork
+	open     bool // what controls the cluster was open when the interface was made
+}
+
+func (d *onlyInfra) HostAccess() (agent.HostAccess, error) {
+	return agent.HostAccess{Networks: d.networks}, nil
+}
+func (*onlyInfra) Detach(context.Context, string) error { return nil }
+
+// PreparePort is where the interface is made. The test needs none.
+func (d *onlyInfra) PreparePort(context.Context, string, int) (drivers.Port, error) {
+	out, _ := exec.Command("nft", "list", "chain", "inet", "contiv", "closed-here").Output()
+	d.open = !strings.Contains(string(out), "iifgroup != 194 accept")
+	return drivers.Port{}, fault.New(fault.Unavailable, "no port in this test")
+}
+
+// Endpoints reach a host in infra networks whether there is a way out by it or not.
+func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	network := agent.HostNetwork{Network: mastercfg.CfgNetworkState{ID: "contivh1.blue", Tenant: "blue", NetworkName: "contivh1", NwType: "infra"},
+		Endpoint: &mastercfg.CfgEndpointState{}}
+	node := &onlyInfra{networks: []agent.HostNetwork{network}}
+	m := New(Config{Datapath: node, Netdev: func() bool { return true }, Closed: closed, RouterLink: "inb01", StateDir: t.TempDir(), HostLabel: "h1"})
+	looks := func(why string, want bool) {
+		t.Helper()
+		if err := m.look(t.Context()); !fault.Is(err, fault.Unavailable) && len(node.networks) > 0 {
+			t.Errorf("%s: %v", why, err)
+		}
+		rules := run(t, "nft list ruleset")
+		if got := strings.Contains(rules, "tcp dport @control-ports drop"); got != want {
+			t.Errorf("%s: control ports are closed: %v\n%s", why, got, rules)
+		}
+	}
+	looks("at first", true)
+	if node.open {
+		t.Error("the host had its interface before the rules")
+	}
+	run(t, "nft flush ruleset")
+	looks("somebody has removed the rules", true)
+	node.networks = nil
+	clear(m.joined) // there is no netmaster to give the endpoint back to
+	looks("the network is gone", false)
 }

@@ -116,6 +116,13 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 	)}
 }
 
+// tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
+func tableForInfra(closed Closed, share int) table {
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(),
+		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
+	}}
+}
+
 // answersOnly keeps endpoints from beginning connections to the host's address on the link, by which they know the
 // host itself. Policies do not judge what is for it, as it is an answer to what the host began, which they do not judge
 // either; and host ports and node ports lead on from every address of the host. It comes before they do.
@@ -264,6 +271,11 @@ func (r *rules) list(ctx context.Context, t table) string {
 		all += string(out)
 	}
 	return all
+}
+
+// there tells whether the table is there, of this process or an earlier one.
+func (r *rules) there(ctx context.Context) bool {
+	return r.open() == nil && r.list(ctx, table{}) != ""
 }
 
 // remove removes the table; one that is not there is no error.

@@ -9,10 +9,10 @@ package daemonflags
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v3"
 
@@ -36,9 +36,9 @@ func passes(err error) bool {
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !passes(e) })
 	}
-	var file *fs.PathError
-	return fault.Is(err, fault.Unavailable) ||
-		errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
+	return fault.Is(err, fault.Unavailable) || slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(e error) bool {
+		return errors.Is(err, e)
+	})
 }
 
 // DefaultEtcdEndpoint is used when no store is given.

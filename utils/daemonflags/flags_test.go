@@ -149,6 +149,7 @@ func TestOnlyWhatIsWrongIsNotTriedAgain(t *testing.T) {
 		"several addresses":                {errors.Join(away, away), 1},
 		"a disk that is full":              {file(syscall.ENOSPC), 1},
 		"a file that there is not":         {file(syscall.ENOENT), ExitInvalid},
+		"a directory in place of a file":   {file(syscall.EISDIR), ExitInvalid},
 		"a file that nobody may read":      {file(syscall.EACCES), ExitInvalid},
 	} {
 		if got := ExitCode(c.err); got != c.want {
