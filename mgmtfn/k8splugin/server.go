@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
 	"github.com/contiv/netplugin/utils/keylock"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/notify"
 )
 
@@ -128,7 +126,7 @@ func (s *Server) httpServer(commands context.Context) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return commands },
 		ConnContext:       withConn,
-		ErrorLog:          log.New(debugWriter{s.Log}, "", 0),
+		ErrorLog:          logging.OfServer(s.Log),
 	}
 }
 
@@ -195,14 +193,6 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 	default: // newCall knows no other
 		return nil, s.status(ctx)
 	}
-}
-
-// debugWriter takes what net/http has to say about misbehaving clients.
-type debugWriter struct{ log *logrus.Entry }
-
-func (w debugWriter) Write(p []byte) (int, error) {
-	w.log.Debugf("%s", p)
-	return len(p), nil
 }
 
 // isTooLarge tells whether reading stopped at the limit for a body.

@@ -22,6 +22,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/reconnect"
 )
 
@@ -63,7 +64,7 @@ type proxy struct {
 func newProxy(store holderReader, self string, certificates *certificates, entry *logrus.Entry) *proxy {
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &proxy{leader: &lookup{store: store}, self: self, became: func() http.Handler { return nil },
-		certificates: certificates, log: log.New(debugWriter{entry}, "", 0),
+		certificates: certificates, log: logging.OfServer(entry),
 		transport: reconnect.New(certificates.dialer, func(config *tls.Config) *http.Transport {
 			return &http.Transport{
 				DialContext:           dialer.DialContext,

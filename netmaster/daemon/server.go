@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"syscall"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/utils/logging"
 )
 
 // Limits of the HTTP server.
@@ -43,7 +42,7 @@ func newServer(handler http.Handler, clients verifier, refusals *asking.EarlyRef
 		ReadTimeout:       requestTime,
 		WriteTimeout:      answerLimit,
 		IdleTimeout:       idleTime,
-		ErrorLog:          log.New(debugWriter{entry}, "", 0),
+		ErrorLog:          logging.OfServer(entry),
 	}}
 }
 
@@ -81,13 +80,3 @@ func (s *server) stop(drain time.Duration) error {
 	}
 	return s.http.Close()
 }
-
-// debugWriter takes what net/http logs about misbehaving clients.
-type debugWriter struct{ entry *logrus.Entry }
-
-func (d debugWriter) Write(p []byte) (int, error) {
-	d.entry.Debug(string(p))
-	return len(p), nil
-}
-
-var _ io.Writer = debugWriter{}

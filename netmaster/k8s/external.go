@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Whoever may create a service writes its externalIPs, and nobody checks them. Every node leads
@@ -107,7 +108,7 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				refused = append(refused, unreached(record, a))
 				continue
 			}
-			with := overlapping(netip.PrefixFrom(a, a.BitLen()), taken)
+			with := overlapping(inet.Host(a), taken)
 			if with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s; use another address", a, with))
 				continue
@@ -180,7 +181,7 @@ func nodeClaims(nodes corelisters.NodeLister) (all []claim, err error) {
 	for _, n := range listed {
 		for _, a := range n.Status.Addresses {
 			for _, address := range addresses([]string{a.Address}) { // else a name
-				all = append(all, claim{"addresses of node " + n.Name, netip.PrefixFrom(address, address.BitLen())})
+				all = append(all, claim{"addresses of node " + n.Name, inet.Host(address)})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // firstNetworks gives a cluster that nobody has configured the two networks that it needs: that of
@@ -88,7 +89,7 @@ func (c *Controller) lookAround(ctx context.Context, private string) (s surround
 	for _, n := range nodes.Items {
 		for _, a := range n.Status.Addresses {
 			if addr, err := netip.ParseAddr(a.Address); err == nil { // else a name
-				s.taken = append(s.taken, claim{"address of node " + n.Name, netip.PrefixFrom(addr, addr.BitLen())})
+				s.taken = append(s.taken, claim{"address of node " + n.Name, inet.Host(addr)})
 			}
 		}
 		for _, text := range n.Spec.PodCIDRs {

@@ -78,7 +78,7 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 			{IPBlock: &networkingv1.IPBlock{CIDR: "::ffff:10.0.0.0/95"}},
 			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"::ffff:10.0.0.0/80"}}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
-				Nets:    []netip.Prefix{net("10.0.0.7/32"), net("10.0.0.1/32"), net("0.0.0.0/1")},
+				Nets: []netip.Prefix{net("10.0.0.7/32"), net("10.0.0.1/32"), net("0.0.0.0/1")},
 				Excepts: []classes.Except{{Net: net("10.0.0.6/31"), Except: []netip.Prefix{net("10.0.0.6/32")}},
 					{Net: net("10.0.0.0/31"), Except: []netip.Prefix{net("10.0.0.0/32")}}, {Net: net("0.0.0.0/0"), Except: []netip.Prefix{net("128.0.0.0/1")}}}}}}, 2},
 		"exceptions that leave too many networks, and a block beside them": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{

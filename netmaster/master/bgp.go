@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // BgpRecord is the record of a BGP speaker.
@@ -67,5 +68,5 @@ func NetworkOutside(r ledger.Reader, a netip.Addr) (*contivmodel.Network, error)
 	if a.Is4() {
 		return OverlapIPv4(r, OnVLANs, only(a))
 	}
-	return OverlapIPv6(r, OnVLANs, netip.PrefixFrom(a, a.BitLen()))
+	return OverlapIPv6(r, OnVLANs, inet.Host(a))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Entrances are where hosts, and who comes in by them, reach a service: external addresses
@@ -111,7 +112,7 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 		if a.Is4() {
 			in, err = OverlapIPv4(r, s.TenantName, only(a))
 		} else {
-			in, err = OverlapIPv6(r, s.TenantName, netip.PrefixFrom(a, a.BitLen()))
+			in, err = OverlapIPv6(r, s.TenantName, inet.Host(a))
 		}
 		if err != nil {
 			return err
@@ -125,7 +126,7 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 
 // only is a subnet of one address.
 func only(a netip.Addr) resources.Subnet {
-	return resources.Subnet{Prefix: netip.PrefixFrom(a, a.BitLen()), First: a, Last: a}
+	return resources.Subnet{Prefix: inet.Host(a), First: a, Last: a}
 }
 
 // ExternalIn finds an external address of a tenant's services in the subnets that a network is

@@ -8,6 +8,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Directions of a directional rule: the side of the model rule (in, out) and
@@ -161,7 +162,7 @@ func checkAddress(field, text string) (netip.Prefix, error) {
 // parseAddresses reads an address or a CIDR.
 func parseAddresses(text string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen()), true
+		return inet.Host(addr), true
 	}
 	prefix, err := netip.ParsePrefix(text)
 	return prefix, err == nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Groups says what rules between groups decide about the first packet of a connection: those of
@@ -40,7 +41,7 @@ func isAt(a netip.Addr, named ...string) bool {
 		any = false
 		net, err := netip.ParsePrefix(text)
 		if one, of := netip.ParseAddr(text); of == nil {
-			net, err = netip.PrefixFrom(one, one.BitLen()), nil
+			net, err = inet.Host(one), nil
 		}
 		if err == nil && net.Contains(a) {
 			return true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // family is an address family a field of the store belongs to.
@@ -51,7 +53,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		if err != nil || addr.Is4In6() || addr.Zone() != "" {
 			return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a CIDR", text)
 		}
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
+		return inet.Host(addr), nil
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || prefix.Addr().Is4In6() {

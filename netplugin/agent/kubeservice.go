@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // wantedKubeService computes a service with those who serve it for clients of this node.
@@ -104,7 +105,7 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
 			for _, p := range host.Prefixes() {
 				own := pipeline.OutsideAddress(p, pipeline.OutsideHost)
-				all = append(all, netip.PrefixFrom(own, own.BitLen()))
+				all = append(all, inet.Host(own))
 			}
 		}
 	}
@@ -119,7 +120,7 @@ func (c *cache) inner() (all []netip.Prefix) {
 		all = host.Prefixes()
 	}
 	for _, a := range c.kube.nodes[c.host].Addresses {
-		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		all = append(all, inet.Host(a))
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // nodesAmong are the addresses with which processes of other nodes reach the subjects of a rule that lets in what
@@ -29,7 +30,7 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 				}
 				for _, own := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
 					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !network.elsewhere(own) && !isTakenOut(c.fromNets[rule.ID], known, own) {
-						more = append(more, netip.PrefixFrom(own, own.BitLen()))
+						more = append(more, inet.Host(own))
 					}
 				}
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/osrg/gobgp/v4/pkg/server"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // session is the library's server under one AS and address.
@@ -106,7 +108,7 @@ func exports(left []netip.Addr) *api.SetPoliciesRequest {
 	}
 	set := &api.DefinedSet{DefinedType: api.DefinedType_DEFINED_TYPE_NEIGHBOR, Name: leaving}
 	for _, address := range left {
-		set.List = append(set.List, netip.PrefixFrom(address, address.BitLen()).String())
+		set.List = append(set.List, inet.Host(address).String())
 	}
 	none := &api.Statement{
 		Name:       leaving,

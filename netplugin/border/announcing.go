@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // An address that routers are told brings packets at once. So it is told when the switch has the flows of who has it, and
@@ -182,7 +183,7 @@ func addressesOf(o pipeline.Object, serves func(provider netip.Addr) bool) (list
 			if o.Encap != pipeline.VLAN || p.From&pipeline.FromOutside == 0 {
 				continue
 			}
-			at := hostPrefix(p.Address)
+			at := inet.Host(p.Address)
 			if !slices.Contains(list, at) && slices.ContainsFunc(p.Serving, func(s netip.AddrPort) bool { return serves(s.Addr()) }) {
 				list = append(list, at)
 			}

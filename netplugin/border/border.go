@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/bgp"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/notify"
 )
 
@@ -183,11 +184,11 @@ func (b *Border) leadToNeighbours(wanted *agent.BGP, d delta) {
 	b.neighbours = nil
 	for _, n := range wanted.Neighbours {
 		b.neighbours = append(b.neighbours, n.Address)
-		b.rib.lead(hostPrefix(n.Address), n.Address, d)
+		b.rib.lead(inet.Host(n.Address), n.Address, d)
 	}
 	for _, a := range former {
 		if !slices.Contains(b.neighbours, a) {
-			b.rib.lead(hostPrefix(a), netip.Addr{}, d)
+			b.rib.lead(inet.Host(a), netip.Addr{}, d)
 		}
 	}
 }
@@ -211,10 +212,8 @@ func (b *Border) Ports() []drivers.Port {
 func hostPrefixes(e pipeline.Endpoint) (list []netip.Prefix) {
 	for _, a := range []netip.Addr{e.IPv4, e.IPv6} {
 		if a.IsValid() {
-			list = append(list, hostPrefix(a))
+			list = append(list, inet.Host(a))
 		}
 	}
 	return list
 }
-
-func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

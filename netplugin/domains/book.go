@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Book has the addresses of names as policies have them: of one domain, or *.DOMAIN for all below
@@ -100,7 +102,7 @@ func (b Book) Expire(now time.Time) (changed []string) {
 func (b Book) Of(names []string) (all []netip.Prefix) {
 	for _, name := range names {
 		for address := range b[name] {
-			all = append(all, netip.PrefixFrom(address, address.BitLen()))
+			all = append(all, inet.Host(address))
 		}
 	}
 	slices.SortFunc(all, netip.Prefix.Compare)

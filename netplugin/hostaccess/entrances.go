@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Services that the host and who comes in by it reach: an external address is led to the
@@ -46,7 +47,7 @@ func (m *Manager) nodePortsAt(primary []netip.Addr) (at []netip.Prefix) {
 		primary = []netip.Addr{m.Own}
 	}
 	for _, a := range primary {
-		at = append(at, netip.PrefixFrom(a, a.BitLen()))
+		at = append(at, inet.Host(a))
 	}
 	return at
 }
@@ -59,7 +60,7 @@ func (e entrances) hasNodePorts(a netip.Addr) bool {
 // routes lead to the external addresses; nobody is asked for there.
 func (e entrances) routes() (all []wantedRoute) {
 	for _, a := range e.Addresses {
-		all = append(all, wantedRoute{to: netip.PrefixFrom(a, a.BitLen())})
+		all = append(all, wantedRoute{to: inet.Host(a)})
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -91,7 +92,7 @@ func checkRoutes(nl *netlink.Handle, link netlink.Link, spec Spec) error {
 	}
 	var errs []error
 	for _, host := range spec.OnLink {
-		if !reached[hostPrefix(host)] {
+		if !reached[inet.Host(host)] {
 			errs = append(errs, fmt.Errorf("interface %s: route to %s is missing", spec.Name, host))
 		}
 	}

@@ -147,7 +147,7 @@ func (i *Interface) BringUp(spec Spec) (gateways, onLink []netip.Addr, err error
 		}
 	}
 	for _, host := range spec.OnLink {
-		route := netlink.Route{LinkIndex: i.link.Attrs().Index, Dst: inet.IPNet(hostPrefix(host)), Scope: netlink.SCOPE_LINK}
+		route := netlink.Route{LinkIndex: i.link.Attrs().Index, Dst: inet.IPNet(inet.Host(host)), Scope: netlink.SCOPE_LINK}
 		switch err := i.nl.RouteAdd(&route); {
 		case errors.Is(err, fs.ErrExist):
 		case err != nil:
@@ -173,8 +173,6 @@ func defaultRoute(link netlink.Link, gateway netip.Addr, addresses []netip.Prefi
 	}
 	return route
 }
-
-func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // HardwareAddress returns the address of a link of our own namespace.
 func HardwareAddress(link string) (string, error) {

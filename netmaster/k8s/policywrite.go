@@ -1,0 +1,118 @@
+package k8s
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// write makes the state what the engine says. Rules come before the classes that they name, and those
+// before their pods: a class without a record is isolated.
+func (p *policies) write(ctx context.Context) error {
+	p.mu.Lock()
+	changes, told := p.engine.Take(), maps.Clone(p.told)
+	if !changes.Any() {
+		p.written = told
+	}
+	p.mu.Unlock()
+	if !changes.Any() {
+		return nil
+	}
+	_, err := p.ledger.Update(ctx, func(tx *ledger.Tx) error { return p.writeChanges(tx, changes) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.engine.Failed(changes)
+		return err
+	}
+	p.engine.Written(changes)
+	p.written = told
+	p.tellOf(changes)
+	return nil
+}
+
+func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
+	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
+	bump := changes.Moved || err != nil // there is always one; a damaged one begins anew
+	lasting, other := lastingClasses(tx, changes.Classes)
+	bump = bump || other
+	for id, policy := range changes.Policies {
+		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1, lasting)
+		if err != nil {
+			return err
+		}
+		bump = bump || other
+	}
+	for number, class := range changes.Classes {
+		if err := put(tx, mastercfg.K8sClassKey(number), class); err != nil {
+			return err
+		}
+	}
+	for name, class := range changes.Pods {
+		if err := p.writePod(tx, name, class); err != nil {
+			return err
+		}
+	}
+	if !bump {
+		return nil
+	}
+	epoch.Number++ // has connections judged anew
+	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
+}
+
+// put writes a record, or deletes it if there is none.
+func put[T any](tx *ledger.Tx, key string, record *T) error {
+	if record == nil {
+		tx.Delete(key)
+		return nil
+	}
+	return ledger.Write(tx, key, record)
+}
+
+// lastingClasses are the numbers of those that are written down and stay. other tells that something else is judged of one.
+func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (numbers map[uint16]struct{}, other bool) {
+	numbers = map[uint16]struct{}{}
+	for number, class := range now {
+		key := mastercfg.K8sClassKey(number)
+		if class == nil || r.Revision(key) == 0 {
+			continue
+		}
+		before, err := ledger.Read[mastercfg.K8sClass](r, key)
+		numbers[number], other = struct{}{}, other || err != nil || before != *class
+	}
+	return numbers, other
+}
+
+// writePolicy writes the rules of a policy, and tells whether it says something else than before,
+// which it then does in the epoch next, or the same of other pods: those of which lasting classes are by now.
+func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32, lasting map[uint16]struct{}) (other bool, err error) {
+	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
+	if now == nil {
+		return tx.Revision(key) != 0, put(tx, key, now)
+	}
+	record := *now                                                          // of the plan, which may be made again
+	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // one that is damaged said something else
+		other, record.Epoch = true, next
+	}
+	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
+}
+
+// writePod writes the class of a pod into its record, if it has one.
+func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) error {
+	namespace, short, _ := strings.Cut(name, "/")
+	pod, err := p.pods.Pods(namespace).Get(short)
+	if err != nil {
+		return nil // it has gone meanwhile
+	}
+	key := mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
+	record, err := ledger.Read[mastercfg.K8sPod](tx, key)
+	if err != nil || record.Pod() != name {
+		return nil // it gets its class when it is placed
+	}
+	record.Class, record.Classed = class, true
+	return ledger.Write(tx, key, record)
+}
