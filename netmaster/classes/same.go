@@ -10,7 +10,7 @@ import (
 //
 // A leader never gives the number of a class to other pods. The next one gives each pod the number that is written for it, and
 // what tells the pod from others may have changed while nobody led: the number means something else then, and no policy does.
-// What was taken out of networks is not compared, as it changes with them: records of earlier versions do not have it.
+// What was taken out of networks is not compared: it hardly changes without them, and records of earlier versions do not have it.
 func SameFor(some map[uint16]struct{}, before, now []mastercfg.TierRule) bool {
 	return len(some) == 0 || reflect.DeepEqual(before, now) || reflect.DeepEqual(only(some, before), only(some, now))
 }

@@ -103,7 +103,7 @@ func concerns(r mastercfg.TierRule, subject, peer End, c Connection) bool {
 	isPeer := r.Anyone() || peer.Judged && peer.Classed && (r.AnyPod && peer.Class != 0 || slices.Contains(r.Peers, peer.Class))
 	isPeer = isPeer || within(r.Nets, peer.Address) || !r.Out && slices.ContainsFunc(peer.Known, func(a netip.Addr) bool {
 		return within(r.Nets, a) && !slices.ContainsFunc(r.Excepts, func(x mastercfg.TierExcept) bool {
-			return within([]string{x.Net}, a) && within(x.Except, peer.Address)
+			return within([]string{x.Net}, a) && !within(x.Except, a) && within(x.Except, peer.Address)
 		})
 	})
 	return isPeer && (len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p mastercfg.TierPorts) bool {

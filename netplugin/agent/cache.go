@@ -142,9 +142,7 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 		return
 	}
 	c.hostDirty = true
-	if old.record.NwType == infraNetwork || n.record.NwType == infraNetwork {
-		c.nodePeersChange()
-	}
+	c.nodePeersChange()
 	c.markKubeServices(old.record.Tenant)
 	c.markKubeServices(n.record.Tenant)
 	if existed {

@@ -63,7 +63,10 @@ func takenOut(all []mastercfg.TierExcept) (list []taken, err error) {
 // isTakenOut tells whether a network that names a node by one address leaves another one of it out.
 func isTakenOut(list []taken, known, own netip.Addr) bool {
 	return slices.ContainsFunc(list, func(x taken) bool {
-		return x.net.Contains(known) && slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(own) })
+		excepts := func(a netip.Addr) bool {
+			return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
+		}
+		return x.net.Contains(known) && !excepts(known) && excepts(own)
 	})
 }
 

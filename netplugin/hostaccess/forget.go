@@ -17,13 +17,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// forget forgets datagrams when host ports or node ports have changed, and once when it begins. That
+// forget forgets datagrams when host ports or node ports have changed, or addresses of the host while there are such, and once when it begins. That
 // it cannot, as a kernel may not let it, matters only to who has such ports.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := slices.DeleteFunc(slices.Clone(in.NodePorts), func(p agent.NodePort) bool { return p.Protocol != openflow.ProtoUDP })
-	here, err := ownAddresses()
-	if err != nil {
-		return err
+	var here []netip.Addr
+	if len(ports.all)+len(services) > 0 { // which follow them
+		var err error
+		if here, err = ownAddresses(); err != nil {
+			return err
+		}
 	}
 	if m.forgot && slices.Equal(m.ports, ports.all) && slices.Equal(m.services, services) && slices.Equal(m.at, in.at) && slices.Equal(m.here, here) {
 		return nil

@@ -68,8 +68,8 @@ type Manager struct {
 	stores   stores
 	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
 	leads    bool                   // there may be a way out, of this process or an earlier one
-	closes   bool                   // there are rules about infra networks alone, of this process
-	began    bool                   // rules about infra networks have been there since before the first of those
+	closes   bool                   // there may be rules, and no way out
+	began    bool                   // it has been seen to that there are rules when the host gets into its first infra network
 	made     netip.Prefix           // of the one that this process has made, or found; zero: none
 	ports    []HostPort             // datagrams that these and services do not lead have been forgotten
 	services []agent.NodePort
@@ -167,12 +167,13 @@ func (m *Manager) look(ctx context.Context) error {
 			problems = append(problems, m.within(ctx, "leave network "+network, func(ctx context.Context) error { return m.leave(ctx, id, network) }))
 		}
 	}
+	joining := access.Networks
 	if err := m.within(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
 		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // a host without nft has what it had
-			access.Networks = nil // none is joined that is open to what endpoints send there
+			joining = nil // none is joined that is open to what endpoints send there
 		}
 	}
-	for _, n := range access.Networks {
+	for _, n := range joining {
 		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
 	}
 	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))

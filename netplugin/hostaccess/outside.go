@@ -107,34 +107,31 @@ func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) err
 		if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
 			return err
 		}
-	}
-	switch infra := len(access.Networks) > 0; {
-	case infra:
-		if err := m.closeInfra(ctx, access); err != nil {
-			return err
-		}
-	case m.leads || m.closes:
-		if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
-			return err
-		}
-		m.closes = false
-	}
-	if m.leads {
-		m.leads, m.made = false, netip.Prefix{}
+		m.leads, m.made, m.closes = false, netip.Prefix{}, true
 		m.Log.Debug("endpoints do not leave by this host")
 	}
+	if len(access.Networks)+len(m.joined) > 0 {
+		return m.closeInfra(ctx, access)
+	}
+	if !m.closes {
+		return nil
+	}
+	if err := m.rules.remove(ctx); err != nil && !fault.Is(err, fault.Unsupported) { // without nft there is no table
+		return err
+	}
+	m.closes, m.began = false, false
 	return nil
 }
 
 // closeInfra keeps endpoints from what controls the cluster, where they reach the host in infra networks and not by a way out.
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
 	m.learnStores(ctx)
-	err := m.rules.apply(ctx, tableForInfra(m.learnClosed(access), share()))
-	m.closes = m.closes || err == nil
-	return err
+	m.closes = true
+	return m.rules.apply(ctx, tableForInfra(m.learnClosed(access), share()))
 }
 
-// closeFirst closes it before the host has its first interface in an infra network. Rules of an earlier process stand, and others follow.
+// closeFirst closes it before the host has its first interface in an infra network. A table of an earlier process, of whatever version,
+// is left to the look that follows: without it, endpoints would not leave as the host.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
 	if m.began || len(access.Networks) == 0 {
 		return nil

@@ -383,4 +383,13 @@ func TestInfraNetworksAreClosedWithoutAWayOutToo(t *testing.T) {
 	node.networks = nil
 	clear(m.joined) // there is no netmaster to give the endpoint back to
 	looks("the network is gone", false)
+	node.networks = []agent.HostNetwork{network}
+	looks("it is back", true)
+	if node.open {
+		t.Error("the host had its interface again before the rules")
+	}
+	// An agent that is started again finds rules of a version that did not judge these networks.
+	run(t, "nft flush ruleset; nft add table inet contiv; nft add chain inet contiv closed-here '{ type filter hook input priority filter; }'; nft add rule inet contiv closed-here iifname != contivh0 accept")
+	m = New(m.Config)
+	looks("another agent", true)
 }

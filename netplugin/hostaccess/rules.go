@@ -274,9 +274,7 @@ func (r *rules) list(ctx context.Context, t table) string {
 }
 
 // there tells whether the table is there, of this process or an earlier one.
-func (r *rules) there(ctx context.Context) bool {
-	return r.open() == nil && r.list(ctx, table{}) != ""
-}
+func (r *rules) there(ctx context.Context) bool { return r.open() == nil && r.list(ctx, table{}) != "" }
 
 // remove removes the table; one that is not there is no error.
 func (r *rules) remove(ctx context.Context) error {

@@ -9,6 +9,7 @@ package daemonflags
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -36,9 +37,10 @@ func passes(err error) bool {
 	if several, are := err.(interface{ Unwrap() []error }); are {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !passes(e) })
 	}
-	return fault.Is(err, fault.Unavailable) || slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(e error) bool {
-		return errors.Is(err, e)
-	})
+	var file *fs.PathError
+	wrong := []error{syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG}
+	return fault.Is(err, fault.Unavailable) ||
+		errors.As(err, &file) && !slices.ContainsFunc(wrong, func(e error) bool { return errors.Is(err, e) })
 }
 
 // DefaultEtcdEndpoint is used when no store is given.

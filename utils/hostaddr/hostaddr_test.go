@@ -16,13 +16,13 @@ func TestNoHostIsKnownByABridgeOfContainers(t *testing.T) {
 		named []netip.Addr
 		want  located
 	}{
-		"the first":                     {all, nil, outer},
-		"the one of its name":           {all, []netip.Addr{docker.addr, second.addr}, second},
-		"its name is that of a bridge":  {all, []netip.Addr{docker.addr}, outer},
-		"a link that is down":           {[]located{{outer.link, outer.addr, false}, second}, nil, second},
-		"a bridge to the outside":       {[]located{compose, second}, nil, second},
+		"the first":                              {all, nil, outer},
+		"the one of its name":                    {all, []netip.Addr{docker.addr, second.addr}, second},
+		"its name is that of a bridge":           {all, []netip.Addr{docker.addr}, outer},
+		"a link that is down":                    {[]located{{outer.link, outer.addr, false}, second}, nil, second},
+		"a bridge to the outside":                {[]located{compose, second}, nil, second},
 		"uplinks, whose addresses we have moved": {[]located{at("contivh0", "172.19.255.254"), at("inb01", "50.1.1.200"), at("contivUplink", "192.0.2.7")}, nil, at("contivUplink", "192.0.2.7")},
-		"nothing but what is no way in": {[]located{docker, compose}, nil, located{}},
+		"nothing but what is no way in":          {[]located{docker, compose}, nil, located{}},
 	} {
 		if got, err := choose(c.all, c.named); got != c.want.addr || (err == nil) != c.want.addr.IsValid() {
 			t.Errorf("%s: %s, %v", name, got, err)
