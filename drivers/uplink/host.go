@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
@@ -86,7 +87,8 @@ func sameRoute(a, b route) bool {
 }
 
 // belongings are the global addresses of a link, and the routes that lead out of it,
-// but for those that the kernel makes for the addresses.
+// but for those that the kernel makes for the addresses. For addresses that are to have none of it, as those of
+// NetworkManager, somebody has made them in its name.
 func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	found.MAC, found.Index = link.Attrs().HardwareAddr.String(), link.Attrs().Index
 	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
@@ -104,12 +106,19 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 			return found, fmt.Errorf("routes of link %s: %w", link.Attrs().Name, err)
 		}
 		for _, r := range routes {
-			if leadsOut(r, link.Attrs().Index) {
+			if leadsOut(r, link.Attrs().Index) || r.LinkIndex == link.Attrs().Index && found.hasMade(r) {
 				found.Routes = append(found.Routes, route{Route: r})
 			}
 		}
 	}
 	return found, l.lifetimes(found.Routes)
+}
+
+// hasMade tells whether a route in the name of the kernel is that to the network of an address for which the kernel makes none.
+func (b belongings) hasMade(r netlink.Route) bool {
+	return r.Protocol == unix.RTPROT_KERNEL && r.Type == unix.RTN_UNICAST && r.Dst != nil && slices.ContainsFunc(b.Addresses, func(a netlink.Addr) bool {
+		return a.Flags&unix.IFA_F_NOPREFIXROUTE != 0 && inet.PrefixOf(a.IPNet).Masked() == inet.PrefixOf(r.Dst)
+	})
 }
 
 // leadsOut tells whether a route that somebody has made leads out of a link.

@@ -24,11 +24,16 @@ import (
 // local port to move to.
 func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
 	_, missing := b.localPort()
-	ports, next, noted := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}
+	ports, next, noted, strange := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}, []error{}
 	for _, name := range usable {
 		found, err := b.hostAt(name)
 		if err != nil {
 			return ports, err
+		}
+		if unreadable := found.readsBack(); unreadable != nil {
+			strange = append(strange, fault.New(fault.Unsupported, "link %s: what the host has there cannot be written down, and it stays as it is: %w", name, unreadable))
+			usable = slices.DeleteFunc(slices.Clone(usable), func(other string) bool { return other == name && !slices.Contains(ports, name) })
+			continue
 		}
 		if found.empty() {
 			delete(b.busy, name)
@@ -50,7 +55,7 @@ func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
 			ready = append(ready, name)
 		}
 	}
-	return ready, err
+	return ready, errors.Join(append(strange, err)...)
 }
 
 // quietTime is how long what the host has at a port of the bridge must not have changed

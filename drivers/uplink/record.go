@@ -108,6 +108,16 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 	return fresh, nil
 }
 
+// readsBack tells why a record could not be read that has this, such as a route by an address of another version of IP: the library
+// writes that and does not read it. What is not moved is not lost.
+func (b belongings) readsBack() error {
+	data, err := json.Marshal(b)
+	if err == nil {
+		err = json.Unmarshal(data, new(belongings))
+	}
+	return err
+}
+
 // wasFormer tells whether a MAC is that of a link that was an uplink, and is none any more.
 func (r record) wasFormer(mac string, uplinks []string) bool {
 	for name, what := range r.Links {
