@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -50,7 +51,7 @@ var exportTool = tool{
 			outputFlag(documentFormats),
 		}
 	},
-	more: "Applied to an empty cluster, the result makes the same objects. They are in an order in which they can be created one by one.",
+	more: "Applied to an empty cluster, the result makes the same objects, when passwords, which are *** in it, are put in their place. They are in an order in which they can be created one by one.",
 }
 
 func documentFlags() []cli.Flag {
@@ -190,9 +191,10 @@ func doDiff(s *session) error {
 	var outcome error
 	for _, d := range documents {
 		kind := contivmodel.KindOf(d.Object)
-		present := ""
+		present, object := "", d.Object
 		live, err := s.client.Get(s.ctx, kind, d.Object.ModelKey())
 		if err == nil {
+			object = contivmodel.WithSecrets(object, live) // apply changes none that a document does not name
 			present, err = yamlText(live)
 		} else if fault.Is(err, fault.NotFound) {
 			err = nil
@@ -200,11 +202,17 @@ func doDiff(s *session) error {
 		if err != nil {
 			return err
 		}
-		wanted, err := yamlText(d.Object)
+		wanted, err := yamlText(object)
 		if err != nil {
 			return err
 		}
 		name := fullName(kind.Type, d.Object.ModelKey())
+		if secrets := contivmodel.SecretsIn(d.Object); len(secrets) > 0 {
+			outcome = outcomeCode(exitDiffers)
+			if _, err := fmt.Fprintf(s.out, "%s: %s may differ: netmaster tells no secrets\n", name, strings.Join(secrets, ", ")); err != nil {
+				return err
+			}
+		}
 		if diff := udiff.Unified(name, name+" of "+d.Source, present, wanted); diff != "" {
 			outcome = outcomeCode(exitDiffers)
 			if _, err := fmt.Fprint(s.out, diff); err != nil {

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/secret"
 )
 
 // document is the written form of an object.
@@ -42,7 +43,7 @@ type document struct {
 }
 
 // FromObject returns the document of an object, ready to be encoded. Links and
-// empty fields are left out, and so are secrets.
+// empty fields are left out; a secret is there as ***, with which nobody makes an object.
 func FromObject(o contivmodel.Object) any {
 	kind := contivmodel.KindOf(o)
 	doc := document{Kind: kind.Type, Metadata: map[string]string{}, Spec: map[string]any{}}
@@ -50,7 +51,10 @@ func FromObject(o contivmodel.Object) any {
 		switch {
 		case f.KeyPart > 0:
 			doc.Metadata[metadataName(kind, f)] = fmt.Sprint(f.Value(o))
-		case !f.Empty(o) && !f.Secret():
+		case f.Empty(o):
+		case f.Secret():
+			doc.Spec[f.Name] = secret.Shown
+		default:
 			doc.Spec[f.Name] = f.Value(o)
 		}
 	}

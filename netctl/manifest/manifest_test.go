@@ -82,13 +82,7 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 			want := o
 			if form == "document" {
 				want = filled(t, kind)
-				for _, f := range kind.Fields {
-					if f.Secret() { // is read, and not written
-						if err := f.Set(want, ""); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
+				contivmodel.Redact(want) // a secret is read, and not written
 			}
 			if diff := cmp.Diff([]contivmodel.Object{want}, readAll(t, written)); diff != "" {
 				t.Errorf("%s as %s: %s\n%s", kind.Type, form, diff, written)

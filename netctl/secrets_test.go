@@ -1,0 +1,44 @@
+package netctl
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Secrets are not told, and not lost without a word either.
+func TestAnExportSaysWhereSecretsAreToBePut(t *testing.T) {
+	url := startStore(t).startMaster(t)
+	if got := run(t, url, "bgp create n1 --router-ip 50.1.1.2/24 --as 65002 --neighbor-as 500 --neighbor 50.1.1.1"); got.code != 0 {
+		t.Fatal(got)
+	}
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const speaker = "kind: Bgp\nmetadata: {name: n1}\nspec: {routerip: 50.1.1.2/24, as: '65002', neighbor-as: '500', neighbor: 50.1.1.1%s}\n"
+	of := func(password string) string { return strings.Replace(speaker, "%s", password, 1) }
+	says := func(when, line string, code int, part string) {
+		t.Helper()
+		got := run(t, url, line)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, part) || strings.Contains(got.stdout+got.stderr, "hush") {
+			t.Errorf("%s: netctl %s: %+v, want %d and %q", when, line, got, code, part)
+		}
+	}
+	write(of(", password: hush-hush"))
+	says("a password", "apply -f "+file, 0, "configured")
+	says("nobody can tell whether it is the same", "diff -f "+file, exitDiffers, "password may differ")
+	write(of(""))
+	says("nothing is said of it, and it stays", "diff -f "+file, 0, "")
+	says("exported", "export", 0, "password: '***'")
+	write(of(", password: '***'"))
+	says("as exported, on the same cluster", "apply -f "+file, 0, "unchanged")
+	if got := run(t, url, "bgp rm n1"); got.code != 0 {
+		t.Fatal(got)
+	}
+	says("as exported, on another one", "apply -f "+file, 3, "password")
+}
