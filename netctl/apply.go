@@ -40,7 +40,7 @@ var deleteTool = tool{
 var diffTool = tool{
 	name: "diff", usage: "Show what apply would change", run: doDiff, flags: documentFlags, misuse: exitTrouble,
 	more: fmt.Sprintf("Prints the differences between the objects there are and those of the files in the unified format. "+
-		"The exit code is 0 if there are none, %d if there are some, and a higher one after an error. %s", exitDiffers, documentsText),
+		"The exit code is 0 if there are none, %d if there are some, and a higher one after an error. A password in a file counts as one, as netmaster does not tell its own: leave it out, or write ***. %s", exitDiffers, documentsText),
 }
 
 var exportTool = tool{
@@ -207,7 +207,7 @@ func doDiff(s *session) error {
 			return err
 		}
 		name := fullName(kind.Type, d.Object.ModelKey())
-		if secrets := contivmodel.SecretsIn(d.Object); len(secrets) > 0 {
+		if secrets := contivmodel.SecretsIn(d.Object); len(secrets) > 0 && present != "" {
 			outcome = outcomeCode(exitDiffers)
 			if _, err := fmt.Fprintf(s.out, "%s: %s may differ: netmaster tells no secrets\n", name, strings.Join(secrets, ", ")); err != nil {
 				return err

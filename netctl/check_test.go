@@ -194,7 +194,7 @@ func TestUplinksAndWhatIsNotServedAreChecked(t *testing.T) {
 	}
 	for answer, want := range map[string]string{
 		driverInSync: "",
-		strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{"LastError":"the addresses of eth1 are not given back"}`, 1): "FAIL  bridge n1: the addresses of eth1 are not given back; see docs/operations.md, The uplink",
+		strings.Replace(driverInSync, `"ErrStats":{}`, `"ErrStats":{"LastError":"the addresses of eth1 are not given back"}`, 1): "FAIL  bridge n1: the addresses of eth1 are not given back; see the log of netplugin on n1; of former uplinks see docs/operations.md",
 		vlan(`"eth1":"","eth2":""`, ""): "ok    uplinks n1: eth1, eth2 up\n",
 		vlan(`"eth1":"","eth2":"uplink eth2: there is no such link"`, `"LastError":"bridge contivUplink: uplink eth2: there is no such link"`):                                             "FAIL  uplinks n1: uplink eth2: there is no such link; 1 of 2 go on; see docs/operations.md",
 		vlan(`"eth1":"uplink eth1 is a port of bridge br-other"`, ""):                                                                                                                      "FAIL  uplinks n1: uplink eth1 is a port of bridge br-other; see",

@@ -35,10 +35,15 @@ func TestAnExportSaysWhereSecretsAreToBePut(t *testing.T) {
 	write(of(""))
 	says("nothing is said of it, and it stays", "diff -f "+file, 0, "")
 	says("exported", "export", 0, "password: '***'")
-	write(of(", password: '***'"))
+	write(run(t, url, "export").stdout)
 	says("as exported, on the same cluster", "apply -f "+file, 0, "unchanged")
 	if got := run(t, url, "bgp rm n1"); got.code != 0 {
 		t.Fatal(got)
 	}
+	write(of(", password: '***'"))
 	says("as exported, on another one", "apply -f "+file, 3, "password")
+	write(of(", password: hush-hush"))
+	if got := run(t, url, "diff -f "+file); got.code != exitDiffers || strings.Contains(got.stdout, "may differ") {
+		t.Errorf("there is nothing to differ from: %+v", got)
+	}
 }

@@ -21,18 +21,18 @@ import (
 
 // noteHost writes down what the host has at links that are to be ports, before
 // anything is done to it, and returns those that can be. A link waits until there is a
-// local port to move to.
-func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
+// local port to move to. Strange are those that stay as they are, and why.
+func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]error, err error) {
 	_, missing := b.localPort()
-	ports, next, noted, strange := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}, []error{}
+	ports, next, noted := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}
+	strange = map[string]error{}
 	for _, name := range usable {
 		found, err := b.hostAt(name)
 		if err != nil {
-			return ports, err
+			return ports, nil, err
 		}
-		if unreadable := found.readsBack(); unreadable != nil {
-			strange = append(strange, fault.New(fault.Unsupported, "link %s: what the host has there cannot be written down, and it stays as it is: %w", name, unreadable))
-			usable = slices.DeleteFunc(slices.Clone(usable), func(other string) bool { return other == name && !slices.Contains(ports, name) })
+		if unreadable := found.readsBack(); unreadable != nil && !slices.Contains(ports, name) {
+			strange[name] = fault.New(fault.Unsupported, "uplink %s: what the host has there cannot be written down, and it stays as it is: %w", name, unreadable)
 			continue
 		}
 		if found.empty() {
@@ -51,11 +51,11 @@ func (b *Bridge) noteHost(usable []string) (ready []string, err error) {
 	}
 	for _, name := range usable {
 		blocked := noted[name] && (missing != nil || err != nil)
-		if !blocked || slices.Contains(ports, name) && missing == nil {
+		if strange[name] == nil && (!blocked || slices.Contains(ports, name) && missing == nil) {
 			ready = append(ready, name)
 		}
 	}
-	return ready, errors.Join(append(strange, err)...)
+	return ready, strange, err
 }
 
 // quietTime is how long what the host has at a port of the bridge must not have changed

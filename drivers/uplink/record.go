@@ -129,7 +129,12 @@ func (r record) wasFormer(mac string, uplinks []string) bool {
 }
 
 // writeRecord returns when the record is on disk.
+// What could not be read again is left out, and lost if the process that has moved it is killed in between.
 func (c Config) writeRecord(r record) error {
+	r = r.clone()
+	for _, what := range r.Links {
+		what.Routes = slices.DeleteFunc(what.Routes, func(one route) bool { return belongings{Routes: []route{one}}.readsBack() != nil })
+	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

@@ -236,9 +236,9 @@ func (b *Bridge) look(ctx context.Context) error {
 		b.before = nil
 	}
 	usable, states := b.usable()
-	problems := slices.Collect(maps.Values(states))
-	usable, err := b.noteHost(usable)
-	problems = append(problems, err)
+	usable, strange, err := b.noteHost(usable)
+	maps.Copy(states, strange)
+	problems := append(slices.Collect(maps.Values(states)), err)
 	hardware, err := b.hardware()
 	if err != nil {
 		return err

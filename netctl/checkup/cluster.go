@@ -182,7 +182,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	detail := fmt.Sprintf("%s datapath, in sync", view.VXLAN.Datapath.Type)
 	report.check("switch "+n.Host, "is Open vSwitch running on "+n.Host+"? see also the log of netplugin", detail, err)
 	if problem := view.VXLAN.ErrStats["LastError"]; err == nil && problem != "" { // such as of links that are uplinks no more
-		report.check("bridge "+n.Host, "see docs/operations.md, The uplink, and the log of netplugin on "+n.Host, "", errors.New(problem))
+		report.check("bridge "+n.Host, "see the log of netplugin on "+n.Host+"; of former uplinks see docs/operations.md, The uplink", "", errors.New(problem))
 	}
 	view.VXLAN.checkFaults(n.Host, report)
 	view.VXLAN.checkListeners(n.Host, report)

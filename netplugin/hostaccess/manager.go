@@ -68,7 +68,7 @@ type Manager struct {
 	stores   stores
 	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
 	leads    bool                   // there may be a way out, of this process or an earlier one
-	closes   bool                   // there may be rules, and no way out
+	closes   bool                   // there may be rules of this process
 	began    bool                   // it has been seen to that there are rules when the host gets into its first infra network
 	made     netip.Prefix           // of the one that this process has made, or found; zero: none
 	ports    []HostPort             // datagrams that these and services do not lead have been forgotten

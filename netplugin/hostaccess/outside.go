@@ -61,6 +61,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
+	m.closes = true
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports)); err != nil {
 		return err
 	}

@@ -39,8 +39,9 @@ func passes(err error) bool {
 	}
 	var file *fs.PathError
 	wrong := []error{syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG}
+	var link *os.LinkError
 	return fault.Is(err, fault.Unavailable) ||
-		errors.As(err, &file) && !slices.ContainsFunc(wrong, func(e error) bool { return errors.Is(err, e) })
+		(errors.As(err, &file) || errors.As(err, &link)) && !slices.ContainsFunc(wrong, func(e error) bool { return errors.Is(err, e) })
 }
 
 // DefaultEtcdEndpoint is used when no store is given.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"syscall"
 	"testing"
 
@@ -148,6 +149,7 @@ func TestOnlyWhatIsWrongIsNotTriedAgain(t *testing.T) {
 		"both":                             {errors.Join(away, wrong), ExitInvalid},
 		"several addresses":                {errors.Join(away, away), 1},
 		"a disk that is full":              {file(syscall.ENOSPC), 1},
+		"a disk that is full at the end":   {&os.LinkError{Op: "rename", Err: syscall.ENOSPC}, 1},
 		"a file that there is not":         {file(syscall.ENOENT), ExitInvalid},
 		"a directory in place of a file":   {file(syscall.EISDIR), ExitInvalid},
 		"a file that nobody may read":      {file(syscall.EACCES), ExitInvalid},
