@@ -152,7 +152,7 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	var err error
 	db.client, err = ovsdb.New(ovsdb.Config{
 		Target:   config.ovsdbTarget(),
-		Lock:     ovsdb.LockName(config.Bridge),
+		Lock:     drivers.LockName(config.Bridge),
 		Log:      config.Log,
 		OnUpdate: changed,
 	}, db.root, db.bridges, db.ports, db.interfaces, db.managers, db.controllers)

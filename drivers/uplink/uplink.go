@@ -34,6 +34,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/utils/announce"
 	"github.com/contiv/netplugin/utils/fault"
@@ -132,7 +133,7 @@ func open(config Config) (*Bridge, error) {
 	}
 	b.db = newDatabase()
 	b.db.client, err = ovsdb.New(ovsdb.Config{
-		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: ovsdb.LockName(config.Bridge), Log: config.Log, OnUpdate: b.news.Send,
+		Target: "unix:" + filepath.Join(config.RunDir, "db.sock"), Lock: drivers.LockName(config.Bridge), Log: config.Log, OnUpdate: b.news.Send,
 	}, b.db.root, b.db.bridges, b.db.ports, b.db.interfaces)
 	if err != nil {
 		b.links.close()

@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// ruleNumbers gives rules of tiers the numbers of their conjunctions. A number is a hash of the rule's id, so that it is the
-// same in every run, or if that is taken the next one that is not.
+// ruleNumbers gives rules of tiers the numbers of their conjunctions. The first number of a rule is a hash of its id, so that it is
+// the same in every run, or if that is taken the next one that is not.
 //
 // What changes of a rule may take the switch several bundles. Meanwhile it has flows of both under one number, and peers
 // of the one would have the ports of the other. So a rule that has changed in more than one of its dimensions, or in how many
-// it has, gets another number: its flows are complete before those of the former number go.
+// it has, gets another number: its flows are complete before those of the former number go. The next run gives it the first one again.
 type ruleNumbers struct {
 	taken   map[uint32]struct{}
 	given   map[string]givenNumber // by id of the rule

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/uplink"
-	"github.com/contiv/netplugin/ofnet/ovsdb"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -14,7 +14,7 @@ import (
 func beAlone(ctx context.Context, c Config) error {
 	for _, bridge := range append(slices.Clone(c.Bridges), uplink.DefaultBridge) {
 		taken := false
-		err := withLock(ctx, c.RunDir, ovsdb.LockName(bridge), func(_ context.Context, db *database) error {
+		err := withLock(ctx, c.RunDir, drivers.LockName(bridge), func(_ context.Context, db *database) error {
 			taken = db.client.Excluded()
 			return nil
 		})

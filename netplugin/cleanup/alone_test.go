@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/ofnet/ovsdb"
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/test/ovstest"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -16,7 +16,7 @@ func TestACleanupRefusesWhileABridgeIsKept(t *testing.T) {
 	c := Config{RunDir: s.RunDir, Bridges: []string{"br-a", "br-b"}, DryRun: true, Out: io.Discard}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	err := withLock(ctx, s.RunDir, ovsdb.LockName("br-b"), func(ctx context.Context, db *database) error {
+	err := withLock(ctx, s.RunDir, drivers.LockName("br-b"), func(ctx context.Context, db *database) error {
 		if !db.client.Owner() {
 			t.Error("the lock is not ours")
 		}

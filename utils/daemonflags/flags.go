@@ -38,8 +38,8 @@ func passes(err error) bool {
 		return !slices.ContainsFunc(several.Unwrap(), func(e error) bool { return !passes(e) })
 	}
 	var file *fs.PathError
-	wrong := []error{syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG}
 	var link *os.LinkError
+	wrong := []error{syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG}
 	return fault.Is(err, fault.Unavailable) ||
 		(errors.As(err, &file) || errors.As(err, &link)) && !slices.ContainsFunc(wrong, func(e error) bool { return errors.Is(err, e) })
 }

@@ -8,31 +8,6 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 )
 
-// NetworkManager has the kernel make no route for an address, and makes that itself, in the name of the kernel.
-func TestAHostOfNetworkManagerKeepsTheRouteToItsNetwork(t *testing.T) {
-	n := aHost(t)
-	n.Exec("ip", "address", "flush", "dev", "up0", "scope", "global")
-	n.Exec("sh", "-ec", `
-ip address add 198.51.100.7/24 dev up0 noprefixroute label up0:host
-ip route add 198.51.100.0/24 dev up0 proto kernel scope link src 198.51.100.7 metric 100
-ip route add default via 198.51.100.1 dev up0 proto dhcp src 198.51.100.7 metric 100
-ip address add 2001:db8:7::7/64 dev up0 nodad noprefixroute
-ip -6 route add 2001:db8:7::/64 dev up0 proto kernel metric 100
-ip -6 route add default via 2001:db8:7::1 dev up0 metric 100`)
-	before := n.picture()
-	if !strings.Contains(before, "198.51.100.0/24 dev up0 proto kernel scope link src 198.51.100.7 metric 100") {
-		t.Fatal(before)
-	}
-	b, stop := n.keep("", "up0")
-	n.isOnBridge("at first", before)
-	n.says(b, "")
-	stop()
-	if err := uplink.Undo(t.Context(), n.config("")); err != nil {
-		t.Fatal(err)
-	}
-	n.eventually("the host has its link again", func() bool { return n.picture() == before })
-}
-
 // What cannot be written down is not moved, or it would be lost with the process that has moved it.
 func TestALinkWithARouteThatCannotBeWrittenDownStaysAsItIs(t *testing.T) {
 	n := aHost(t)
