@@ -1,6 +1,7 @@
 package master_test
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -21,12 +23,30 @@ type coolingPods struct {
 func newCoolingPods(t testing.TB, subnet, ipv6 string) *coolingPods {
 	d := &coolingPods{world: newWorld(t), now: time.Now()}
 	d.post("networks/default:pods", `{"tenantName":"default","networkName":"pods","encap":"vxlan","subnet":"`+subnet+`","ipv6Subnet":"`+ipv6+`"}`)
-	d.restart()
+	d.forget()
 	return d
 }
 
-// restart is another term.
-func (d *coolingPods) restart() { d.cooldown = master.NewCooldown(func() time.Time { return d.now }) }
+// forget is what another leader remembers: nothing.
+func (d *coolingPods) forget() { d.cooldown = master.NewCooldown(func() time.Time { return d.now }) }
+
+// succeed has another leader go on with what is in the store. The term before has another lock, so that it need not end.
+func (d *coolingPods) succeed() {
+	d.Helper()
+	term, err := d.db.Campaign(d.Context(), objdb.CampaignConfig{Lock: mastercfg.LeaderLock + "/next", Value: "127.0.0.1:2", TTL: time.Minute})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() {
+		if err := term.Resign(context.Background()); err != nil {
+			d.Error(err)
+		}
+	})
+	if d.ledger, err = master.Open(d.Context(), term, nil, nil); err != nil {
+		d.Fatal(err)
+	}
+	d.forget()
+}
 
 // add attaches a pod's container, and returns its address.
 func (d *coolingPods) add(container, uid string) string {
@@ -133,7 +153,7 @@ func TestTheNextLeaderGoesOnBehindWhatWasGivenLast(t *testing.T) {
 	}
 	d.remove("c0")
 	d.remove("c2")
-	d.restart()
+	d.succeed()
 	d.want("new leader", d.add("x", "x"), "10.1.0.4")
 	if got := d.add("no pod", ""); got != "10.1.0.1" {
 		t.Errorf("who is no pod gets %s, want the lowest", got)
@@ -159,7 +179,7 @@ func TestCountersOfAddressesGoWithTheirNetworksAndGroups(t *testing.T) {
 	d.want("counters", fmt.Sprint(counters()), "[pods.default web:default]")
 	d.remove("a")
 	d.remove("b")
-	d.restart()
+	d.forget()
 	d.want("another leader, in the group", d.addTo("web", "c", "u3"), "10.1.7.2")
 	d.remove("c")
 	d.request("DELETE", "endpointGroups/default:web", "")
