@@ -1,0 +1,73 @@
+package hostaccess
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/netspace"
+)
+
+// What an endpoint begins does not get at control ports by an infra network; what the host begins from such a port is answered.
+func TestInfraNetworksLeadToNoControlPort(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1; ip netns del pod-infra") })
+	run(t, `ip netns add pod-infra
+ip link add contivh1 type veth peer name eth0 netns pod-infra
+ip link set contivh1 group 194 up && ip address add 198.18.9.1/24 dev contivh1
+ip -n pod-infra link set eth0 up && ip -n pod-infra address add 198.18.9.2/24 dev eth0`)
+	pod, err := netns.GetFromName("pod-infra")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pod.Close()
+	control, other := listens(t), listens(t)
+	const ofOthers = 20379 // where members of the store listen on other machines, and nobody here
+	guarded := Closed{VXLANPort: 4789, Ports: []uint16{control.Port(), ofOthers}}
+	var r rules
+	if err := r.apply(t.Context(), tableForInfra(guarded, 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for to, open := range map[netip.AddrPort]bool{control: false, other: true} {
+		var c net.Conn
+		err := netspace.In(&pod, func() (err error) {
+			c, err = net.DialTimeout("tcp", to.String(), time.Second)
+			return err
+		})
+		if err == nil {
+			_ = c.Close()
+		}
+		if (err == nil) != open {
+			t.Errorf("an endpoint reaches port %d: %v, want %v", to.Port(), err == nil, open)
+		}
+	}
+	var server net.Listener
+	if err := netspace.In(&pod, func() (err error) {
+		server, err = net.Listen("tcp", "198.18.9.2:0")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	from := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(198, 18, 9, 1), Port: ofOthers}}
+	c, err := from.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatalf("the host is not answered at a port that others of the cluster listen at: %v", err)
+	}
+	_ = c.Close()
+}
+
+// listens serves at a port of the host's address in the infra network.
+func listens(t *testing.T) netip.AddrPort {
+	t.Helper()
+	server, err := net.Listen("tcp", "198.18.9.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return netip.MustParseAddrPort(server.Addr().String()) // the kernel accepts for us
+}
