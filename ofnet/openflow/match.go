@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // FieldMatch is a field with a value. Bits that are zero in Mask are zero in
@@ -49,9 +51,6 @@ func address(f Field, p netip.Prefix) FieldMatch {
 	}
 	return Masked(f, valueOf(p.Addr().AsSlice()), prefixMask(p.Bits(), f.Bits()))
 }
-
-// Host is the prefix of exactly one address.
-func Host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // The constructors, one per field.
 
@@ -101,7 +100,7 @@ func SCTPDst(port uint16) FieldMatch        { return exactly(FieldSCTPDst, uint6
 func ICMPType(t uint8) FieldMatch           { return exactly(FieldICMPType, uint64(t)) }
 func ICMPv6Type(t uint8) FieldMatch         { return exactly(FieldICMPv6Type, uint64(t)) }
 func ICMPv6Code(c uint8) FieldMatch         { return exactly(FieldICMPv6Code, uint64(c)) }
-func NDTarget(a netip.Addr) FieldMatch      { return address(FieldNDTarget, Host(a)) }
+func NDTarget(a netip.Addr) FieldMatch      { return address(FieldNDTarget, inet.Host(a)) }
 func NDReserved(n uint32) FieldMatch        { return exactly(FieldNDReserved, uint64(n)) }
 func NDOptionsType(t uint8) FieldMatch      { return exactly(FieldNDOptionsType, uint64(t)) }
 func ARPOp(op uint16) FieldMatch            { return exactly(FieldARPOp, uint64(op)) }

@@ -12,6 +12,7 @@ import (
 	of "github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/ovstest"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 func TestABundleWithOneBadMessageChangesNothing(t *testing.T) {
@@ -346,7 +347,7 @@ func manyFlows(n int) []of.Message {
 	for i := range messages {
 		messages[i] = of.FlowMod{Flow: of.Flow{
 			Table: 7, Priority: 100, Cookie: uint64(i),
-			Match: of.Match{of.EthType(of.EthTypeIPv4), of.Reg(3, 1, ^uint32(0)), of.IPv4Dst(of.Host(address(i)))},
+			Match: of.Match{of.EthType(of.EthTypeIPv4), of.Reg(3, 1, ^uint32(0)), of.IPv4Dst(inet.Host(address(i)))},
 			Actions: []of.Action{
 				of.SetField{FieldMatch: of.TunnelID(10000)}, of.SetField{FieldMatch: of.EthDst(anycast)},
 				of.SetField{FieldMatch: of.TunDst(host("10.1.1.2"))}, of.Output{Port: 1},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	of "github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 var (
@@ -18,7 +19,7 @@ var (
 )
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
-func host(s string) netip.Prefix   { return of.Host(netip.MustParseAddr(s)) }
+func host(s string) netip.Prefix   { return inet.Host(netip.MustParseAddr(s)) }
 
 func matchOf(protocol of.Match, more ...of.FieldMatch) of.Match {
 	return append(slices.Clone(protocol), more...)

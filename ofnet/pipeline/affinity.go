@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Affinity gives all connections of a client, by its address, to the provider that it had
@@ -66,7 +67,7 @@ func (o arranged) affinity(w *Wants, p ServicePort) {
 		if i > 0 && serving[i-1].Addr() == a {
 			continue // a client keeps an address: of several ports it has, the first
 		}
-		w.flow(at(tableSource, priorityService, slices.Concat(o.match(f.is(), f.dst(openflow.Host(a)),
+		w.flow(at(tableSource, priorityService, slices.Concat(o.match(f.is(), f.dst(inet.Host(a)),
 			openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk), p.mark(), p.label()), o.outer(p))...).
 			do(o.learn(p, a)).goTo(tableDest))
 		for _, m := range begins {

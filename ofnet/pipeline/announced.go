@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // announced are services of routed VLANs for clients behind the routers outside. Nodes with
@@ -59,13 +60,13 @@ func (s announced) service(w *Wants, o Service) {
 // arrival matches what the uplink brings for an address of the service and has not been looked up.
 func (announced) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
-	m := o.match(f.is(), f.dst(openflow.Host(to)), both(regOrigin.is(originTunnel), regRouted.is(1)), openflow.CTState(0, openflow.CTTrk))
+	m := o.match(f.is(), f.dst(inet.Host(to)), both(regOrigin.is(originTunnel), regRouted.is(1)), openflow.CTState(0, openflow.CTTrk))
 	return at(tableSource, priority, append(m, more...)...)
 }
 
 // departure looks up what a provider sends to somebody who is no endpoint here.
 func (announced) departure(o Service, from netip.Addr, m openflow.Match) openflow.Flow {
 	f := familyOf(from)
-	match := append(o.match(f.is(), f.src(openflow.Host(from)), sentToRouter(), regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)
+	match := append(o.match(f.is(), f.src(inet.Host(from)), sentToRouter(), regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)
 	return at(tableForward, priorityAnnounced, match...).do(o.lookUpAnswer(from)...).end()
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // arp answers ARP requests in the asker's own switch.
@@ -48,7 +49,7 @@ func (a arp) endpoint(w *Wants, e placed) {
 	w.flow(answerARP(e.Tag, e.IPv4, e.reachedAt(a.gateway)))
 	if e.local() {
 		w.flow(at(tableNeighbour, priorityExcept, openflow.InPort(e.port),
-			isARP(), openflow.ARPTpa(openflow.Host(e.IPv4))).aboutItself(e))
+			isARP(), openflow.ARPTpa(inet.Host(e.IPv4))).aboutItself(e))
 	}
 }
 
@@ -73,7 +74,7 @@ func (b flowBuilder) aboutItself(e placed) openflow.Flow {
 // answerARP lets the owner of an address answer requests for it in a network.
 func answerARP(network uint16, owner netip.Addr, mac [6]byte) openflow.Flow {
 	return at(tableNeighbour, priorityExact, isARP(), regNetwork.is(uint32(network)),
-		openflow.ARPTpa(openflow.Host(owner)), openflow.ARPOp(1)).
+		openflow.ARPTpa(inet.Host(owner)), openflow.ARPOp(1)).
 		do(replyFrom(mac)...).goTo(tableAnswer)
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // bridging is what a bridged network has where a routed one is looked at by
@@ -76,7 +77,7 @@ func (b bridging) endpoint(w *Wants, e placed) {
 		do(toReceiver(e, b.others)...).goTo(tablePolicy))
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableDest, priorityExact, inNetwork, regRouted.is(1), f.is(), f.dst(openflow.Host(a))).
+		w.flow(at(tableDest, priorityExact, inNetwork, regRouted.is(1), f.is(), f.dst(inet.Host(a))).
 			do(regRouted.set(0), set(openflow.EthDst(e.MAC))).do(toReceiver(e, b.others)...).goTo(tablePolicy))
 	}
 	if e.local() {
@@ -89,7 +90,7 @@ func (b bridging) endpoint(w *Wants, e placed) {
 func (bridging) mayAlsoSend(w *Wants, e placed) {
 	if e.IPv4.IsValid() {
 		w.flow(e.from(priorityExact, openflow.EthType(openflow.EthTypeIPv4), openflow.IPProto(openflow.ProtoUDP),
-			openflow.IPv4Src(openflow.Host(netip.IPv4Unspecified())),
+			openflow.IPv4Src(inet.Host(netip.IPv4Unspecified())),
 			openflow.UDPSrc(dhcpClient), openflow.UDPDst(dhcpServer)).marked(e.Limits).goTo(tableRouter))
 	}
 	w.flow(e.from(priorityNotIP).goTo(tableRouter))

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // byHost is how who comes in by the host reaches providers of a service that are no endpoints:
@@ -48,7 +49,7 @@ func (b byHost) outside(w *Wants, o Outside, port uint32) {
 		w.flow(
 			asks(priorityHost, outBack, openflow.InPort(port)),
 			asks(priorityOutside, port), // an endpoint of another tenant
-			at(tableClassify, priorityService, openflow.InPort(port), f.is(), f.dst(openflow.Host(own))).
+			at(tableClassify, priorityService, openflow.InPort(port), f.is(), f.dst(inet.Host(own))).
 				do(arrived(originEntered)...).do(openflow.CT{Zone: beyondZone, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}).end(),
 			at(tableForward, priorityExcept, openflow.InPort(port), regOut.is(0), f.is(), answering(), origin(originEntered)).
 				do(toHost...).do(regOut.set(outBack)).goTo(tableOutput))

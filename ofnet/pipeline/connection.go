@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // A connection of a service is made by a bucket of a group, and says in the
@@ -46,7 +47,7 @@ func (o Service) commit(p ServicePort, provider netip.AddrPort) []openflow.Actio
 // choice is a bucket's: it commits, and writes the address anew that spreadUDP has changed.
 func (o Service) choice(p ServicePort, provider netip.AddrPort) (actions []openflow.Action) {
 	if p.Protocol == openflow.ProtoUDP {
-		actions = append(actions, set(familyOf(p.Address).dst(openflow.Host(p.Address))))
+		actions = append(actions, set(familyOf(p.Address).dst(inet.Host(p.Address))))
 	}
 	return append(actions, o.commit(p, provider)...)
 }

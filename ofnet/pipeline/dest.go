@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // dest finds the receiver of a packet, by VRF and address, in one flow: its
@@ -26,7 +27,7 @@ func (d dest) endpoint(w *Wants, e placed) {
 			d.group(w, e, f, a)
 			continue
 		}
-		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
+		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(inet.Host(a))).
 			do(toReceiver(e, d.others)...).goTo(tablePolicy))
 	}
 }
@@ -34,7 +35,7 @@ func (d dest) endpoint(w *Wants, e placed) {
 // group tells the policy the group of a receiver that a route leads to (router.go).
 func (dest) group(w *Wants, e placed, f family, a netip.Addr) {
 	if e.Group != 0 || e.Class != 0 {
-		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(openflow.Host(a))).
+		w.flow(at(tableDest, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(inet.Host(a))).
 			do(e.asReceiver()...).goTo(tablePolicy))
 	}
 }
@@ -58,5 +59,5 @@ func toReceiver(e placed, others uint32) []openflow.Action {
 		return append(actions, regOut.set(others))
 	}
 	return append(actions,
-		set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(openflow.Host(e.VTEP))), regOut.set(others))
+		set(openflow.TunnelID(uint64(e.VNI))), set(openflow.TunDst(inet.Host(e.VTEP))), regOut.set(others))
 }

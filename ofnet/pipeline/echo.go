@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // echo tells nodes whether packets pass the network between them: the link of a node may be down there, or UDP 4789
@@ -71,7 +72,7 @@ func AskNode(vtep netip.Addr, number uint64) openflow.PacketOut {
 	frame := append(echoAsked[:], AnycastMAC[:]...)
 	frame = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint16(frame, echoType), number)
 	return openflow.PacketOut{Data: append(frame, make([]byte, echoSize-len(frame))...), Actions: []openflow.Action{
-		set(openflow.TunDst(openflow.Host(vtep))), regOut.set(outAsked), openflow.Resubmit{Table: tableOutput},
+		set(openflow.TunDst(inet.Host(vtep))), regOut.set(outAsked), openflow.Resubmit{Table: tableOutput},
 	}}
 }
 

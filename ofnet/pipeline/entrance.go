@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // entrance is how those who are not endpoints reach services: the host's own
@@ -105,7 +106,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 	toHost := []openflow.Action{set(openflow.EthSrc(e.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
 	for _, p := range o.Prefixes() {
 		f := familyOf(p.Addr())
-		node := f.dst(openflow.Host(NodePorts(p)))
+		node := f.dst(inet.Host(NodePorts(p)))
 		w.flow(
 			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(arrived(originEntered)...).goTo(tableRouter),
@@ -146,7 +147,7 @@ func (e entrance) service(w *Wants, o Service) {
 		}
 	}
 	leaving := func(a netip.Addr, m openflow.Match) {
-		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(openflow.Host(a)),
+		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(inet.Host(a)),
 			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.lookUpAnswer(a)...).end())
 	}
 	for _, b := range o.backends(^FromPods) {
@@ -199,7 +200,7 @@ func (o Service) clients() map[netip.Addr]Clients {
 // entered matches what came in by the host for an address.
 func entered(to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
-	return at(tableRouter, priority, append([]openflow.FieldMatch{regOrigin.is(originEntered), f.is(), f.dst(openflow.Host(to))}, more...)...)
+	return at(tableRouter, priority, append([]openflow.FieldMatch{regOrigin.is(originEntered), f.is(), f.dst(inet.Host(to))}, more...)...)
 }
 
 // enterNodePort looks up what is for a node port, and does not say which, among the connections of a VRF.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // flood gives a packet that is for nobody in particular (broadcast, multicast,
@@ -64,7 +65,7 @@ func (f flood) floodSet(w *Wants, s FloodSet) {
 			continue
 		}
 		nodes.Buckets = append(nodes.Buckets, openflow.Bucket{Actions: []openflow.Action{
-			set(openflow.TunnelID(uint64(s.VNI))), set(openflow.TunDst(openflow.Host(vtep))), openflow.Output{Port: f.tunnelPort},
+			set(openflow.TunnelID(uint64(s.VNI))), set(openflow.TunDst(inet.Host(vtep))), openflow.Output{Port: f.tunnelPort},
 		}})
 	}
 	w.Groups = append(w.Groups, members, nodes)

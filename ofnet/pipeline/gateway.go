@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // gateway is the router of a network. It is nobody's port: it is the anycast
@@ -59,7 +60,7 @@ func (g gateway) network(w *Wants, n Network) {
 			at(tableRouter, priorityExact, regNetwork.is(uint32(n.Tag)), openflow.EthDst(g.mac), f.is()).
 				do(regRouted.set(1)).goTo(tableDest),
 			at(tableDest, priorityExcept, regRouted.is(1), regVRF.is(uint32(n.VRF)),
-				f.is(), f.isICMP(), f.echo, f.dst(openflow.Host(a))).goTo(tableAnswer))
+				f.is(), f.isICMP(), f.echo, f.dst(inet.Host(a))).goTo(tableAnswer))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // guard lets a local port speak for its own endpoint only: with its MAC and
@@ -77,12 +78,12 @@ func (guard) endpoint(w *Wants, e placed) {
 	w.flow(at(tableGuard, priorityOther, openflow.InPort(e.port)).drop(reasonForged))
 	for _, a := range e.ownAddresses() {
 		f := familyOf(a)
-		w.flow(e.from(priorityExact, f.is(), f.src(openflow.Host(a))).marked(e.Limits).goTo(tableRouter))
+		w.flow(e.from(priorityExact, f.is(), f.src(inet.Host(a))).marked(e.Limits).goTo(tableRouter))
 	}
 	if e.IPv4.IsValid() {
 		for _, sender := range []netip.Addr{e.IPv4, netip.IPv4Unspecified()} {
 			w.flow(e.from(priorityExact, openflow.EthType(openflow.EthTypeARP),
-				openflow.ARPSha(e.MAC), openflow.ARPSpa(openflow.Host(sender))).goTo(tableNeighbour))
+				openflow.ARPSha(e.MAC), openflow.ARPSpa(inet.Host(sender))).goTo(tableNeighbour))
 		}
 	}
 	asked, told := e.speaksND()
@@ -94,7 +95,7 @@ func (guard) endpoint(w *Wants, e placed) {
 			metered(e.port).do(openflow.OutputGroup{ID: groupAsked}).end())
 	}
 	for _, own := range told {
-		w.flow(e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(openflow.Host(own)), openflow.NDTarget(own))...).marked(e.Limits).goTo(tableRouter))
+		w.flow(e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(inet.Host(own)), openflow.NDTarget(own))...).marked(e.Limits).goTo(tableRouter))
 	}
 	w.flow(at(tableGuard, priorityRefuse, icmpv6(openflow.NDAdvert, openflow.InPort(e.port))...).drop(reasonForged))
 }
@@ -129,13 +130,13 @@ func (e placed) speaksND() (asked []netip.Prefix, told []netip.Addr) {
 	for _, own := range e.ownAddresses() {
 		if own.Is6() {
 			told = append(told, own)
-			asked = append(asked, openflow.Host(own))
+			asked = append(asked, inet.Host(own))
 		}
 	}
 	if !e.Mode.Bridged() {
 		asked = append(asked, linkLocal) // nobody else will see the question
 	}
-	return append(asked, openflow.Host(netip.IPv6Unspecified())), told
+	return append(asked, inet.Host(netip.IPv6Unspecified())), told
 }
 
 // from matches what an endpoint sends from its port with its MAC.

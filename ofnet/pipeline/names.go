@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // names leads an endpoint's questions for names to the name server of its node,
@@ -134,10 +135,10 @@ func (n names) network(w *Wants, net Network) {
 		f, p := familyOf(server), namesPrefix(server)
 		question := []openflow.Action{
 			set(openflow.EthSrc(n.gateway)), set(openflow.EthDst(NamesMAC)),
-			set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16},
-			set(f.dst(openflow.Host(NamesServer(p)))), regOut.set(n.port),
+			set(f.src(inet.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16},
+			set(f.dst(inet.Host(NamesServer(p)))), regOut.set(n.port),
 		}
-		answer := []openflow.Action{set(openflow.EthSrc(n.gateway)), set(f.src(openflow.Host(server)))}
+		answer := []openflow.Action{set(openflow.EthSrc(n.gateway)), set(f.src(inet.Host(server)))}
 		for _, t := range []struct {
 			protocol   uint8
 			asks, told openflow.FieldMatch
@@ -147,7 +148,7 @@ func (n names) network(w *Wants, net Network) {
 		} {
 			w.flow(
 				at(tableDest, priorityExcept, regRouted.is(1), regNetwork.is(uint32(net.Tag)),
-					f.is(), openflow.IPProto(t.protocol), f.dst(openflow.Host(server)), t.asks).do(question...).goTo(tableAnswer),
+					f.is(), openflow.IPProto(t.protocol), f.dst(inet.Host(server)), t.asks).do(question...).goTo(tableAnswer),
 				at(tableDest, priorityExcept, regOrigin.is(originNames), regNetwork.is(uint32(net.Tag)),
 					f.is(), openflow.IPProto(t.protocol), t.told).do(answer...).goTo(tableOutput))
 		}
@@ -161,7 +162,7 @@ func (n names) network(w *Wants, net Network) {
 func (n names) wellKnown(w *Wants, net Network) {
 	inNetwork := regNetwork.is(uint32(net.Tag))
 	for _, server := range net.NameServers() {
-		f, toServer := familyOf(server), familyOf(server).dst(openflow.Host(server))
+		f, toServer := familyOf(server), familyOf(server).dst(inet.Host(server))
 		if server.Is4() {
 			w.flow(answerARP(net.Tag, server, n.gateway))
 		} else {
@@ -184,8 +185,8 @@ func (n names) endpoint(w *Wants, e placed) {
 	w.flow(at(tableAnswer, priorityExcept, openflow.InPort(e.port), regOut.is(n.port)).metered(meter).goTo(tableOutput))
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableSource, priorityExact, regOrigin.is(originNames), f.is(), f.dst(openflow.Host(NamesAsker(namesPrefix(a), e.port)))).
-			do(regNetwork.set(uint32(e.Tag)), set(openflow.EthDst(e.MAC)), set(f.dst(openflow.Host(a))), regOut.set(e.port)).
+		w.flow(at(tableSource, priorityExact, regOrigin.is(originNames), f.is(), f.dst(inet.Host(NamesAsker(namesPrefix(a), e.port)))).
+			do(regNetwork.set(uint32(e.Tag)), set(openflow.EthDst(e.MAC)), set(f.dst(inet.Host(a))), regOut.set(e.port)).
 			goTo(tableDest))
 	}
 }

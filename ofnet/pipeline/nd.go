@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // nd answers IPv6 neighbour solicitations in the asker's own switch, as arp
@@ -72,8 +73,8 @@ func (nd) base(w *Wants) {
 				set(openflow.NDOptionsType(targetOption)),
 				openflow.MoveAll(openflow.FieldEthSrc, openflow.FieldNDTLL),
 			).goTo(tableOutput),
-			at(tableNDReply, priorityExcept, append(advert, openflow.IPv6Dst(openflow.Host(netip.IPv6Unspecified())))...).do(
-				set(openflow.IPv6Dst(openflow.Host(allNodes))),
+			at(tableNDReply, priorityExcept, append(advert, openflow.IPv6Dst(inet.Host(netip.IPv6Unspecified())))...).do(
+				set(openflow.IPv6Dst(inet.Host(allNodes))),
 				set(openflow.EthDst(allNodesMAC)),
 				set(openflow.NDReserved(who.flags)),
 			).goTo(tableOutput))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Behind the wires of the endpoints are those of who is no endpoint: where nodes
@@ -55,7 +56,7 @@ func (w *world) waysOut(n *node) (all []Object) {
 	for i, e := range w.endpoints {
 		for _, a := range e.addresses() {
 			if i%3 != self {
-				all = append(all, Route{Prefix: openflow.Host(a), NextHop: nextHop(routerOf(i%3), a)})
+				all = append(all, Route{Prefix: inet.Host(a), NextHop: nextHop(routerOf(i%3), a)})
 			}
 		}
 	}

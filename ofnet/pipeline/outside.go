@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // outside is the way out of a tenant's networks, and back: by the host, which routes
@@ -84,13 +85,13 @@ func (x outside) outside(w *Wants, o Outside, port uint32) {
 		at(tableClassify, priorityOther, openflow.InPort(port)).drop(reasonUnknown),
 		at(tableOutput, priorityExact, regOut.is(port)).do(openflow.Output{Port: port}).end())
 	for _, p := range o.Prefixes() {
-		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
+		f, host := familyOf(p.Addr()), inet.Host(OutsideAddress(p, OutsideHost))
 		toHost := []openflow.Action{openflow.DecTTL{}, set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(o.MAC)), regOut.set(port)}
-		known := append(x.size.check(), set(f.src(openflow.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16})
+		known := append(x.size.check(), set(f.src(inet.Host(p.Addr()))), openflow.Move{Src: openflow.FieldInPort16, Dst: f.srcField, Bits: 16})
 		w.flow(
 			at(tableClassify, priorityExact, openflow.InPort(port), f.is(), f.dst(p)).do(arrived(originHost)...).goTo(tableSource),
 			unreceived(priorityHost, f.whole(f.dst(host))...).do(known...).do(toHost...).goTo(tableOutput),
-			unreceived(priorityHost, f.whole(f.dst(openflow.Host(PodsAsHost(p))))...).do(known...).do(toHost...).goTo(tableOutput),
+			unreceived(priorityHost, f.whole(f.dst(inet.Host(PodsAsHost(p))))...).do(known...).do(toHost...).goTo(tableOutput),
 			unreceived(priorityInside, f.is(), f.dst(f.loopback)).drop(reasonNoRoute),
 			unreceived(priorityInside, f.is(), f.dst(f.toMany)).drop(reasonMulticast),
 			unreceived(priorityInside, f.is(), f.dst(p)).drop(reasonNoRoute),
@@ -133,7 +134,7 @@ func (x outside) endpoint(w *Wants, e placed) {
 		found := at(tableSource, priorityExact, regOrigin.is(originHost), f.is(),
 			openflow.Masked(f.dstField, openflow.Value{Lo: uint64(e.port)}, openflow.Value{Lo: 0xffff})).
 			do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)), set(openflow.EthSrc(x.gateway)), set(openflow.EthDst(e.MAC)))
-		w.flow(found.do(set(f.dst(openflow.Host(a)))).goTo(tableDest))
+		w.flow(found.do(set(f.dst(inet.Host(a)))).goTo(tableDest))
 		if a.Is4() && e.Private.IsValid() {
 			x.fragments(w, e, found)
 		}
@@ -151,6 +152,6 @@ func (outside) fragments(w *Wants, e placed, found flowBuilder) {
 	w.flow(
 		found.do(translate(tableDest, openflow.NATDestination, e.IPv4)).end(),
 		unreceived(priorityOutside, own...).do(out).end(),
-		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(openflow.Host(OutsideAddress(e.Private, OutsideHost))))...).do(out).end(),
-		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(openflow.Host(PodsAsHost(e.Private))))...).do(out).end())
+		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(inet.Host(OutsideAddress(e.Private, OutsideHost))))...).do(out).end(),
+		unreceived(priorityHost, append(slices.Clone(own), openflow.IPv4Dst(inet.Host(PodsAsHost(e.Private))))...).do(out).end())
 }

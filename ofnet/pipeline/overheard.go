@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // overheard lets the agent know what names stand for. Rules of tiers may have domains as peers, and which
@@ -44,7 +45,7 @@ func (h overheard) service(w *Wants, o Service) {
 			continue
 		}
 		f := familyOf(b.at.Addr())
-		from := o.match(f.is(), f.src(openflow.Host(b.at.Addr())), regDstTiers.has(JudgesOut, JudgesOut))
+		from := o.match(f.is(), f.src(inet.Host(b.at.Addr())), regDstTiers.has(JudgesOut, JudgesOut))
 		w.flow(at(tableTrack, priorityAnswer, append(from, b.matches(openflow.TCPSrc, openflow.UDPSrc)...)...).
 			do(openflow.Resubmit{Table: tableOverheard}).do(askTracker()).end())
 	}

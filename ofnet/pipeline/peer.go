@@ -5,6 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Peer is another node, by its end of the tunnels.
@@ -36,7 +37,7 @@ type peers struct{}
 
 // sends matches what comes out of the tunnel from a node.
 func (peers) sends(from netip.Addr, priority uint16, match ...openflow.FieldMatch) flowBuilder {
-	return at(tablePeer, priority, append(openflow.Match{openflow.TunSrc(openflow.Host(from))}, match...)...)
+	return at(tablePeer, priority, append(openflow.Match{openflow.TunSrc(inet.Host(from))}, match...)...)
 }
 
 func (p peers) endpoint(w *Wants, e placed) {
@@ -50,7 +51,7 @@ func (p peers) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(p.sends(e.VTEP, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(openflow.Host(a))).
+		w.flow(p.sends(e.VTEP, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(inet.Host(a))).
 			do(e.asSender()...).backTo(tableDest))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // serve greets everybody who connects to a TCP port of the pod.
@@ -81,7 +82,7 @@ func TestRulesDecideWhoMayConnectWhere(t *testing.T) {
 	}
 	denyNew := tcpRule("deny-new", 1, 0, "syn,!ack", false)
 	allowSQL := tcpRule("allow-sql", 10, sql, "", true)
-	toDB2 := rule("deny-host", 20, func(r *Rule) { r.Dst, r.Protocol = openflow.Host(db2.IPv4), 6 })
+	toDB2 := rule("deny-host", 20, func(r *Rule) { r.Dst, r.Protocol = inet.Host(db2.IPv4), 6 })
 
 	type attempt struct {
 		from, to Endpoint

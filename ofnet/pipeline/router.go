@@ -5,6 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // router joins routed networks of encapsulation vlan to the routers outside. The
@@ -61,7 +62,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 	}
 	for _, a := range o.addresses() {
 		f := familyOf(a)
-		toHost(priorityExcept, openflow.EthDst(o.MAC), f.is(), f.dst(openflow.Host(a)))
+		toHost(priorityExcept, openflow.EthDst(o.MAC), f.is(), f.dst(inet.Host(a)))
 	}
 	questions(w, r.uplink)
 	w.flow(

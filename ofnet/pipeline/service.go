@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // services are virtual addresses, each with providers behind it.
@@ -63,7 +64,7 @@ func (f family) hairpinAddress() netip.Addr {
 
 func (s services) base(w *Wants) {
 	for _, f := range []family{ipv4(), ipv6()} {
-		w.flow(at(tableRouter, priorityExcept, openflow.EthDst(s.gateway), f.is(), f.dst(openflow.Host(f.hairpinAddress()))).
+		w.flow(at(tableRouter, priorityExcept, openflow.EthDst(s.gateway), f.is(), f.dst(inet.Host(f.hairpinAddress()))).
 			do(openflow.MoveAll(f.srcField, f.dstField), regRouted.set(1)).goTo(tableDest))
 	}
 }
@@ -79,7 +80,7 @@ func (s services) service(w *Wants, wanted Service) {
 		w.flow(
 			s.arrival(o.Service, a, priorityRefuse).goTo(tableAnswer),
 			// Wherever a route leads, what is still for the service goes nowhere, such as later fragments of what is refused.
-			at(tableDest, priorityRefuse, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)), regRouted.is(1))...).drop(reasonNoProvider))
+			at(tableDest, priorityRefuse, o.match(familyOf(a).is(), familyOf(a).dst(inet.Host(a)), regRouted.is(1))...).drop(reasonNoProvider))
 		if !serving[a] {
 			continue
 		}
@@ -146,7 +147,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 		}, regRouted.set(1), o.translate(tableSource))
 	}
 	for _, a := range o.counted(p) {
-		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(openflow.Host(a)),
+		w.flow(at(tableSource, priorityExcept, o.match(familyOf(a).is(), familyOf(a).dst(inet.Host(a)),
 			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), p.label())...).goTo(tableDest))
 	}
 	o.countAnswers(w, p)
@@ -197,7 +198,7 @@ func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
-	from, to := f.src(openflow.Host(provider)), f.dst(openflow.Host(provider))
+	from, to := f.src(inet.Host(provider)), f.dst(inet.Host(provider))
 	answer := b.matches(openflow.TCPSrc, openflow.UDPSrc)
 	asker, sender := f.hairpinAddress(), []openflow.Action(nil)
 	same := func(a netip.Addr) bool { return a.Is4() == provider.Is4() }
@@ -211,7 +212,7 @@ func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 		o.departure(priorityExcept, provider, answer...).do(o.lookUpAnswer(provider)...).end(),
 		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack)).do(o.lookUpAnswer(provider)...).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
-			do(sender...).do(set(f.src(openflow.Host(asker))), openflow.Output{Port: openflow.PortInPort}).end())
+			do(sender...).do(set(f.src(inet.Host(asker))), openflow.Output{Port: openflow.PortInPort}).end())
 }
 
 // match adds the VRF of a service.
@@ -222,7 +223,7 @@ func (o Service) match(more ...openflow.FieldMatch) openflow.Match {
 // arrival matches what a local endpoint sends to an address of a service.
 func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
-	m := o.match(f.is(), openflow.EthDst(s.gateway), f.dst(openflow.Host(to)))
+	m := o.match(f.is(), openflow.EthDst(s.gateway), f.dst(inet.Host(to)))
 	if o.Mode.Bridged() {
 		m = append(m, regNetwork.is(uint32(o.Tag)))
 	}
@@ -232,7 +233,7 @@ func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...ope
 // fresh matches what is still for a service: it begins a connection.
 func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(p.Address)
-	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(openflow.Host(p.Address)),
+	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(inet.Host(p.Address)),
 		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)
 }
 
@@ -241,7 +242,7 @@ func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMa
 // tracker might make one packet.
 func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(from)
-	m := o.match(f.is(), f.src(openflow.Host(from)), openflow.CTState(0, openflow.CTTrk))
+	m := o.match(f.is(), f.src(inet.Host(from)), openflow.CTState(0, openflow.CTTrk))
 	if o.Mode.Bridged() {
 		m = append(m, regFlooded.is(0))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // narrow is a provider that answers each packet by saying that it was larger
@@ -114,7 +115,7 @@ func TestRulesJudgeServicesByTheirProviders(t *testing.T) {
 		rule   Rule
 		denied bool
 	}{
-		{"the service's address", tcp(func(r *Rule) { r.Dst = openflow.Host(vip) }), false},
+		{"the service's address", tcp(func(r *Rule) { r.Dst = inet.Host(vip) }), false},
 		{"its port", tcp(func(r *Rule) { r.DstPort = 80 }), false},
 		{"client's and provider's group, the provider's port", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup, r.DstPort = store, front, 8080 }), true},
 		{"the answers", tcp(func(r *Rule) { r.SrcGroup, r.DstGroup = front, store }), true},

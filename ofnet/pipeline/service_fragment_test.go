@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // The first fragment of a datagram says its port, which may be none of the service's, or not be for
@@ -16,7 +17,7 @@ func TestADatagramInFragmentsIsServedAtItsOwnPortOnly(t *testing.T) {
 	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web1)}
 	for _, a := range []netip.Addr{vip, vip6} {
 		s.Ports = append(s.Ports, ServicePort{Address: a, From: FromPods, Protocol: openflow.ProtoUDP, Port: port, Target: 5353,
-			Sources: []netip.Prefix{openflow.Host(db2.IPv4), openflow.Host(db2.IPv6)}})
+			Sources: []netip.Prefix{inet.Host(db2.IPv4), inet.Host(db2.IPv6)}})
 	}
 	c.program(s.Numbered(noneTaken))
 	c.pod(web1).serveShop()

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // source tells the policy the group, and the tiers the class, of a sender behind a router
@@ -19,7 +20,7 @@ func (source) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableSource, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(openflow.Host(a))).
+		w.flow(at(tableSource, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.src(inet.Host(a))).
 			do(e.asSender()...).goTo(tableDest))
 	}
 }

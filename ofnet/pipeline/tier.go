@@ -6,6 +6,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // tiers are the rules by which connections are judged; track.go tells when.
@@ -129,7 +130,7 @@ func (tiers) outside(w *Wants, o Outside, _ uint32) {
 	s := sides[true]
 	isolated := s.tiers.has(s.isolates, s.isolates)
 	for _, a := range o.Own {
-		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(openflow.Host(a))}
+		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(inet.Host(a))}
 		w.flow(
 			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), both(isolated, regOrigin.is(originLocal)), regOut.is(0))...).goTo(s.after),
 			at(s.tables[PolicyTier], priorityExempt, append(own, both(isolated, regOrigin.is(originHost)))...).goTo(s.after))

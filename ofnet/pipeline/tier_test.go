@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Classes of the example's endpoints.
@@ -136,10 +137,10 @@ func TestTiersJudgeConnections(t *testing.T) {
 			{web1, db2, sql, true}, {web2, db2, sql, true}, {web1, db2, ssh, false}}},
 		{"two rules: one class to one port, or an address to any", in, []TierRule{
 			allowing(false, classDB2, onSQL, withPeers(classWeb1)),
-			allowing(false, classDB2, withNets(openflow.Host(web2.IPv4), openflow.Host(web2.IPv6))),
+			allowing(false, classDB2, withNets(inet.Host(web2.IPv4), inet.Host(web2.IPv6))),
 		}, []attempt{{web1, db2, sql, true}, {web1, db2, ssh, false}, {web2, db2, ssh, true}, {db1, db2, sql, false}}},
 		{"an address may be called, if it is of a class that serves", out, []TierRule{
-			allowing(true, classWeb1, withNets(openflow.Host(db1.IPv4), openflow.Host(db2.IPv4), openflow.Host(db1.IPv6), openflow.Host(db2.IPv6)), servedBy(classDB2)),
+			allowing(true, classWeb1, withNets(inet.Host(db1.IPv4), inet.Host(db2.IPv4), inet.Host(db1.IPv6), inet.Host(db2.IPv6)), servedBy(classDB2)),
 		}, []attempt{{web1, db2, ssh, true}, {web1, db1, ssh, false}}},
 		{"a range of ports has borders", in, []TierRule{allowing(false, classDB2, withPorts(PortRange{openflow.ProtoTCP, 23, 5432}))}, []attempt{
 			{web1, db2, ssh, false}, {web1, db2, sql, true}}},
@@ -194,7 +195,7 @@ func TestARuleAboutAnyPodFindsAllClasses(t *testing.T) {
 		c.classify(map[string]Tiers{db2.ID: tiers & (JudgesIn | IsolatesIn), web1.ID: tiers & (JudgesOut | IsolatesOut)})
 		c.pod(web1).Class, c.pod(db1).Class, c.pod(web2).Class = 1<<15, 0x0a50, 0
 		rules := []TierRule{
-			allowing(false, classDB2, anyPod, port(sql)), allowing(false, classDB2, anyPod, withNets(openflow.Host(web2.IPv4)), port(ssh)),
+			allowing(false, classDB2, anyPod, port(sql)), allowing(false, classDB2, anyPod, withNets(inet.Host(web2.IPv4)), port(ssh)),
 			allowing(false, classDB2, withPeers(1<<15), port(ssh)), allowing(true, 1<<15, anyPod)}
 		if name == "first tier" {
 			rules = []TierRule{allowing(false, classDB2, anyPod, port(sql), inTier(FirstTier, 3, Deny)), allowing(true, 1<<15, anyPod, port(ssh), inTier(FirstTier, 4, Deny))}
@@ -427,7 +428,7 @@ func TestIsolatedEndpointsReachTheirOwnNode(t *testing.T) {
 		judge(isolated, beyond)
 		reaches("isolated", a, ssh, true)
 		reaches("isolated", a, led, false)
-		judge(isolated, beyond, allowing(true, classWeb1, withNets(openflow.Host(a))))
+		judge(isolated, beyond, allowing(true, classWeb1, withNets(inet.Host(a))))
 		reaches("a policy allows the node", a, led, true)
 		judge(isolated, beyond, allowing(true, classWeb1, everywhere))
 		reaches("what policies allow, the last tier is not asked about", a, ssh, true)

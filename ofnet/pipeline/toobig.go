@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // tooBig finds what a local endpoint sends and the way to other nodes cannot carry,
@@ -86,7 +87,7 @@ func (t tooBig) endpoint(w *Wants, e placed) {
 	for _, a := range e.addresses() {
 		f := familyOf(a)
 		w.flow(at(tableAnswer, priorityTooBig, openflow.InPort(e.port), regTooBig.is(1), f.is()).metered(e.port).
-			do(set(openflow.EthSrc(e.MAC)), set(f.src(openflow.Host(a))), openflow.OutputGroup{ID: groupAnswer}).end())
+			do(set(openflow.EthSrc(e.MAC)), set(f.src(inet.Host(a))), openflow.OutputGroup{ID: groupAnswer}).end())
 	}
 }
 

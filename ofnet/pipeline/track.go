@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // tracking has tiers of rules judge connections: those of the endpoints that have Tiers,
@@ -197,7 +198,7 @@ func (tracking) endpoint(w *Wants, e placed) {
 // an endpoint of another node by a service is judged there, and this is the answer.
 func (tracking) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
-		f, host := familyOf(p.Addr()), openflow.Host(OutsideAddress(p, OutsideHost))
+		f, host := familyOf(p.Addr()), inet.Host(OutsideAddress(p, OutsideHost))
 		w.flow(
 			at(tableTrack, priorityGuard, openflow.InPort(port), f.is(), f.src(host)).unjudged(),
 			at(tableKnown, priorityGuard, f.is(), f.dst(host)).admitted())

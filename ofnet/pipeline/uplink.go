@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // uplink joins bridged networks to the VLANs of the physical network. Their
@@ -72,8 +73,8 @@ func (u uplink) endpoint(w *Wants, e placed) {
 	for _, a := range e.addresses() {
 		f, inVRF := familyOf(a), regVRF.is(uint32(e.VRF))
 		w.flow(
-			at(tableSource, priorityExact, f.is(), inVRF, f.src(openflow.Host(a))).do(sender).goTo(tableDest),
-			at(tableDest, priorityNear, f.is(), inVRF, f.dst(openflow.Host(a)), regOrigin.is(originLocal), unicast()).
+			at(tableSource, priorityExact, f.is(), inVRF, f.src(inet.Host(a))).do(sender).goTo(tableDest),
+			at(tableDest, priorityNear, f.is(), inVRF, f.dst(inet.Host(a)), regOrigin.is(originLocal), unicast()).
 				do(regDstGroup.set(uint32(e.Group)), sameNetwork(), regOut.set(u.port)).goTo(tablePolicy))
 	}
 }

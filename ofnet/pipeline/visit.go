@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // visit is how endpoints reach services of another tenant, at addresses that are served FromTenants.
@@ -29,8 +30,8 @@ type visit struct{}
 func (visit) service(w *Wants, o Service) {
 	for _, a := range o.addresses(FromTenants) {
 		f := familyOf(a)
-		leaves := openflow.Match{both(regOrigin.is(originLocal), regRouted.is(1)), regDstNet.is(0), f.is(), f.dst(openflow.Host(a))}
-		answers := openflow.Match{regOut.is(0), f.is(), f.src(openflow.Host(a)), answering(), origin(originEntered)}
+		leaves := openflow.Match{both(regOrigin.is(originLocal), regRouted.is(1)), regDstNet.is(0), f.is(), f.dst(inet.Host(a))}
+		answers := openflow.Match{regOut.is(0), f.is(), f.src(inet.Host(a)), answering(), origin(originEntered)}
 		w.flow(
 			at(tableOutput, priorityVisit, leaves...).do(asFrom(originEntered)...).backTo(tableRouter),
 			at(tableForward, priorityVisit, answers...).do(asFrom(originHost)...).backTo(tableSource))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // landscape is what the networks of a world have in common.
@@ -137,7 +137,7 @@ func (w *world) newRule(number, priority int) Rule {
 	r := w.rand
 	prefixes := []netip.Prefix{{}, {}, {}, {}, prefix("10.1.1.0/24"), prefix("10.1.2.4/30"), prefix("fd00:1::/64")}
 	for _, a := range append(pick(r, w.endpoints...).addresses(), pick(r, beyondUs...)) {
-		prefixes = append(prefixes, openflow.Host(a))
+		prefixes = append(prefixes, inet.Host(a))
 	}
 	rule := Rule{
 		ID: fmt.Sprint("r", number), Priority: priority, Allow: chance(r, 50),
