@@ -157,9 +157,6 @@ func (a *API) get(r *http.Request) (rest.Reply, error) {
 
 // inspect answers with one object and what is known of it at run time.
 func (a *API) inspect(r *http.Request) (rest.Reply, error) {
-	if mux.Vars(r)["segment"] == contivmodel.EndpointSegment {
-		return a.inspectEndpoint(r)
-	}
 	if mux.Vars(r)["segment"] == serviceSegment {
 		return a.inspectService(r)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // left are the endpoints in the state.
@@ -79,6 +82,37 @@ func TestCleanUpOfANetworkLeavesThatOfATenantWithADotAlone(t *testing.T) {
 	b.refuseAll([]refusal{{"DELETE", "/debug/epcleanup/tenant/blue/net/web.x", "", "network not found", 404, "not-found"}})
 	if diff := cmp.Diff([]string{"web.x.blue-c1"}, b.left()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Of an endpoint whose network is gone nobody can tell the tenant: it is left to operators.
+func TestCleanUpOfWhatANetworkHasLeftIsForOperators(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	bob := b.user("bob", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
+	b.plan(func(tx *ledger.Tx) error {
+		left := mastercfg.CfgEndpointState{NetID: "web.x.blue", HomingHost: "h9"}
+		left.ID = "web.x.blue-c1"
+		return ledger.Write(tx, mastercfg.EndpointPrefix+left.ID, left)
+	})
+	for _, path := range []string{"net/web.x", "ep/c1", "ep/web.x.blue-c1"} {
+		b.want(ann, "DELETE", "/debug/epcleanup/tenant/blue/"+path, "", 500, "not found")
+	}
+	if diff := cmp.Diff([]string{"web.x.blue-c1"}, b.left()); diff != "" {
+		t.Error(diff)
+	}
+	b.want(bob, "DELETE", "/debug/epcleanup/tenant/blue/net/web.x", "", 200, "1 endpoints deleted")
+}
+
+func TestCleanUpNamesSomeOfManyThatAreLeft(t *testing.T) {
+	b, h1, _ := withNodes(t)
+	h1.set(func(n *nodeREST) { n.failing = true })
+	for i := range failuresTold + 5 {
+		b.at("h1", fmt.Sprintf("c%d", i), "")
+	}
+	code, text, _ := b.do("DELETE", "/debug/epcleanup/tenant/blue/net/web", "")
+	if code != 500 || !strings.HasPrefix(text, "25 of 25 endpoints not cleaned up: ") || strings.Count(text, "switch is away") != failuresTold || !strings.HasSuffix(text, "; and 5 more") {
+		t.Errorf("%d %s", code, text)
 	}
 }
 

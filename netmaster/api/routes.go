@@ -46,15 +46,15 @@ func (a *API) table() []rest.Route {
 	return []rest.Route{
 		rest.At(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
 		rest.At(CountersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
-		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.verdict}),
-		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.trace}),
+		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
+		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
 		rest.At("/api/v1/status", rights.Known, rest.Methods{http.MethodGet: a.status}),
 		rest.At("/api/v1/openapi.json", rights.Known, rest.Methods{http.MethodGet: openapi}),
 
 		rest.At("/api/v1/{segment}", rights.OfKind, rest.Methods{http.MethodGet: a.list}),
 		rest.At("/api/v1/{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}),
 		rest.At(inspectRoot+"{segment:globals}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
-		rest.At(inspectRoot+"{segment:"+contivmodel.EndpointSegment+"}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
+		rest.At(inspectRoot+"{segment:"+contivmodel.EndpointSegment+"}/{key}", rights.Known, rest.Methods{http.MethodGet: a.long(a.inspectEndpoint)}),
 		rest.At(inspectRoot+"{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.inspect}),
 
 		rest.At(mastercfg.AllocAddressPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.allocAddress)}),
@@ -73,7 +73,7 @@ func (a *API) table() []rest.Route {
 		rest.At("/service/{id}", rights.Known, rest.Methods{http.MethodGet: a.service}),
 		rest.At("/debug/ofnet", rights.Operations, rest.Methods{http.MethodGet: a.ofnet}),
 
-		rest.At("/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}", rights.RunTime, rest.Methods{http.MethodDelete: a.cleanUp}),
+		rest.At("/debug/epcleanup/tenant/{tenant}/{category:net|group|ep}/{id}", rights.RunTime, rest.Methods{http.MethodDelete: a.long(a.cleanUp)}),
 	}
 }
 

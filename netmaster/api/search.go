@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -12,15 +14,22 @@ import (
 // searchPatience is how long a search waits for those before it.
 const searchPatience = 10 * time.Second
 
-// search looks through all records of a kind, such as all endpoints, for a few of them. It is a long answer to its
-// client, of which each has few at once, and searches are made one after the other: however many are asked for, they take one
-// processor.
-func (a *API) search(ctx context.Context, look func(ledger.Reader) error) error {
-	release, err := a.entrance.Take(ctx, shares.LongAnswer)
-	if err != nil {
-		return err
+// long counts an answer that is searched for, or that nodes are asked about, as a long one of its client until it is
+// there. Each client has few of those at once.
+func (a *API) long(answer rest.Answer) rest.Answer {
+	return func(r *http.Request) (rest.Reply, error) {
+		release, err := a.entrance.Take(r.Context(), shares.LongAnswer)
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		defer release()
+		return answer(r)
 	}
-	defer release()
+}
+
+// search looks through all records of a kind, such as all endpoints, for a few of them. Searches are made one after the
+// other: however many are asked for, they take one processor. Who calls it answers with long.
+func (a *API) search(ctx context.Context, look func(ledger.Reader) error) error {
 	waiting, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()
 	done, err := a.searches.Wait(waiting)

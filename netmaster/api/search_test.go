@@ -1,18 +1,25 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
 )
+
+const clientAnswers = 4 // as docs/limits.md has it
 
 // Searches are made one after the other, and one client has few of those that wait.
 func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
@@ -22,21 +29,23 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 	var waiting sync.WaitGroup
 	goes, began := make(chan struct{}), make(chan string, 8)
 	searches := func(who string, times int) {
-		asked := b.entered(who).Context()
+		asked := b.entered(who)
+		searching := b.api.long(func(r *http.Request) (rest.Reply, error) {
+			return rest.Reply{}, b.api.search(r.Context(), func(ledger.Reader) error { began <- who; <-goes; return nil })
+		})
 		for range times {
 			waiting.Go(func() {
-				if err := b.api.search(asked, func(ledger.Reader) error { began <- who; <-goes; return nil }); err != nil {
+				if _, err := searching(asked); err != nil {
 					t.Errorf("%s: %v", who, err)
 				}
 			})
 		}
 		testkit.Eventually(t, searchPatience, "all of them are counted", func() bool {
-			release, err := b.api.entrance.Take(asked, shares.LongAnswer)
+			release, err := b.api.entrance.Take(asked.Context(), shares.LongAnswer)
 			release()
 			return err != nil
 		})
 	}
-	const clientAnswers = 4 // as docs/limits.md has it
 	searches(ann, clientAnswers)
 	for _, path := range []string{"/api/v1/inspect/endpoints/one", VerdictPath + "?from=one&to=one&port=1&protocol=tcp", TracePath + "?from=one&to=one&port=1&protocol=tcp"} {
 		code, answer, _ := b.do("GET", path, "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
@@ -52,5 +61,62 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 	waiting.Wait()
 	if n := len(began); n != 2*clientAnswers {
 		t.Errorf("%d searches were made, want %d", n, 2*clientAnswers)
+	}
+}
+
+// A client has no more traces and clean-ups under way than long answers, however long the nodes that are asked about them take.
+func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
+	came, goes := make(chan struct{}, 2*clientAnswers), make(chan struct{})
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		came <- struct{}{}
+		<-goes
+		http.Error(w, "not here", http.StatusNotFound)
+	}))
+	t.Cleanup(node.Close)
+	at := netip.MustParseAddrPort(node.Listener.Addr().String())
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.NodePort = int(at.Port()) })
+	registration, err := b.db.Register(t.Context(), 10*time.Second,
+		objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: at.Addr().String(), Port: 9002, Hostname: "h1"},
+		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: at.Addr().String(), Port: 4789, Hostname: "h1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registration.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Eventually(t, 10*time.Second, "the node is registered", func() bool {
+		all, err := b.db.Services(t.Context(), mastercfg.AgentVTEPService)
+		return err == nil && len(all) == 1
+	})
+	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
+	b.endpointAs("proven:node/h1", "blue", "one")
+	const trace = TracePath + "?from=one&to=one&port=1&protocol=tcp"
+	var under sync.WaitGroup
+	for i := range clientAnswers {
+		under.Go(func() {
+			method, path := http.MethodGet, trace
+			if i%2 == 1 {
+				method, path = http.MethodDelete, "/debug/epcleanup/tenant/blue/ep/one"
+			}
+			// The node knows neither the endpoint nor a trace of it.
+			want := map[string]int{http.MethodGet: http.StatusNotFound, http.MethodDelete: http.StatusOK}[method]
+			if code, answer, _ := b.do(method, path, "", asking.TokenHeader, ann, "Accept", rest.ProblemType); code != want {
+				t.Errorf("%s %s: %d %s", method, path, code, answer)
+			}
+		})
+	}
+	defer under.Wait()
+	defer close(goes)
+	for range clientAnswers {
+		select {
+		case <-came:
+		case <-time.After(nodeTimeout):
+			t.Fatal("the node is not asked")
+		}
+	}
+	if code, answer, _ := b.do("GET", trace, "", asking.TokenHeader, ann, "Accept", rest.ProblemType); code != http.StatusTooManyRequests {
+		t.Errorf("one more: %d %s", code, answer)
 	}
 }

@@ -29,15 +29,42 @@ import (
 const storePatience = 2 * time.Second
 
 // status answers even while the store does not: then without what only the
-// store knows.
+// store knows. Who runs no cluster is told how it is, not what it is made of, and has nothing of that put together.
 func (a *API) status(r *http.Request) (rest.Reply, error) {
 	s := contivmodel.Status{
-		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{},
-		Store: contivmodel.StoreStatus{Endpoints: a.store.Endpoints()},
+		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{}, Nodes: []contivmodel.NodeStatus{},
+		Store: contivmodel.StoreStatus{Endpoints: []string{}},
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
 	defer cancel()
 	s.Store.Healthy = a.store.Ping(ctx) == nil
+	q, whole := asking.Of(r.Context()), false
+	err := a.ledger.View(func(reader ledger.Reader) error {
+		sees, err := q.Sees(reader)
+		if err != nil {
+			return err
+		}
+		mode, err := access.ModeOf(reader)
+		if err != nil {
+			return err
+		}
+		s.Revision, s.Security = reader.Newest(), string(mode)
+		s.Services, err = servicesOf(reader, sees)
+		whole = q.May(reader, asking.Need{Verb: rights.Read, Area: rights.Operations})
+		return err
+	})
+	if err == nil && whole {
+		err = a.partsOfCluster(ctx, &s)
+	}
+	if err == nil && whole {
+		s.Kubernetes, err = a.kubernetes(r.Context())
+	}
+	return rest.Reply{Body: s}, err
+}
+
+// partsOfCluster adds to a status which netmasters, nodes and members of the store there are.
+func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
+	s.Store.Endpoints = a.store.Endpoints()
 	if learners, err := a.store.Learners(ctx); err == nil { // a store of others may not tell
 		s.Store.Learners = learners
 	}
@@ -59,34 +86,14 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		s.Masters = append(s.Masters, of)
 	}
 	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
-	q, whole := asking.Of(r.Context()), false // who runs no cluster is told how it is, not what it is made of
-	err := a.ledger.View(func(reader ledger.Reader) error {
-		sees, err := q.Sees(reader)
-		if err != nil {
-			return err
-		}
-		mode, err := access.ModeOf(reader)
-		if err != nil {
-			return err
-		}
-		s.Revision, s.Security = reader.Newest(), string(mode)
+	return a.ledger.View(func(reader ledger.Reader) error {
 		joined, err := ledger.ReadAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
 		if err != nil {
 			return err
 		}
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.members.MustJoin(n) }))
-		s.Services, err = servicesOf(reader, sees)
-		whole = q.May(reader, asking.Need{Verb: rights.Read, Area: rights.Operations})
-		return err
+		return nil
 	})
-	if err == nil && !whole {
-		s.Masters, s.Nodes, s.Store.Endpoints, s.Store.Learners = []contivmodel.MasterStatus{}, []contivmodel.NodeStatus{}, []string{}, nil
-		return rest.Reply{Body: s}, nil
-	}
-	if err == nil {
-		s.Kubernetes, err = a.kubernetes(r.Context())
-	}
-	return rest.Reply{Body: s}, err
 }
 
 // nodeStates puts together what is known of each host, sorted by name. out are those that have to

@@ -1,20 +1,24 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/asking"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
@@ -60,6 +64,33 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 	New(b.ledger, away, mirror.NewFeed(away, mastercfg.ModelRoot), b.api.config).ServeHTTP(recorder, httptest.NewRequest("GET", "/api/v1/status/", nil))
 	if got := recorder.Body.String(); !strings.Contains(got, `"healthy":false`) || !strings.Contains(got, `"endpoints":2`) {
 		t.Errorf("without the store: %s", got)
+	}
+}
+
+// countedStore counts how often the registrations of all hosts are read.
+type countedStore struct {
+	Store
+	readings atomic.Int64
+}
+
+func (s *countedStore) Services(ctx context.Context, name string) ([]objdb.Service, error) {
+	s.readings.Add(1)
+	return s.Store.Services(ctx, name)
+}
+
+// Who may not see what the cluster is made of costs it nothing to put together.
+func TestTheStatusOfWhoRunsNoClusterReadsNoRegistrations(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	viewer := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+	operator := b.user("bob", rights.Grant{Role: rights.Operator, Tenant: rights.Everywhere})
+	store := &countedStore{Store: b.db}
+	b.api = New(b.ledger, store, mirror.NewFeed(b.db, mastercfg.ModelRoot), b.api.config)
+	for token, readings := range map[string]int64{viewer: 0, operator: 3} {
+		store.readings.Store(0)
+		code, answer, _ := b.do("GET", "/api/v1/status", "", asking.TokenHeader, token)
+		if code != http.StatusOK || !strings.Contains(answer, `"healthy":true`) || store.readings.Load() != readings {
+			t.Errorf("%d readings, want %d: %d %s", store.readings.Load(), readings, code, answer)
+		}
 	}
 }
 
