@@ -44,11 +44,11 @@ func TestNamesAndPasswordsHaveLimits(t *testing.T) {
 
 func TestOnlyTheRightPasswordIsRight(t *testing.T) {
 	h := NewHasher(cheap)
-	hash, err := h.Hash(t.Context(), right)
+	hash, err := h.Hash(t.Context(), right, 0)
 	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=8,t=1,p=1$") {
 		t.Fatalf("%q, %v", hash, err)
 	}
-	again, err := h.Hash(t.Context(), right)
+	again, err := h.Hash(t.Context(), right, 0)
 	if err != nil || again == hash {
 		t.Errorf("the same password gives the same hash: %q, %v", again, err)
 	}
@@ -68,7 +68,7 @@ func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weaker, err := NewHasher(Cost{Memory: 16, Time: 1, Threads: 1}).Hash(t.Context(), right)
+	weaker, err := NewHasher(Cost{Memory: 16, Time: 1, Threads: 1}).Hash(t.Context(), right, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
 // Whoever can write the store must not get the machine's memory by it.
 func TestHashesThatAreNoneAreRefused(t *testing.T) {
 	h := NewHasher(cheap)
-	hash, err := h.Hash(t.Context(), right)
+	hash, err := h.Hash(t.Context(), right, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestWhoIsGoneDoesNotWaitForAHash(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Hash(ctx, right); !fault.Is(err, fault.Unavailable) || h.turns.present() != h.turns.atOnce {
+	if _, err := h.Hash(ctx, right, 0); !fault.Is(err, fault.Unavailable) || h.turns.present() != h.turns.atOnce {
 		t.Errorf("%v, %d there", err, h.turns.present())
 	}
 }
@@ -293,7 +293,7 @@ func TestWhoGuessesMuchIsBehindWhoDoesNot(t *testing.T) {
 		t.Errorf("who had the right password before has rank %d, another account from there %d, before %d", known, other, before)
 	}
 	try("bob", "10.0.0.1")
-	g.Unanswered("bob", "10.0.0.1")
+	g.Unanswered("bob", "10.0.0.1", now)
 	if rank := g.Rank("bob", "10.0.0.1", now); rank != before {
 		t.Errorf("after a try that nobody could judge rank %d, before %d", rank, before)
 	}
@@ -303,6 +303,42 @@ func TestWhoGuessesMuchIsBehindWhoDoesNot(t *testing.T) {
 	now = now.Add(familiarFor)
 	if rank := g.Rank("ann", "10.0.0.1", now); rank != 1 {
 		t.Errorf("rank %d after a long time", rank)
+	}
+}
+
+// Who knows a password, and logs in or changes it without end, does not keep others waiting for ever.
+func TestWhoIsRightAllTooOftenGoesFirstNoMore(t *testing.T) {
+	for name, again := range map[string]func(g *Guesses, now time.Time) (rank int){
+		"logins": func(g *Guesses, now time.Time) int {
+			g.Admit("ann", "10.0.0.1", now)
+			rank := g.Rank("ann", "10.0.0.1", now)
+			g.Right("ann", "10.0.0.1", now)
+			return rank
+		},
+		"changes": func(g *Guesses, now time.Time) int { return g.RankOfChange("ann", "10.0.0.1", now) },
+	} {
+		g, now := NewGuesses(), time.Unix(1_000_000, 0)
+		g.Admit("ann", "10.0.0.1", now)
+		g.Right("ann", "10.0.0.1", now)
+		last := 0
+		for range 3 * freeUses {
+			now = now.Add(100 * time.Millisecond)
+			rank := again(g, now)
+			if rank < last {
+				t.Fatalf("%s: rank %d after %d", name, rank, last)
+			}
+			last = rank
+		}
+		if stranger := g.Rank("bob", "10.0.0.2", now); last <= stranger {
+			t.Errorf("%s: rank %d after %d, a stranger's is %d", name, last, 3*freeUses, stranger)
+		}
+		if rank := again(g, now.Add(3*halfForgiven)); rank != 0 {
+			t.Errorf("%s: rank %d a while later", name, rank)
+		}
+	}
+	g := NewGuesses()
+	if rank := g.RankOfChange("ann", "10.0.0.1", time.Unix(1_000_000, 0)); rank != 1 {
+		t.Errorf("who changes a password where he has shown none has rank %d", rank)
 	}
 }
 

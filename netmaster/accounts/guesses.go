@@ -15,7 +15,8 @@ const (
 	perSource    = 20              // tries a second, whatever the accounts
 	remembered   = 1 << 16         // pairs of account and source, and as many sources
 	forgotten    = 2 * longestDelay
-	halfForgiven = longestDelay        // of what a source has tried, half
+	halfForgiven = longestDelay        // of what a source has tried, and an account has done, half
+	freeUses     = 100                 // right passwords of an account from a source, until others go first
 	familiarFor  = 30 * 24 * time.Hour // an account from a source, after a right password
 )
 
@@ -26,7 +27,7 @@ type Guesses struct {
 	mu       sync.Mutex
 	tries    map[pair]*tries
 	sources  map[string]*source
-	familiar map[pair]*time.Time // when the password was right last
+	familiar map[pair]*familiar
 }
 
 // pair is an account that somebody tries from a source.
@@ -46,25 +47,40 @@ func (t *tries) wait() time.Duration {
 	return min(longestDelay, firstDelay<<min(t.count-freeGuesses, 20))
 }
 
+// familiar is what an account had done from somewhere by who knows its password.
+type familiar struct {
+	last time.Time // when the password was right last
+	uses fading
+}
+
 // source is what was tried from somewhere, whatever the accounts.
 type source struct {
 	last     time.Time // the last second's begin
 	inSecond int
-	wrong    float64 // tries that were not right; those of long ago count less
-	counted  time.Time
+	wrong    fading // tries that were not right
 }
 
-// forgive lets what was wrong count less as time passes.
-func (s *source) forgive(now time.Time) {
-	if since := now.Sub(s.counted); since > 0 {
-		s.wrong *= math.Exp2(-float64(since) / float64(halfForgiven))
-		s.counted = now
-	}
+// fading is a count in which what was long ago counts less.
+type fading struct {
+	count float64
+	at    time.Time
 }
+
+// now is the count at a time.
+func (f *fading) now(now time.Time) float64 {
+	if since := now.Sub(f.at); since > 0 {
+		f.count *= math.Exp2(-float64(since) / float64(halfForgiven))
+		f.at = now
+	}
+	return f.count
+}
+
+// add counts n more, or less.
+func (f *fading) add(n float64, now time.Time) { f.count = max(0, f.now(now)+n) }
 
 // NewGuesses makes one that has seen nothing.
 func NewGuesses() *Guesses {
-	return &Guesses{tries: map[pair]*tries{}, sources: map[string]*source{}, familiar: map[pair]*time.Time{}}
+	return &Guesses{tries: map[pair]*tries{}, sources: map[string]*source{}, familiar: map[pair]*familiar{}}
 }
 
 // Admit counts a try, as a wrong one until Right says otherwise, and returns 0; or
@@ -87,9 +103,8 @@ func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 	if s.inSecond >= perSource {
 		return s.last.Add(time.Second).Sub(now)
 	}
-	s.forgive(now)
 	s.inSecond++
-	s.wrong++
+	s.wrong.add(1, now)
 	t.count++
 	t.last = now
 	return 0
@@ -102,17 +117,37 @@ func (g *Guesses) from(address string, now time.Time) *source {
 // Rank is who goes first where not all can be dealt with: the lower, the earlier. It is 0 for
 // who has had the right password of this account from there before, and higher the more was tried from the
 // same source lately, whatever the accounts, that was not right: who guesses much waits
-// behind who does not.
+// behind who does not. So does who has had the right password there all too often: nobody has all hashes for himself.
 func (g *Guesses) Rank(account, address string, now time.Time) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
-	if last := g.familiar[p]; last != nil && now.Sub(*last) < familiarFor {
-		return 0
+	return g.rank(p, now)
+}
+
+func (g *Guesses) rank(p pair, now time.Time) int {
+	often := 0
+	if known := g.familiar[p]; known != nil {
+		often = max(0, int(known.uses.now(now))-freeUses)
+		if often == 0 && now.Sub(known.last) < familiarFor {
+			return 0
+		}
 	}
-	s := g.from(p.source, now)
-	s.forgive(now)
-	return 1 + int(s.wrong)
+	return 1 + int(g.from(p.source, now).wrong.now(now)) + often
+}
+
+// RankOfChange is that of somebody who is logged in to an account and changes a password. It counts as one that was right,
+// and lets nobody go first who has not shown one.
+func (g *Guesses) RankOfChange(account, address string, now time.Time) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := pair{account, Source(address)}
+	g.known(p, now).uses.add(1, now)
+	return g.rank(p, now)
+}
+
+func (g *Guesses) known(p pair, now time.Time) *familiar {
+	return kept(g.familiar, p, now, familiarFor, func(f *familiar) time.Time { return f.last })
 }
 
 // Right forgets the tries of an account from a source: the last one was right.
@@ -121,23 +156,25 @@ func (g *Guesses) Right(account, address string, now time.Time) {
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
 	delete(g.tries, p)
-	g.notWrong(p.source)
-	*kept(g.familiar, p, now, familiarFor, func(last *time.Time) time.Time { return *last }) = now
+	g.notWrong(p.source, now)
+	known := g.known(p, now)
+	known.last = now
+	known.uses.add(1, now)
 }
 
 // notWrong takes back what Admit has counted for a source; not what was wrong.
-func (g *Guesses) notWrong(address string) {
+func (g *Guesses) notWrong(address string, now time.Time) {
 	if s := g.sources[address]; s != nil {
-		s.wrong = max(0, s.wrong-1)
+		s.wrong.add(-1, now)
 	}
 }
 
 // Unanswered takes a try back altogether: who was asked about it, such as the directory, did not answer.
-func (g *Guesses) Unanswered(account, address string) {
+func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.takeBack(account, address)
-	g.notWrong(Source(address))
+	g.notWrong(Source(address), now)
 }
 
 // Unjudged takes a try back for which there was no place. Its source has tried all the same: the rank

@@ -31,10 +31,10 @@ func NewHasher(cost Cost) *Hasher {
 	return &Hasher{cost: cost, turns: turns{atOnce: max(1, min(hashesAtOnce, runtime.GOMAXPROCS(0)/2)), most: hashesWaiting, patience: longestWait}, decoy: decoy}
 }
 
-// Hash makes the form of a password that is stored. Nobody who guesses goes first. It
+// Hash makes the form of a password that is stored, for somebody of a rank (Guesses.Rank). It
 // fails as unavailable if too many wait, or when ctx ends.
-func (h *Hasher) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = h.work(ctx, 0, func() { hash = h.cost.hash(password) })
+func (h *Hasher) Hash(ctx context.Context, password string, rank int) (hash string, err error) {
+	err = h.work(ctx, rank, func() { hash = h.cost.hash(password) })
 	return hash, err
 }
 

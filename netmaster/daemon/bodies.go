@@ -4,9 +4,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 
+	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -16,7 +16,7 @@ const (
 	smallBody = 32 << 10
 	// bodiesTotal is what larger bodies may occupy together.
 	bodiesTotal = 64 << 20
-	// bodiesOfOne is what those from one address may, but from the machine's own.
+	// bodiesOfOne is what those from one address, or one network of IPv6 of 64 bits, may, but from the machine's own.
 	bodiesOfOne = bodiesTotal / 2
 )
 
@@ -28,17 +28,19 @@ const (
 type bodies struct {
 	mu   sync.Mutex
 	held int64
-	of   map[netip.Addr]int64 // by where they come from
+	of   map[string]int64 // by where they come from
 }
 
-func newBodies() *bodies { return &bodies{of: map[netip.Addr]int64{}} }
+func newBodies() *bodies { return &bodies{of: map[string]int64{}} }
 
 // limit wraps a handler.
 func (b *bodies) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &budgeted{ReadCloser: r.Body, all: b, free: smallBody}
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
-			body.source = sourceOf(conn)
+			if source := sourceOf(conn); source.IsValid() {
+				body.source = accounts.Source(source.String())
+			}
 		}
 		defer body.release()
 		r.Body = body
@@ -47,10 +49,10 @@ func (b *bodies) limit(next http.Handler) http.Handler {
 }
 
 // take counts bytes, unless there would be too many.
-func (b *bodies) take(source netip.Addr, bytes int64) bool {
+func (b *bodies) take(source string, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held+bytes > bodiesTotal || source.IsValid() && b.of[source]+bytes > bodiesOfOne {
+	if b.held+bytes > bodiesTotal || source != "" && b.of[source]+bytes > bodiesOfOne {
 		return false
 	}
 	b.held += bytes
@@ -59,7 +61,7 @@ func (b *bodies) take(source netip.Addr, bytes int64) bool {
 }
 
 // give takes them back.
-func (b *bodies) give(source netip.Addr, bytes int64) {
+func (b *bodies) give(source string, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held -= bytes
@@ -72,7 +74,7 @@ func (b *bodies) give(source netip.Addr, bytes int64) {
 type budgeted struct {
 	io.ReadCloser
 	all        *bodies
-	source     netip.Addr // the zero Addr: the machine itself
+	source     string // empty: the machine itself
 	free, held int64
 }
 

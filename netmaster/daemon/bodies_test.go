@@ -52,6 +52,13 @@ func TestLargeBodiesAreBoundedTogetherAndSmallOnesAreNot(t *testing.T) {
 			send(rest.MaxApply, read(full))
 		})
 	})
+	source = "2001:db8::1"
+	nested(bodiesOfOne/rest.MaxApply, func() {
+		source = "2001:db8::2" // there is room, but not for more of this network
+		send(rest.MaxApply, read(full))
+		source = "2001:db8:0:1::2"
+		send(rest.MaxApply, read(nil))
+	})
 	if len(bound.of) != 0 || bound.held != 0 {
 		t.Errorf("%d bytes are held, by %v", bound.held, bound.of)
 	}

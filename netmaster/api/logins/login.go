@@ -46,10 +46,10 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 			return l.loginForeign(r, guess, groups, err)
 		}
 	}
-	verdict := accounts.Verdict{}
+	rank, verdict := l.guesses.Rank(guess, from, l.config.Now()), accounts.Verdict{}
 	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
 		var err error
-		if verdict, err = l.hasher.Verify(r.Context(), hash, sent.Password, l.guesses.Rank(guess, from, l.config.Now())); err != nil {
+		if verdict, err = l.hasher.Verify(r.Context(), hash, sent.Password, rank); err != nil {
 			l.guesses.Unjudged(guess, from)
 			return rest.Reply{}, err
 		}
@@ -61,7 +61,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	renewed := ""
 	if verdict.Renew {
 		var err error
-		if renewed, err = l.hasher.Hash(r.Context(), sent.Password); err != nil {
+		if renewed, err = l.hasher.Hash(r.Context(), sent.Password, rank); err != nil {
 			return rest.Reply{}, err
 		}
 	}
@@ -82,7 +82,7 @@ func (l *Logins) loginForeign(r *http.Request, account string, groups []string, 
 	case fault.Is(err, fault.Denied):
 		return rest.Reply{}, errWrongLogin
 	case err != nil:
-		l.guesses.Unanswered(account, rest.SourceOf(r))
+		l.guesses.Unanswered(account, rest.SourceOf(r), l.config.Now())
 		if l.directory.trouble.IsNews(err, l.config.Now()) {
 			l.config.Log.WithError(err).Warn("login of a user of the directory")
 		}

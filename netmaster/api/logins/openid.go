@@ -142,10 +142,10 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	case fault.Is(err, fault.Denied):
 		return rest.Reply{}, rest.Denial{Cause: err, Status: http.StatusUnauthorized}
 	case err != nil:
-		l.guesses.Unanswered(guess, from)
+		l.guesses.Unanswered(guess, from, l.config.Now())
 		return rest.Reply{}, l.providerFailed(err)
 	}
-	l.guesses.Unanswered(guess, from) // a code is good once: nobody is known by it later
+	l.guesses.Unanswered(guess, from, l.config.Now()) // a code is good once: nobody is known by it later
 	asking.Of(r.Context()).IsFor(who.Name)
 	var token accounts.Token
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {

@@ -2,7 +2,6 @@ package logins
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -74,7 +73,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	if sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
-	change, err := l.userChange(r.Context(), sent)
+	change, err := l.userChange(r, sent)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -92,7 +91,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 }
 
 // userChange is what a form changes, with the hash of the password.
-func (l *Logins) userChange(ctx context.Context, sent userForm) (access.UserChange, error) {
+func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, error) {
 	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
 	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
 		if text != nil && len(*text) > maxHumanName {
@@ -105,12 +104,21 @@ func (l *Logins) userChange(ctx context.Context, sent userForm) (access.UserChan
 	if err := accounts.CheckPassword(*sent.Password); err != nil {
 		return change, fault.New(fault.Invalid, "%w", err).WithField("password")
 	}
-	hash, err := l.hasher.Hash(ctx, *sent.Password)
+	hash, err := l.hasher.Hash(r.Context(), *sent.Password, l.rankOfChange(r))
 	change.Password = &hash
 	return change, err
 }
 
 const maxHumanName = 256
+
+// rankOfChange is when it is the turn of who sets a password. Root, who is not limited, goes first.
+func (l *Logins) rankOfChange(r *http.Request) int {
+	q := asking.Of(r.Context())
+	if q.Who.Kind == identity.Root {
+		return 0
+	}
+	return l.guesses.RankOfChange(q.Who.Name, rest.SourceOf(r), l.config.Now())
+}
 
 // about is the user that a request names. Everybody may look at himself, and change
 // himself, but not whether he may log in.
@@ -156,7 +164,7 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	if sent.Username != "" && sent.Username != name {
 		return rest.Reply{}, fault.New(fault.Immutable, "user %s: the name cannot be changed to %.64q", name, sent.Username).WithField("username")
 	}
-	change, err := l.userChange(r.Context(), sent)
+	change, err := l.userChange(r, sent)
 	if err != nil {
 		return rest.Reply{}, err
 	}
