@@ -69,6 +69,29 @@ func TestANetmasterThatIsVouchedForIsGivenTheAuthorities(t *testing.T) {
 	}
 }
 
+// A netmaster that was removed is not let in while it goes on with what it had, whoever vouches for it; set up anew, it is.
+func TestANetmasterThatWasRemovedIsVouchedForInVain(t *testing.T) {
+	j := startVouched(t)
+	m := newMachine(t, "localhost")
+	token := j.token(`{"role":"master","uses":9}`).Token
+	if _, refused := j.join(m, "master-m2"); refused != "" {
+		t.Fatal(refused)
+	}
+	j.ok("DELETE", mastercfg.MastersPath+"/m2", "")
+	if _, refused := j.join(m, "master-m2"); !strings.Contains(refused, "was removed") || !strings.Contains(refused, "empty --pki-dir") {
+		t.Errorf("%q", refused)
+	}
+	if _, refused := j.join(machine{"m2", m.key, m.csr}, token); !strings.Contains(refused, "was removed") {
+		t.Errorf("with a token: %q", refused)
+	}
+	if _, refused := j.join(newMachine(t, "localhost"), "master-m2"); refused != "" {
+		t.Error(refused)
+	}
+	if _, known := storetest.Dump(t, j.db)[mastercfg.RemovedMasterPrefix+"m2"]; known {
+		t.Error("it still counts as removed")
+	}
+}
+
 // A machine that was set up anew has another key, and may what it might before.
 func TestAMachineThatWasSetUpAnewComesBackByItself(t *testing.T) {
 	j := startVouched(t)

@@ -57,11 +57,11 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	}
 }
 
-// shutOut tells whether the store cannot be asked because the authorities were replaced while this netmaster was away:
-// its member is let in by no other one then. The others show certificates of an authority that is not known here.
+// shutOut tells whether the store cannot be asked because the authorities were replaced while this netmaster, which was not
+// removed, was away: its member is let in by no other one then. The others show certificates of an authority that is not known here.
 func (d *Daemon) shutOut(ctx context.Context, own pki.Authorities) bool {
 	s := d.cfg.Security
-	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil {
+	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil || d.removed.has(s.Name) {
 		return false
 	}
 	known := x509.NewCertPool()
@@ -107,6 +107,9 @@ func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record master
 	case fault.Unavailable, fault.Unauthenticated, fault.Denied: // it is not known to the leader, or the leader to it
 	default:
 		return err
+	}
+	if d.removed.has(d.cfg.Security.Name) {
+		return fmt.Errorf("%w; this netmaster was removed, and joins again when it is started with an empty --pki-dir", err)
 	}
 	if s := d.cfg.Security; s.TokenFile != "" || s.Vouched != nil {
 		anew := d.tryJoin(ctx)

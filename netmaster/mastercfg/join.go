@@ -80,9 +80,10 @@ type TakenKey struct {
 }
 
 // RemovedMaster is a netmaster that was removed, until one joins under its name: a certificate of that name is nobody's.
-// The key of such a certificate tells nothing, as netmasters sign their own.
+// The key of such a certificate tells nothing, as netmasters sign their own; that with which it joins is another one.
 type RemovedMaster struct {
 	Host      string    `json:"host"`
+	Key       string    `json:"key,omitempty"`       // hash of the one it had joined with, if it had: it does not join with that again
 	Addresses []string  `json:"addresses,omitempty"` // that it had joined with
 	Removed   time.Time `json:"removed"`
 }

@@ -172,7 +172,9 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		}
 	}
 	if kind == identity.Master {
-		tx.Delete(mastercfg.RemovedMasterPrefix + joined.Host)
+		if err = readmit(tx, joined.Host, c.hash); err != nil {
+			return err
+		}
 		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
 			return err
 		}

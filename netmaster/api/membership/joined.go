@@ -52,7 +52,7 @@ func (m *Members) removeJoined(what, prefix string) rest.Answer {
 		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
 			return master.NodeRemoved(tx, host, m.term.Now())
 		}
-		return m.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record.Addresses)
+		return m.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record)
 	})
 }
 

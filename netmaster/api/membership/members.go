@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/asking"
@@ -32,13 +33,30 @@ func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	}
 }
 
-// dismiss has nobody believe who shows the name of a netmaster, until one joins under it. The one that leads would shut
-// itself out.
-func (m *Members) dismiss(tx *ledger.Tx, name string, addresses []string) error {
+// dismiss has nobody believe who shows the name of a netmaster, until one joins under it, with another key. The one that leads
+// would shut itself out.
+func (m *Members) dismiss(tx *ledger.Tx, name string, record mastercfg.Joined) error {
 	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
 	}
-	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Addresses: addresses, Removed: m.term.Now().UTC()})
+	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Key: record.Key, Addresses: record.Addresses, Removed: m.term.Now().UTC()})
+}
+
+// readmit forgets that a netmaster was removed. It fails for the one that was: it runs with what it had, and whoever has removed
+// it does not want it given the keys that replace those.
+func readmit(tx *ledger.Tx, name, key string) error {
+	at := mastercfg.RemovedMasterPrefix + name
+	switch removed, err := ledger.Read[mastercfg.RemovedMaster](tx, at); {
+	case fault.Is(err, fault.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case removed.Key == key:
+		return fault.New(fault.Denied, "netmaster %s was removed at %s: it joins again when it is started with an empty --pki-dir",
+			name, removed.Removed.UTC().Format(time.RFC3339)).WithField("host")
+	}
+	tx.Delete(at)
+	return nil
 }
 
 // Masters are the netmasters that are registered and were not removed: those that others wait for.
