@@ -110,6 +110,18 @@ func TestAMachineThatWasSetUpAnewComesBackByItself(t *testing.T) {
 	if _, refused := j.renew(m); refused != "" {
 		t.Error(refused)
 	}
+	// Also one that was removed: from then on it may be away for as long as any other.
+	const gone = mastercfg.NodeGCPrefix + "h1"
+	j.ok("DELETE", mastercfg.NodesPath+"/h1", "")
+	if _, counted := storetest.Dump(t, j.db)[gone]; !counted {
+		t.Error("its endpoints are not freed")
+	}
+	if _, refused := j.join(newMachine(t, "h1"), "node-h1"); refused != "" {
+		t.Fatal(refused)
+	}
+	if record, counted := storetest.Dump(t, j.db)[gone]; counted {
+		t.Errorf("it has no time: %s", record)
+	}
 }
 
 // Where nobody vouches, such a token is a bad one.

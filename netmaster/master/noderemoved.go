@@ -18,6 +18,10 @@ func NodeRemoved(tx *ledger.Tx, host string, now time.Time) error {
 	return ledger.Write(tx, mastercfg.NodeGCPrefix+host, mastercfg.NodeGC{ID: host, DownSince: at, Deadline: at, Remaining: time.Duration(0).String()})
 }
 
+// NodeReturned gives a node that joins its time: one that was removed, and that is away for a moment again, keeps its endpoints
+// for as long as any other.
+func NodeReturned(tx *ledger.Tx, host string) { tx.Delete(mastercfg.NodeGCPrefix + host) }
+
 // wasJustRemoved tells whether a record is one of NodeRemoved that may still be needed.
 func wasJustRemoved(record mastercfg.NodeGC, now time.Time) bool {
 	left, err := time.ParseDuration(record.Remaining)

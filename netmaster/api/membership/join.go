@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
 	"github.com/contiv/netplugin/netmaster/keyring"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -170,6 +171,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		if err := cmp.Or(err, ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
 			return err
 		}
+		master.NodeReturned(tx, joined.Host)
 	}
 	if kind == identity.Master {
 		if err = readmit(tx, joined.Host, c.hash); err != nil {
