@@ -194,23 +194,25 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 	return set, nil
 }
 
-// Since is the revision at which the rights of an identity changed last; 0: never.
+// Since is the revision at which an identity came to see what it sees now, or an earlier one where it cannot have seen anything
+// else; 0: it sees everything. It is also that of a change of the mode, in which rights count or do not.
 func Since(r ledger.Reader, who identity.Identity) int64 {
+	mode := r.Revision(mastercfg.SecurityKey)
 	switch who.Kind {
 	case identity.User:
 	case identity.Token: // which loses its tenants as they go
-		return r.Revision(mastercfg.APITokenKey(who.Session))
+		return max(mode, r.Revision(mastercfg.APITokenKey(who.Session)))
 	default:
 		return 0
 	}
 	if s, err := foreignSession(r, who); err == nil && s != nil {
-		since := r.Revision(mastercfg.GroupsKey)
+		since := max(mode, r.Revision(mastercfg.GroupsKey), r.Revision(mastercfg.SessionKey(who.Session))) // the groups of a session are those of its login
 		for _, group := range s.Groups {
 			since = max(since, r.Revision(mastercfg.BindingsKey(group, false)))
 		}
 		return since
 	}
-	return r.Revision(mastercfg.BindingsKey(who.Name, true))
+	return max(mode, r.Revision(mastercfg.BindingsKey(who.Name, true)))
 }
 
 // Expires is when an identity that shows a token, or the certificate of a user, has to show another one; the zero time:

@@ -185,7 +185,7 @@ func drop(tx *ledger.Tx, key string, gone func(mastercfg.Binding) bool) error {
 	}
 	if len(of.Bindings) == 0 && !of.Local {
 		tx.Delete(key)
-		return ledger.Write(tx, mastercfg.GroupsKey, struct{}{})
+		return ledger.Write(tx, mastercfg.GroupsKey, mastercfg.GroupGone{Change: newID()}) // another one each time, else nothing were written
 	}
 	return ledger.Write(tx, key, of)
 }

@@ -314,13 +314,17 @@ func TestBindingsOfATenantAreBoundedAndLeaveNothing(t *testing.T) {
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	bindings := logins.AuthPath + "/authorizations/"
 	var bound boundRole
-	b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.GroupsKey, struct{}{}) }) // one for all groups that go
-	before := storetest.Dump(b, b.db)
+	dump := func() map[string]string {
+		all := storetest.Dump(b, b.db)
+		delete(all, mastercfg.GroupsKey) // one for all groups that go
+		return all
+	}
+	before := dump()
 	if err := json.Unmarshal([]byte(b.want(ann, "POST", bindings, group("cn=x"), 201, "")), &bound); err != nil {
 		t.Fatal(err)
 	}
 	b.want(ann, "DELETE", bindings+bound.ID, "", 204, "")
-	if !maps.Equal(before, storetest.Dump(b, b.db)) {
+	if !maps.Equal(before, dump()) {
 		t.Error("a binding that is gone left something in the store")
 	}
 	b.plan(func(tx *ledger.Tx) error {

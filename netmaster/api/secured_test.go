@@ -388,6 +388,53 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 	}
 }
 
+// Who goes on with a watch has to list again whenever he sees something else by now: also after the second group has lost its roles,
+// after a login in other groups, and in another mode.
+func TestAWatchGoesOnOnlyWhereTheSameIsSeen(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	admin := identity.Identity{Kind: identity.Root}
+	bind := func(group string) (id string) {
+		b.plan(func(tx *ledger.Tx) error {
+			made, err := access.Bind(tx, group, false, rights.Grant{Role: rights.Viewer, Tenant: "blue"})
+			id = made.ID
+			return err
+		})
+		return id
+	}
+	unbind := func(id string) { b.plan(func(tx *ledger.Tx) error { return access.Unbind(tx, admin, id) }) }
+	login := func(groups ...string) (token string) {
+		b.plan(func(tx *ledger.Tx) error {
+			made, err := access.LoginForeign(tx, "eve", groups, time.Now())
+			token = made.Text
+			return err
+		})
+		return token
+	}
+	now := func() (revision int64) {
+		if err := b.ledger.View(func(r ledger.Reader) error { revision = r.Newest(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	again := func(what, token string, from int64) {
+		t.Helper()
+		b.want(token, "GET", fmt.Sprintf("/api/v1/networks/?watch=true&revision=%d", from), "", 500, what)
+	}
+	bind("staff")
+	one, two := bind("one"), bind("two")
+	eve := login("staff", "one", "two")
+	for _, group := range []string{one, two} {
+		from := now()
+		unbind(group)
+		again("may see changed", eve, from)
+	}
+	from := now()
+	again("may see changed", login("staff", "other"), from)
+	from = now()
+	b.mode(mastercfg.SecurityPermissive)
+	again("may see changed", eve, from)
+}
+
 // What asking for rights adds to a request: in memory, at most 20 us.
 func BenchmarkAsking(b *testing.B) {
 	s := secured(b, mastercfg.SecurityEnforced)

@@ -19,7 +19,7 @@ const (
 
 	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
 	OpenIDKey    = AccessRoot + "oidc" // how those are asked about whom a provider of OpenID Connect knows
-	// GroupsKey is written when the record of a group goes, so that its revision tells since when.
+	// GroupsKey is written when the record of a group goes (GroupGone), so that its revision tells since when.
 	GroupsKey = AccessRoot + "groupsChanged"
 )
 
@@ -154,6 +154,11 @@ type Bindings struct {
 	Principal string    `json:"principal"`
 	Local     bool      `json:"local"`
 	Bindings  []Binding `json:"bindings"`
+}
+
+// GroupGone is written when a group has lost its last role.
+type GroupGone struct {
+	Change string `json:"change"` // a random id
 }
 
 // Binding is one role.
