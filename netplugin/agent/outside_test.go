@@ -2,8 +2,12 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -79,4 +83,36 @@ func TestTheWayOutComesWithTheNextEndpointWhereEndpointsAreAlready(t *testing.T)
 	a = startAgent(t, store.db, driver.restarted())
 	a.awaitReady(t)
 	a.expectWait(t, "its port is there", false)
+}
+
+// Whoever opens the way out may be held up for longer than a port without an owner is left, as by nft: endpoints leave by it
+// meanwhile, as they did before the agent was started again. It goes when there is to be none.
+func TestTheWayOutOfAnEarlierAgentStaysUntilItIsOpenedAgain(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	store.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing","pvt-subnet":"172.19.0.0/16"}`)
+	for _, id := range []string{OutsideID, "web.blue-gone"} {
+		driver.ports[id] = drivers.Port{EndpointID: id}
+	}
+	startAgent(t, store.db, driver, func(c *Config) { c.Outside, c.ReapInterval, c.ReapGrace = true, 5*time.Millisecond, 20*time.Millisecond })
+	expectPorts := func(why string, want ...string) {
+		t.Helper()
+		eventually(t, why, func() error {
+			if got := portIDs(driver); !slices.Equal(got, want) {
+				return fmt.Errorf("ports: %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	expectPorts("what nobody owns is removed, and nothing else", OutsideID)
+	looked := driver.portsAsked()
+	eventually(t, "the reaper looks again, and again", func() error {
+		if n := driver.portsAsked() - looked; n < 10 {
+			return fmt.Errorf("%d looks", n)
+		}
+		return nil
+	})
+	expectPorts("the way out stays", OutsideID)
+	store.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
+	expectPorts("there is none any more")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -126,12 +127,16 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 }
 
 // owned tells whether a port is in somebody's hands or the store has its
-// endpoint on this node.
+// endpoint on this node. That of the way out is there as long as there is to be one: who opens it after a start may be held up.
 func (a *Agent) owned(epID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, claimed := a.held.claimed[epID]; claimed {
 		return true
+	}
+	if epID == OutsideID {
+		_, err := a.cache.hostPort()
+		return !fault.Is(err, fault.NotFound)
 	}
 	e, known := a.cache.endpoints[epID]
 	return known && e.host == a.cfg.HostLabel
