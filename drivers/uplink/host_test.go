@@ -269,3 +269,23 @@ func (n *node) spoilRecord(change func(map[string]any)) {
 		n.t.Fatal(err)
 	}
 }
+
+// ovs-vswitchd that has to make the local port anew opens all links before it gives that one its MAC, for which it takes it down.
+func TestTheHostKeepsItsRoutesWhenTheSwitchMakesTheLocalPortAnew(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	n := aHost(t)
+	before := n.picture()
+	b, _ := n.keep("", "up0")
+	n.isOnBridge("at first", before)
+	for i := range 100 { // which it opens in between
+		n.Vsctl("add-port", uplink.DefaultBridge, fmt.Sprint("tap", i), "--", "set", "interface", fmt.Sprint("tap", i), "type=internal")
+	}
+	for i := range 25 {
+		n.KillVswitchd()
+		n.Exec("ip", "link", "delete", uplink.DefaultBridge)
+		n.StartVswitchd()
+		n.isOnBridge(fmt.Sprintf("made anew for the %d. time", i+1), before)
+		n.hostReaches("198.51.100.1")
+	}
+	n.says(b, "")
+}

@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -146,6 +147,34 @@ func (b *Bridge) localPort() (netlink.Link, error) {
 		return nil, fault.New(fault.NotFound, "bridge %s: ovs-vswitchd has not made its local port yet", b.config.Bridge)
 	}
 	return b.links.byName(b.config.Bridge)
+}
+
+// newLocal has a local port wait that ovs-vswitchd has made by itself, as after a start of its own: it is done with that when
+// it has caught up with a configuration of later. One that has what was moved is none of those.
+func (b *Bridge) newLocal(ctx context.Context) error {
+	if len(b.moved.Links) == 0 {
+		return nil
+	}
+	local, err := b.links.byName(b.config.Bridge)
+	if fault.Is(err, fault.NotFound) {
+		return nil // we hear of it when it is made
+	} else if err != nil {
+		return err
+	}
+	index := local.Attrs().Index
+	for _, what := range b.moved.Links {
+		if what.Local == index {
+			b.whose = index
+		}
+	}
+	if b.whose == index {
+		return nil
+	}
+	_, config, err := b.db.client.Configure(ctx)
+	if err == nil {
+		b.local, b.whose = config, index
+	}
+	return err
 }
 
 // moveFrom moves what a link had, unless the local port has it. What is on the link and

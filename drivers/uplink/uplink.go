@@ -88,6 +88,7 @@ type Bridge struct {
 	before []string          // ports before a change whose answer was lost
 	busy   map[string]seenAt // ports at which the host has something that may change yet
 	local  int64             // configuration in which the local port is as it should be
+	whose  int               // index of the local port that this is about
 	told   string            // MAC of the local port that neighbours were told of; empty: not of all its addresses
 
 	mu      sync.Mutex
@@ -276,6 +277,9 @@ func (b *Bridge) look(ctx context.Context) error {
 		}
 		b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
 		b.noteMembers(leaving, want.links, config)
+	}
+	if err := b.newLocal(ctx); err != nil {
+		return err
 	}
 	problems = append(problems, b.settle())
 	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
