@@ -102,7 +102,7 @@ func churn(t *testing.T, total int) {
 		if err != nil {
 			return err
 		}
-		left, err := withoutForgotten(emptied, c, before.Diff(after))
+		left, err := withoutForgotten(emptied, c, withoutCounters(before.Diff(after)))
 		if err != nil {
 			return err
 		}
@@ -116,6 +116,14 @@ func churn(t *testing.T, total int) {
 	}); err != nil {
 		t.Error(err)
 	}
+}
+
+// withoutCounters leaves out of what differs which address a network has given last. That is known as long as the network is there.
+func withoutCounters(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		what, key, _ := strings.Cut(line, ": /")
+		return strings.HasPrefix(what, "keys below oper: ") && strings.HasPrefix("/"+key, mastercfg.IPv4CounterPrefix)
+	})
 }
 
 // emptyNamespaces lists the network namespaces of containers in which nothing is but loopback.
