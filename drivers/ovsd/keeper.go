@@ -264,8 +264,12 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 	}
 	log.Info("port set right")
 	_, _, err = k.db.client.Configure(ctx, append(ops, ovsdb.Comment("port of endpoint "+end.endpointID))...)
-	if err == nil && have.link.Error != nil {
+	switch {
+	case err != nil:
+	case have.link.Error != nil:
 		err = fault.New(fault.Unavailable, "switch refuses the link of endpoint %s: %s", end.endpointID, *have.link.Error)
+	case have.link.OFPort == nil: // nothing tells if none comes
+		err = fault.New(fault.Unavailable, "switch has given the link of endpoint %s no number yet", end.endpointID)
 	}
 	return err
 }

@@ -60,6 +60,23 @@ func TestAPortThatSomebodyChangedIsSetRight(t *testing.T) {
 	}
 }
 
+// ovs-vswitchd writes a number once, and does not look whether that succeeds.
+func TestAPortThatHasNoNumberInItsRowIsMadeAnew(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, b := n.newPod(r, 1), n.newPod(r, 2)
+	r.give(everything(a, b))
+	a.reaches(b.endpoint.IPv4.String())
+	n.Vsctl("--no-wait", "clear", "interface", b.port.HostLink, "ofport")
+	eventually(t, "the port has a number, and its flows", func() bool {
+		ports := r.Ports()
+		return len(ports) == 2 && ports[1] == b.port && r.Status().InSync && a.pings(b.endpoint.IPv4.String())
+	})
+	if again := r.add("web.blue-2"); again != b.port {
+		t.Errorf("port %+v, was %+v", again, b.port)
+	}
+}
+
 func TestALinkThatSomebodyRemovedIsReportedUntilItsPortGoes(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -33,7 +33,7 @@ func (w wantedPort) insert() []ovsdb.Operation {
 }
 
 // correct returns what makes the rows of an existing port right, none if they
-// are. A port that the switch could not open is tried again.
+// are. A port that the switch could not open is tried again, and so is one whose number it has not written, or in vain.
 //
 // linkMTU is that of the link, in bytes. A link with the endpoint's own is left alone: earlier
 // versions made it, a change of it would have ovs-vswitchd read its routes anew, and until it
@@ -52,7 +52,7 @@ func (w wantedPort) correct(have attached, linkMTU int) []ovsdb.Operation {
 	}
 	ops := correctRow("Port", have.port.UUID, port, have.port.ExternalIDs, w.portIDs())
 	ops = append(ops, correctRow("Interface", have.link.UUID, link, have.link.ExternalIDs, w.linkIDs())...)
-	if len(ops) == 0 && have.link.Error != nil {
+	if len(ops) == 0 && (have.link.Error != nil || have.link.OFPort == nil) {
 		ops = append(ops, ovsdb.Comment("tried again"))
 	}
 	return ops
