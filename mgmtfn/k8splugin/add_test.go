@@ -301,6 +301,12 @@ func TestAnEndpointOfAnotherNodeIsNeitherUsedNorDeleted(t *testing.T) {
 	if diff := cmp.Diff([]string{"endpoint " + theirs.ID}, node.Leftovers(t)); diff != "" {
 		t.Errorf("after the refused ADD: %s", diff)
 	}
+	// Also where the answer, which says whose it is, does not come.
+	node.Cluster.Fail(fakenode.CreateEndpoint, away)
+	refused(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""), 104)
+	if diff := cmp.Diff([]string{"endpoint " + theirs.ID}, node.Leftovers(t)); diff != "" {
+		t.Errorf("after an ADD without an answer: %s", diff)
+	}
 }
 
 // Nothing was made for it, and nobody lets us delete what is not ours: there is nothing to go on with.

@@ -208,7 +208,7 @@ func (s *Server) abandon(ctx context.Context, at Attachment) error {
 		return err
 	}
 	err := s.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{
-		TenantName: at.Network.Tenant, NetworkName: at.Network.NetworkName, EndpointID: at.Endpoint.EndpointID,
+		TenantName: at.Network.Tenant, NetworkName: at.Network.NetworkName, EndpointID: at.Endpoint.EndpointID, Host: s.HostLabel,
 	})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return fmt.Errorf("endpoint that no container of this node uses: %w", err)

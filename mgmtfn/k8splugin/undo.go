@@ -59,6 +59,7 @@ func (s *Server) deleteEndpoint(ctx context.Context, r attachment.Record) error 
 		NetworkName: r.NetworkName,
 		ServiceName: r.Group,
 		EndpointID:  r.Endpoint,
+		Host:        s.HostLabel,
 	})
 	if fault.Is(err, fault.NotFound) || r.Denied && fault.Is(err, fault.Denied) {
 		return nil

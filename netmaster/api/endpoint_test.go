@@ -158,6 +158,8 @@ func TestEndpointRefusals(t *testing.T) {
 		{"POST", path, strings.Replace(create(""), `"x"`, `"a/b"`, 1), `endpoint "a/b": want a container or host name without a slash`, 400, "invalid"},
 		{"POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"x"}`,
 			"key not found: endpoint web.blue-x", 404, "not-found"},
+		{"POST", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"c1","Host":"another"}`,
+			"host another has no endpoint web.blue-c1", 404, "not-found"},
 	})
 	for _, c := range []string{"p1", "p2"} {
 		b.endpoint("blue", "web", "pool", c)

@@ -66,7 +66,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
-		if err := cmp.Or(serves(r.Context(), tx, req.TenantName), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+		if err := cmp.Or(serves(r.Context(), tx, req.TenantName), isOfHost(tx, id, req.Host), speaksForEndpoint(r.Context(), tx, id)); err != nil {
 			return err
 		}
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
@@ -99,6 +99,19 @@ func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string
 		return native
 	}
 	return id
+}
+
+// isOfHost does not find an endpoint that is another host's than the one named: who has made one and heard no answer does not know
+// whether he was given that of another host.
+func isOfHost(r ledger.Reader, id, host string) error {
+	if host == "" {
+		return nil
+	}
+	ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
+	if err == nil && ep.HomingHost != "" && ep.HomingHost != host {
+		return fault.New(fault.NotFound, "host %s has no endpoint %s", host, id)
+	}
+	return nil
 }
 
 // updateEndpoint takes note of a container that started or ended, which makes

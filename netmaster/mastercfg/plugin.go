@@ -128,11 +128,13 @@ type DeleteEndpointRequest struct {
 	ServiceName string // unused
 	EndpointID  string
 	IPv4Address string // unused
+	Host        string `json:",omitempty"` // whose endpoint it is to be; one of another host is not found. Empty: of any
 }
 
 // Check is that of AllocAddressRequest.
 func (r *DeleteEndpointRequest) Check() error {
 	return cmp.Or(
+		limits.Text("Host", r.Host, limits.Name),
 		limits.Text("TenantName", r.TenantName, limits.Name),
 		limits.Text("NetworkName", r.NetworkName, limits.Name),
 		limits.Text("ServiceName", r.ServiceName, limits.Name),

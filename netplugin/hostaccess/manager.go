@@ -242,7 +242,7 @@ func (m *Manager) leave(ctx context.Context, id, network string) error {
 	}
 	// Which dot joins network and tenant does not matter: together they are the same id.
 	name, tenant, _ := strings.Cut(network, ".")
-	err := m.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{TenantName: tenant, NetworkName: name, EndpointID: m.HostLabel})
+	err := m.Master.DeleteEndpoint(ctx, mastercfg.DeleteEndpointRequest{TenantName: tenant, NetworkName: name, EndpointID: m.HostLabel, Host: m.HostLabel})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}

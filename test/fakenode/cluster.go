@@ -138,7 +138,7 @@ func (c *Cluster) DeleteEndpoint(_ context.Context, r mastercfg.DeleteEndpointRe
 	}
 	err := c.update(func(s *state) error {
 		id := mastercfg.EndpointID(mastercfg.NetworkID(r.TenantName, r.NetworkName), r.EndpointID)
-		if _, ok := s.Endpoints[id]; !ok {
+		if ep, ok := s.Endpoints[id]; !ok || r.Host != "" && ep.HomingHost != "" && ep.HomingHost != r.Host {
 			return fault.New(fault.NotFound, "key not found: %s", id)
 		}
 		delete(s.Endpoints, id)
