@@ -277,8 +277,7 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 		return 0
 	}
 	if c := e.classes[preferred]; c != nil && c.signature == signature {
-		c.members++
-		return preferred
+		return e.enter(preferred)
 	}
 	number, known := e.numbers[signature]
 	if preferred != 0 && e.classes[preferred] == nil {
@@ -300,6 +299,11 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 		}
 		e.touch(number)
 	}
+	return e.enter(number)
+}
+
+// enter counts a member of a class, which may have been empty.
+func (e *Engine) enter(number uint16) uint16 {
 	c := e.classes[number]
 	if c.members++; c.members == 1 {
 		e.empty = slices.DeleteFunc(e.empty, func(n uint16) bool { return n == number })

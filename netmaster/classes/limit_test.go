@@ -191,6 +191,41 @@ func TestPodsWithoutANumberGetThatOfAClassWithoutPods(t *testing.T) {
 	}
 }
 
+// A pod whose labels change and change back is of the class that its record has had all the time; that is no class without pods.
+func TestAClassThatAPodComesBackToIsNotForgotten(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	pod := func(name, app string, recorded uint16) {
+		e.SetPod("shop", name, Pod{Labels: map[string]string{"app": app}, Recorded: recorded, Classed: recorded != 0})
+	}
+	for i := range maxEmpty + 2 {
+		app := fmt.Sprint("app", i)
+		e.SetPolicy(app, Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", app)}, Tier: Isolating, In: true})
+	}
+	pod("db", "app0", 0)
+	b.write(e)
+	class := b.pods["shop/db"]
+	for range 3 { // as a primary that fails over and back
+		pod("db", "none", class)
+		b.write(e)
+		pod("db", "app0", class)
+		b.write(e)
+	}
+	for i := range maxEmpty + 1 {
+		pod("other", fmt.Sprint("app", i+1), 0)
+	}
+	e.RemovePod("shop", "other")
+	b.write(e)
+	if _, recorded := b.classes[class]; !recorded || b.pods["shop/db"] != class {
+		t.Errorf("the pod is of class %d, was of %d, which is recorded: %v", b.pods["shop/db"], class, recorded)
+	}
+	pod("db", "app1", class) // a class of nothing would be left
+	b.write(e)
+	if now, known := e.Class("shop", "db"); len(e.empty) > maxEmpty || now == class || !known {
+		t.Errorf("%d classes are empty, the pod is of class %d, known: %v", len(e.empty), now, known)
+	}
+}
+
 // A record that the store does not take would keep all policies from being written.
 func TestAPolicyWhoseRecordIsTooLargeAllowsNothing(t *testing.T) {
 	e := New()
