@@ -2,6 +2,7 @@ package ovsd_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,26 @@ func TestConnectionsOfAnEndpointThatGoesAreEnded(t *testing.T) {
 	}
 	// What the datapath's flows of before have made meanwhile is ended by the rounds that follow.
 	eventually(t, "nothing is tracked again of the one that went", func() bool { return tracked(a.own()...) == 0 })
+}
+
+// A driver that ends before the connections are ended of an endpoint that goes leaves a note of it, and the next one goes on.
+func TestConnectionsThatADriverCouldNotEndAreEndedByTheNext(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	pods, _, all, tracked := n.track(r)
+	a := pods[0]
+	noted := func() bool { return strings.Contains(n.Ofctl("dump-flows", bridge, "table=50"), a.endpoint.IPv4.String()) }
+	r.give(drivers.Change{Remove: []pipeline.Key{a.endpoint.Key()}, Left: []pipeline.Endpoint{a.endpoint}})
+	eventually(t, "the endpoint has gone", noted)
+	r.stop()
+	if !noted() {
+		t.Error("nothing is noted of whose connections the last round is still to come")
+	}
+	r = n.start()
+	all.Set = slices.DeleteFunc(all.Set, func(o pipeline.Object) bool { return o.Key() == a.endpoint.Key() })
+	all.Replace, all.Known = true, []string{}
+	r.give(all)
+	eventually(t, "nothing is tracked or noted of the one that went", func() bool { return tracked(a.own()...) == 0 && !noted() })
 }
 
 // The next driver ends the connections of those that went while none ran, also where somebody else has

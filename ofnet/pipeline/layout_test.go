@@ -24,8 +24,8 @@ func TestTablesAreNumberedAsTheyAreDeclaredAndPacketsMoveDown(t *testing.T) {
 		if i == 0 {
 			want = 0
 		}
-		learned := table.ID == tableAffinity
-		if table.ID != want || filled[table.ID] == learned {
+		ofNoObject := table.ID == tableAffinity || table.ID == tableDeparted
+		if table.ID != want || filled[table.ID] == ofNoObject {
 			t.Errorf("table %s is %d, want %d, and has flows: %v", table.Name, table.ID, want, filled[table.ID])
 		}
 		delete(filled, table.ID)

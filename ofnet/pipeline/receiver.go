@@ -1,14 +1,31 @@
 package pipeline
 
 import (
+	"fmt"
+
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
-// ReceiverOf is dest read backwards: the endpoint of a routed network that a flow of the switch finds by VRF
-// and address. It has no more than ConnectionsOf needs to name all that may be tracked of it.
+// Departed notes in the switch which addresses an endpoint had that is gone, for as long as its connections are still to be ended.
+// No packet meets these flows.
+func Departed(e Endpoint) Wants {
+	w := Wants{}
+	for _, a := range addresses(e.IPv4, e.IPv6) {
+		f := familyOf(a)
+		flow := at(tableDeparted, priorityExact, f.is(), regVRF.is(uint32(e.VRF)), f.dst(inet.Host(a))).end()
+		flow.Cookie = cookie.New(cookie.Departed, fmt.Sprint(e.VRF, a))
+		w.flow(flow)
+	}
+	return w
+}
+
+// ReceiverOf is dest, and Departed, read backwards: the endpoint of a routed network that a flow of the switch finds by VRF
+// and address, or one of any network that is gone. It has no more than ConnectionsOf needs to name all that may be tracked of it.
 func ReceiverOf(flow openflow.Flow) (e Endpoint, is bool) {
-	if flow.Table != tableDest || !cookie.Ours(flow.Cookie) || cookie.ClassOf(flow.Cookie) != cookie.Endpoint {
+	names := map[uint8]cookie.Class{tableDest: cookie.Endpoint, tableDeparted: cookie.Departed}
+	if class, has := names[flow.Table]; !has || !cookie.Ours(flow.Cookie) || cookie.ClassOf(flow.Cookie) != class {
 		return Endpoint{}, false
 	}
 	vrf, _ := flow.Match.Get(openflow.FieldReg(regVRF.Index))

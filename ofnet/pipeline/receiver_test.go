@@ -7,6 +7,32 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
+// One that is gone is found in what is noted of it, whatever network it was in, and the note is no flow that a packet meets.
+func TestWhoIsGoneIsFoundInItsNote(t *testing.T) {
+	for _, o := range goldenObjects {
+		e, is := o.(Endpoint)
+		if !is {
+			continue
+		}
+		e.Local, e.Tiers = true, Tracked
+		want, got := ConnectionsOf(e), []openflow.CTFlush{}
+		for _, f := range Departed(e).Flows {
+			packed, err := openflow.Pack(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, is := ReceiverOf(packed.Flow()); is && f.Table == tableDeparted {
+				got = append(got, ConnectionsOf(e)...)
+			}
+		}
+		slices.SortFunc(want, openflow.CTFlush.Compare)
+		slices.SortFunc(got, openflow.CTFlush.Compare)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: connections %v, want %v", o.Key(), got, want)
+		}
+	}
+}
+
 // An endpoint of a routed network is found again in its flows, once for each address, and nobody is in others.
 func TestReceiversAreFoundInTheFlowsOfTheirEndpointsOnly(t *testing.T) {
 	p := New(Config{TunnelPort: 1})

@@ -35,6 +35,7 @@ const (
 	tableAnswered
 	tableCounted
 	tableRelated
+	tableDeparted
 )
 
 // Every packet starts in table 0.
@@ -90,6 +91,7 @@ func Tables() []Table {
 		{tableAnswered, "ANSWERED", tableOutput, 0, "What a service's provider answers comes from the service again: it is counted, and goes back to FORWARD or OUTPUT, where it was looked up."},
 		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service. Asked by ANSWERED, which then goes on."},
 		{tableRelated, "RELATED", tableOutput, 0, "An ICMP error of IPv6 about what was sent to a service becomes one of the service; back to OUTPUT."},
+		{tableDeparted, "DEPARTED", tableDeparted, 0, "No packet comes here. It has the addresses of endpoints that are gone, until their connections are ended: an agent that was killed meanwhile goes on with that."},
 	}
 }
 

@@ -44,7 +44,8 @@ const kindFlushed pipeline.Kind = "flushed"
 // flushes are the connections that no wanted group makes, and buckets in the
 // switch have made.
 type flushes struct {
-	leaving bool // there may be some of endpoints that wait for flows to be out
+	leaving  bool                              // there may be some of endpoints that wait for flows to be out
+	departed map[pipeline.Key]pipeline.Endpoint // those that the switch has a note of
 
 	made     map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
 	makes    map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
@@ -69,7 +70,7 @@ type ctFlush struct {
 }
 
 func newFlushes() flushes {
-	return flushes{made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}, former: map[openflow.CTFlush]bool{}}
+	return flushes{departed: map[pipeline.Key]pipeline.Endpoint{}, made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}, former: map[openflow.CTFlush]bool{}}
 }
 
 // want enters what connections the groups of an owner make.
@@ -205,6 +206,7 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 			urgent = append(urgent, e)
 		}
 	}
+	l.forgetDeparted()
 	for _, list := range [][]*ctFlush{urgent, patient} {
 		for _, e := range list {
 			e.queued = true
@@ -350,9 +352,9 @@ func (l *books) releaseBuckets(e *ctFlush) {
 	}
 }
 
-// moreRounds tells whether there is something to end later.
+// moreRounds tells whether there is something to end later, or to forget.
 func (f *flushes) moreRounds() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
+	return len(f.departed) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
 }
 
 // scheduleFlushes has connections ended: those that have had no round yet, or all that

@@ -1,6 +1,9 @@
 package programmer
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
@@ -12,16 +15,37 @@ import (
 // them. That begins when its flows are out, as a packet would make them anew before. It is done twice, as for
 // half a second more the datapath may know the flows, unless it begins that late. Rounds and steps are those of ctflush.go.
 //
+// Until that is done the switch has a note of the endpoint (pipeline.Departed), for a driver that was killed meanwhile.
+//
 // Of an endpoint that went while no driver ran nobody tells. In a routed network its flows do, which are still in
 // the switch; those of a bridged one do not say what addresses it had. That nobody wants flows does not mean that
 // their endpoint has gone: its node may not be known yet, or its port have no number.
 const endpointRounds = 2
 
+// kindDeparted is the kind of who claims the note of an endpoint that is gone.
+const kindDeparted pipeline.Kind = "departed"
+
 // flushEndpoint has the connections of an endpoint ended.
 func (l *books) flushEndpoint(e pipeline.Endpoint) {
-	for _, c := range pipeline.ConnectionsOf(e) {
+	connections := pipeline.ConnectionsOf(e)
+	for _, c := range connections {
 		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true, patient: true}
 		l.leaving = true
+	}
+	if note, err := pack(pipeline.Departed(e)); err == nil && len(connections) > 0 { // it fails for no address
+		owner := pipeline.Key{Kind: kindDeparted, ID: fmt.Sprint(e.VRF, e.IPv4, e.IPv6)}
+		l.flows.set(owner, note.flows)
+		l.departed[owner] = e
+	}
+}
+
+// forgetDeparted takes out the notes of endpoints whose connections are ended.
+func (l *books) forgetDeparted() {
+	for owner, e := range l.departed {
+		if !slices.ContainsFunc(pipeline.ConnectionsOf(e), func(c openflow.CTFlush) bool { return l.flushing[c] != nil }) {
+			l.flows.set(owner, nil)
+			delete(l.departed, owner)
+		}
 	}
 }
 
@@ -32,22 +56,33 @@ func (p *Programmer) flushUnknown() {
 		return
 	}
 	known := make(map[uint64]*pipeline.Endpoint, len(p.known)+len(p.objects))
+	taken := map[inVRF]bool{}
 	for _, id := range p.known {
 		known[cookie.New(cookie.Endpoint, id)] = nil
 	}
 	for key, object := range p.objects {
 		if e, is := object.(pipeline.Endpoint); is {
 			known[cookie.New(cookie.Endpoint, key.ID)] = &e
+			for _, addr := range []netip.Addr{e.IPv4, e.IPv6} {
+				taken[inVRF{e.VRF, addr}] = addr.IsValid()
+			}
 		}
 	}
 	p.known = nil
-	p.books.flushAllBut(known)
+	p.books.flushAllBut(known, taken)
+}
+
+// inVRF is an address of a tenant.
+type inVRF struct {
+	vrf  uint16
+	addr netip.Addr
 }
 
 // flushAllBut has the connections ended of endpoints with flows under cookies that are not known, or with another address
-// than the one that is. Of a known cookie without an endpoint nobody says which addresses it has.
-func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint) {
-	for _, p := range l.flows.list {
+// than the one that is. Of a known cookie without an endpoint nobody says which addresses it has. Those of addresses that are
+// taken are spared.
+func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint, taken map[inVRF]bool) {
+	for _, p := range slices.Clone(l.flows.list) {
 		if !p.there {
 			continue
 		}
@@ -66,7 +101,7 @@ func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint) {
 			}
 		}
 		l.flushEndpoint(e)
-		if len(p.claims) > 0 {
+		if taken[inVRF{e.VRF, e.IPv4}] || taken[inVRF{e.VRF, e.IPv6}] {
 			l.spareEndpoint(e) // another one has the address
 		}
 	}

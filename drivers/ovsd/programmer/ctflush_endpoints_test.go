@@ -39,8 +39,26 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("nothing new", s, false, 0)
 	expect("once more", s, true, flushes)
 	expect("all rounds are over", s, true, 0)
-	if s.moreRounds() || len(s.flushing) != 0 {
-		t.Errorf("left: %v", s.flushing)
+	s.write()
+	if s.moreRounds() || len(s.flushing) != 0 || len(s.flows.list) != 0 {
+		t.Errorf("left: %v, %d flows", s.flushing, len(s.flows.list))
+	}
+
+	// A driver that is killed when the flows are out leaves the note to the next one.
+	s = start()
+	s.write()
+	next := flushSwitch{t, newBooks(defaultChunk)}
+	for _, p := range s.flows.list {
+		next.flows.found(next.flows.place(p.name), p.have)
+	}
+	next.flushAllBut(nil, nil)
+	next.write()
+	expect("the driver was killed", next, false, flushes)
+	expect("once more", next, true, flushes)
+	expect("all rounds of the next driver are over", next, true, 0)
+	next.write()
+	if next.moreRounds() || len(next.flows.list) != 0 {
+		t.Errorf("the next driver leaves %v, %d flows", next.flushing, len(next.flows.list))
 	}
 
 	s = start()

@@ -61,11 +61,14 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	}
 
 	s.flushEndpoint(gone(22))
+	s.write()
 	s.queueFlushes(false, time.Now())
 	s.flushEndpoint(gone(21))
+	s.write()
 	s.queueFlushes(false, time.Now())
 	first("the first that went", true, is(gone(22)))
 	s.flushEndpoint(gone(22)) // and another one with its address
+	s.write()
 	s.queueFlushes(false, time.Now())
 	if !s.allPatient() {
 		t.Error("the connections of pods that are gone cannot wait")

@@ -56,6 +56,7 @@ const (
 	TierRule // a rule of a tier
 	Epoch    // what connections are told by that tiers have admitted
 	Peer     // another node
+	Departed // an endpoint that is gone, until its connections are ended
 )
 
 // New makes the cookie of an object's flows.
