@@ -106,7 +106,9 @@ func TestConnectionsThatADriverCouldNotEndAreEndedByTheNext(t *testing.T) {
 	r := n.start()
 	pods, _, all, tracked := n.track(r)
 	a := pods[0]
-	noted := func() bool { return strings.Contains(n.Ofctl("dump-flows", bridge, "table=50"), a.endpoint.IPv4.String()) }
+	noted := func() bool {
+		return strings.Contains(n.Ofctl("dump-flows", bridge, "table=50"), a.endpoint.IPv4.String())
+	}
 	r.give(drivers.Change{Remove: []pipeline.Key{a.endpoint.Key()}, Left: []pipeline.Endpoint{a.endpoint}})
 	eventually(t, "the endpoint has gone", noted)
 	r.stop()

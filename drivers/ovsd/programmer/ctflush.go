@@ -44,7 +44,7 @@ const kindFlushed pipeline.Kind = "flushed"
 // flushes are the connections that no wanted group makes, and buckets in the
 // switch have made.
 type flushes struct {
-	leaving  bool                              // there may be some of endpoints that wait for flows to be out
+	leaving  bool                               // there may be some of endpoints that wait for flows to be out
 	departed map[pipeline.Key]pipeline.Endpoint // those that the switch has a note of
 
 	made     map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
