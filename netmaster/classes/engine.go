@@ -187,12 +187,9 @@ func (e *Engine) Class(namespace, name string) (number uint16, known bool) {
 	return p.class, p.class == 0 || e.classes[p.class].written
 }
 
-// Knows tells whether the engine has been told of a pod.
-func (e *Engine) Knows(namespace, name string) bool { return e.pods[namespace+"/"+name] != nil }
-
 // Revisit has the class of a pod written again.
 func (e *Engine) Revisit(namespace, name string) {
-	if e.Knows(namespace, name) {
+	if e.pods[namespace+"/"+name] != nil {
 		e.dirtyPods[namespace+"/"+name] = struct{}{}
 	}
 }

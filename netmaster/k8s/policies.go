@@ -297,10 +297,12 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 	if p.written == nil { // not all policies may be known yet; what is written first has it, too
 		return 0, false
 	}
-	if !p.engine.Knows(pod.Namespace, pod.Name) {
-		p.enter(pod)
-		p.mark(writeAll)
+	now, err := p.pods.Pods(pod.Namespace).Get(pod.Name) // pod may be older than what the engine knows
+	if err != nil || now.UID != pod.UID {
+		return 0, false
 	}
+	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name
+	p.mark(writeAll)
 	return p.engine.Class(pod.Namespace, pod.Name)
 }
 

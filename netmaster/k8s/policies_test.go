@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/classes"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
@@ -234,6 +236,38 @@ func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
 	w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u2": "default/default-net/"})
 	unlock()
 	w.wantClasses(map[string]string{"web": "", "late": ""})
+}
+
+// A pod is of the class of its own labels when it is placed, and not of one that had its name before, of which the engine knows still.
+func TestAPodIsNotOfTheClassOfOneThatHadItsName(t *testing.T) {
+	w := newWorld(t)
+	c := w.controller()
+	w.run(c)
+	for name, uid := range map[string]string{"db": "u1", "web": "u2"} {
+		w.pod(name, uid, "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": name} })
+	}
+	w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}}, metav1.CreateOptions{}))
+	w.wantClasses(map[string]string{"db": "db", "web": ""}, "networkpolicy/shop/db")
+	class := func(name string) (number uint16) {
+		pod, err := c.policies.pods.Pods("shop").Get(name)
+		w.must(pod, err)
+		testkit.Eventually(t, time.Minute, "the class of "+name, func() (known bool) {
+			number, known = c.policies.classOf(pod)
+			return known
+		})
+		return number
+	}
+	db, web := class("db"), class("web")
+	c.policies.mu.Lock()
+	c.policies.engine.SetPod("shop", "db", classes.Pod{Labels: map[string]string{"app": "web"}, Tenant: "default"})
+	c.policies.mu.Unlock()
+	if got := class("db"); got != db || db == web {
+		t.Errorf("it is of class %d, want %d; the other's is %d", got, db, web)
+	}
+	if number, known := c.policies.classOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "u0"}}); known {
+		t.Errorf("one that is gone is of class %d", number)
+	}
 }
 
 // What a policy says and does not do is told in an event of it.
