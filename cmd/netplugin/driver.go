@@ -23,7 +23,7 @@ func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, rout
 		return nil, nil, nil, err
 	}
 	if len(o.uplinks) == 0 {
-		return bridges.NewAlone(tunnel, uplink.NewFormer(uplink.Config{RunDir: o.runDir})), []*ovsd.Driver{tunnel}, nil, nil
+		return bridges.NewAlone(tunnel, uplink.NewFormer(uplink.Config{RunDir: o.runDir}, border.Undo)), []*ovsd.Driver{tunnel}, nil, nil
 	}
 	config = both
 	config.Uplinks = o.uplinks

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -15,23 +16,27 @@ import (
 // uplinks come back.
 type Former struct {
 	config Config
+	beside []func(context.Context) error
 
 	mu      sync.Mutex
 	problem string
 }
 
-// NewFormer makes one. Of the configuration matters what matters to Undo.
-func NewFormer(config Config) *Former {
+// NewFormer makes one. Of the configuration matters what matters to Undo. What came with the uplinks is undone beside them.
+func NewFormer(config Config, beside ...func(context.Context) error) *Former {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "uplink")
 	}
-	return &Former{config: config}
+	return &Former{config: config, beside: beside}
 }
 
 // Run undoes it, when the switch can be reached, and returns when ctx is done.
 func (f *Former) Run(ctx context.Context) error {
 	for {
 		err := Undo(ctx, f.config)
+		for _, undo := range f.beside {
+			err = errors.Join(err, undo(ctx))
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
