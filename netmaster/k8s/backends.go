@@ -132,9 +132,12 @@ func surplusOf(count map[netip.Addr]int, most int) (without map[netip.Addr]struc
 	return without, left
 }
 
-// unknownAgain is when a service is looked at again of which a backend's pod is not known:
-// the record of the pod is written at the same time, or it is gone and its slice is not yet changed.
-const unknownAgain = 3 * time.Second
+// When a service is looked at again of which a backend's pod is not known: the record of the pod is written at the same time, or it
+// is gone and its slice is not yet changed; and when that is so for longer, and told.
+const (
+	unknownAgain = 3 * time.Second
+	unknownLater = time.Minute
+)
 
 // owner says whose a backend is.
 type owner struct {

@@ -265,19 +265,11 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if err != nil {
 		return d, err
 	}
-	if all.unknown {
-		d.again = unknownAgain
-	}
 	d.problems = map[string][]string{
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
-	if count, why := unmatched(service, record, objects); count == 0 {
-		b.matched(key)
-	} else if wait := b.unmatchedWaits(key, why, time.Now()); wait > 0 {
-		d.again = sooner(d.again, wait)
-	} else {
-		d.problems[backendNotServed] = []string{fmt.Sprintf("%d backends are not served, the first because %s", count, why)}
-	}
+	mismatched, mismatch := unmatched(service, record, objects)
+	d.problems[backendNotServed], d.again = b.useless(key, all, mismatched, mismatch, time.Now())
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -84,6 +85,29 @@ func mismatch(service *corev1.Service, ports map[portID]struct{}, record masterc
 
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
+
+// useless tells of the backends of a service that are not served: those that mismatch, as was found out, and those of whom nobody
+// knows whose they are. Until that has been so for a while nothing is told; again is when to look again.
+func (b *balancer) useless(service string, all tenantBackends, mismatched int, mismatch string, now time.Time) (told []string, again time.Duration) {
+	unknown, stranger := all.nobodys()
+	why := cmp.Or(mismatch, stranger)
+	if why == "" {
+		b.matched(service)
+		return nil, 0
+	}
+	again = b.unmatchedWaits(service, why, now)
+	if again <= 0 {
+		told, again = []string{fmt.Sprintf("%d backends are not served, the first because %s", mismatched+unknown, why)}, 0
+	}
+	switch {
+	case unknown == 0:
+	case told == nil:
+		again = min(again, unknownAgain)
+	default:
+		again = unknownLater
+	}
+	return told, again
+}
 
 // unmatchedWaits tells how long it is until backends of a service that are not served, for this reason now, are told.
 func (b *balancer) unmatchedWaits(service, why string, now time.Time) time.Duration {
