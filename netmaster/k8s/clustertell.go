@@ -53,7 +53,7 @@ func (p *policies) ranked(name string, now *rank) {
 		for _, other := range p.cluster.list() {
 			at, told := p.ranks[other.Name]
 			if told && (was && at == before || now != nil && at == *now) {
-				p.warnings.set(ofClusterPolicy+other.Name, equalPriority, p.equals(other))
+				p.warnings.set(ofClusterPolicy+other.Name, other.UID, equalPriority, p.equals(other))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (c *Controller) tellOverlaps(cidr *networkingv1.ServiceCIDR, nodes corelist
 		return err
 	}
 	c.inform(cidr, cidrKey(cidr.Name), rangesOverlap, "Serve", overlapText(slices.Concat(others, networks)))
-	c.warnings.set(cidrKey(cidr.Name), rangesOverlap, overlapText(others))
+	c.warnings.set(cidrKey(cidr.Name), cidr.UID, rangesOverlap, overlapText(others))
 	return nil
 }
 

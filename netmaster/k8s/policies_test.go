@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/contiv/netplugin/netmaster/classes"
@@ -314,4 +315,26 @@ func (w *world) state() map[string]string {
 		return nil
 	}))
 	return all
+}
+
+// What is wrong with an object is told again of another one that has its name, also where nobody saw the first one go.
+func TestAnObjectThatReplacesOneIsToldWhatIsWrongWithIt(t *testing.T) {
+	var w warnings
+	for i, step := range []struct {
+		uid            types.UID
+		reason, text   string
+		news           bool
+		howManyReasons int
+	}{
+		{"u1", "A", "wrong", true, 1}, {"u1", "A", "wrong", false, 1}, {"u1", "B", "wrong", true, 2},
+		{"u2", "A", "wrong", true, 1}, {"u2", "A", "wrong", false, 1}, {"", "A", "wrong", false, 1},
+		{"u2", "A", "", false, 0}, {"u3", "A", "wrong", true, 1},
+	} {
+		if news := w.set("networkpolicy/shop/db", step.uid, step.reason, step.text); news != step.news || len(w.troubles()) != step.howManyReasons {
+			t.Errorf("step %d: news %v, %v", i, news, w.troubles())
+		}
+	}
+	if w.gone("networkpolicy/shop/db"); len(w.uids)+len(w.holds) != 0 {
+		t.Errorf("left: %v %v", w.uids, w.holds)
+	}
 }

@@ -30,7 +30,7 @@ func (r *reports) tellPorts(nodes map[string]mastercfg.K8sEnforced) {
 	now := r.portMessages(nodes)
 	for o := range r.ports {
 		if now[o] == "" {
-			r.warnings.set(o.key(), o.reason, "")
+			r.warnings.set(o.key(), "", o.reason, "")
 		}
 	}
 	for o, message := range now {

@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // warnings are what objects ask for and do not get, as long as that holds. Where pods belong is in
@@ -13,27 +15,35 @@ import (
 type warnings struct {
 	mu    sync.Mutex
 	holds map[string]map[string]string // messages by object, such as networkpolicy/shop/db, and reason
+	uids  map[string]types.UID         // of these objects, where it is known
 }
 
 // set notes what is wrong with an object for a reason; an empty message: nothing is any more. news
-// tells that there is a message, and another one than before.
-func (w *warnings) set(object, reason, message string) (news bool) {
+// tells that there is a message, and another one than before, or about another object of that name. An empty uid says nothing of that.
+func (w *warnings) set(object string, uid types.UID, reason, message string) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if uid != "" && w.uids[object] != uid && w.uids[object] != "" {
+		delete(w.holds, object)
+	}
 	before := w.holds[object][reason]
 	if message == "" {
 		if delete(w.holds[object], reason); len(w.holds[object]) == 0 {
 			delete(w.holds, object)
+			delete(w.uids, object)
 		}
 		return false
 	}
 	if w.holds == nil {
-		w.holds = map[string]map[string]string{}
+		w.holds, w.uids = map[string]map[string]string{}, map[string]types.UID{}
 	}
 	if w.holds[object] == nil {
 		w.holds[object] = map[string]string{}
 	}
 	w.holds[object][reason] = message
+	if uid != "" {
+		w.uids[object] = uid
+	}
 	return message != before
 }
 
@@ -42,6 +52,7 @@ func (w *warnings) gone(object string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.holds, object)
+	delete(w.uids, object)
 }
 
 // troubles are the warnings that hold.
@@ -60,16 +71,25 @@ func (w *warnings) troubles() (all []Trouble) {
 // warn notes what is wrong with an object that is called key among warnings, and makes an event of
 // it once for each new message; an empty message: nothing is wrong.
 func (c *Controller) warn(object runtime.Object, key, reason, action, message string) {
-	if c.warnings.set(key, reason, message) {
+	if c.warnings.set(key, uidOfRuntime(object), reason, message) {
 		c.event(object, corev1.EventTypeWarning, reason, action, message)
 	}
 }
 
 // inform makes an event of what an object gets, and somebody should know of, once for each new message. It is no trouble.
 func (c *Controller) inform(object runtime.Object, key, reason, action, message string) {
-	if c.notes.set(key, reason, message) {
+	if c.notes.set(key, uidOfRuntime(object), reason, message) {
 		c.event(object, corev1.EventTypeWarning, reason, action, message)
 	}
+}
+
+// uidOfRuntime is what tells an object from others that have its name; empty: it has none.
+func uidOfRuntime(object runtime.Object) types.UID {
+	is, err := meta.Accessor(object)
+	if err != nil {
+		return ""
+	}
+	return is.GetUID()
 }
 
 // maxNote is the longest text that the API server takes in an event, in bytes.
