@@ -28,12 +28,12 @@ var mayImport = map[string][]string{
 	"netctl":      {"contivmodel", "netmaster/mastercfg", "utils"},
 
 	// The parts of the REST interface, each above those before it.
-	"netmaster/api/rest":   append([]string{"netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool"}, belowREST...),
-	"netmaster/api/asking": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/rest", "netmaster/api/spool", "netmaster/audit", "netmaster/master", "netmaster/shares"}, belowREST...),
-	"netmaster/api/logins": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/asking", "netmaster/api/rest", "netmaster/directory", "netmaster/keyring",
-		"netmaster/master", "netmaster/openid", "netmaster/pki", "netmaster/shares"}, belowREST...),
-	"netmaster/api/membership": append([]string{"netmaster/access", "netmaster/api/asking", "netmaster/api/rest", "netmaster/jointoken", "netmaster/keyring", "netmaster/master", "netmaster/pki",
-		"netmaster/shares"}, belowREST...),
+	"netmaster/api/rest": append([]string{"netmaster/access", "netmaster/api/jsonstream", "netmaster/api/spool"}, belowREST...),
+	"netmaster/api/auth": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/rest", "netmaster/api/spool", "netmaster/audit", "netmaster/master", "netmaster/ratelimit"}, belowREST...),
+	"netmaster/api/logins": append([]string{"netmaster/access", "netmaster/accounts", "netmaster/api/auth", "netmaster/api/rest", "netmaster/directory", "netmaster/keyring",
+		"netmaster/master", "netmaster/openid", "netmaster/pki", "netmaster/ratelimit"}, belowREST...),
+	"netmaster/api/membership": append([]string{"netmaster/access", "netmaster/api/auth", "netmaster/api/rest", "netmaster/jointoken", "netmaster/keyring", "netmaster/master", "netmaster/pki",
+		"netmaster/ratelimit"}, belowREST...),
 }
 
 // belowREST is what all parts of the REST interface speak of.

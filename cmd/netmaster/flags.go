@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
@@ -116,7 +116,7 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 			"usual: changes go on where they cannot be written down, which is counted; strict: nothing is changed before the disk has a line about it"),
 		set.String(&o.syslog, "audit-syslog", "AUDIT_SYSLOG", "", categoryMaster,
 			"server of syslog that is sent a copy of each line: unix:///dev/log, or udp, tcp or tls://HOST:PORT"),
-		&cli.IntFlag{Name: "client-rate", Sources: set.Env("CLIENT_RATE"), Value: asking.ClientRate, Destination: &o.rate, Category: categoryMaster,
+		&cli.IntFlag{Name: "client-rate", Sources: set.Env("CLIENT_RATE"), Value: auth.ClientRate, Destination: &o.rate, Category: categoryMaster,
 			Usage: "how many requests a second of one user, token, node or, of those who show nothing, address the leader of an enforced cluster answers, and twice as many at once; 0: any number", OnlyOnce: true},
 	}
 }

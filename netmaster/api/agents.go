@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -18,7 +18,7 @@ import (
 
 // speaksFor refuses an agent that asks for something of another host.
 func speaksFor(ctx context.Context, host string) error {
-	q := asking.Of(ctx)
+	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || host == q.Who.Name {
 		return nil
 	}
@@ -28,7 +28,7 @@ func speaksFor(ctx context.Context, host string) error {
 // serves refuses an agent that asks for something in a tenant that it may not serve; empty:
 // there is none yet.
 func serves(ctx context.Context, r ledger.Reader, tenant string) error {
-	q := asking.Of(ctx)
+	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {
 		return nil
 	}
@@ -58,7 +58,7 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 // speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as who asks
 // speaks for all. Another host may claim the same container, and then it loses only its own. One that only others have is not the agent's.
 func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) (host string, err error) {
-	q := asking.Of(ctx)
+	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {
 		return "", nil
 	}

@@ -2,7 +2,7 @@
 // model, the plugin routes agents call, /version and /info. The table of routes is in routes.go.
 //
 // What requests, answers and errors look like, whatever they are about, is said in package rest. Who asks, and whether
-// he may, is decided for all routes in package asking. The routes about accounts are those of package logins, and those about nodes and netmasters
+// he may, is decided for all routes in package auth. The routes about accounts are those of package logins, and those about nodes and netmasters
 // that join, and what they know each other by, of package membership.
 //
 // A request to change something (crud.go) is decoded and validated, which gives
@@ -29,7 +29,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/api/objects"
@@ -39,7 +39,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/logging"
 )
@@ -69,9 +69,9 @@ type Config struct {
 	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is
 	Now         func() time.Time             // of certificates, tokens and sessions; nil: time.Now
 	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
-	ClientRate  rate.Limit                   // requests a second of one identity, in clusters that ask; 0: asking.ClientRate, rate.Inf: any number
+	ClientRate  rate.Limit                   // requests a second of one identity, in clusters that ask; 0: auth.ClientRate, rate.Inf: any number
 	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
-	Foreseen    *asking.Foreseen             // what this netmaster has counted in all its terms; nil: it begins anew
+	Foreseen    *auth.Foreseen               // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring // of secrets in the store; nil: none are kept
@@ -83,17 +83,17 @@ type Config struct {
 
 // API serves the routes. Make one per term: it holds the term's ledger.
 type API struct {
-	ledger   asking.Ledger
+	ledger   auth.Ledger
 	store    Store
 	config   Config
 	nodes    nodes
 	tallies  singleflight.Group      // of what all nodes have counted, by what was asked
-	searches shares.Places           // one at a time
+	searches ratelimit.Semaphore     // one at a time
 	types    map[string]objects.Type // of objects, by name
 	objects  *objects.Config
 	router   http.Handler
 	answers  *spool.Budget
-	entrance *asking.Entrance
+	entrance *auth.Entrance
 	members  *membership.Members
 	logins   *logins.Logins
 	cooldown *master.Cooldown
@@ -110,7 +110,7 @@ type API struct {
 
 // New makes the API of a term. It answers at once; watches need Run, which
 // fills the feed of the model's objects.
-func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
+func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
 	}
@@ -127,13 +127,13 @@ func New(ledger asking.Ledger, store Store, feed Feed, config Config) *API {
 		config.Now = time.Now
 	}
 	if config.Foreseen == nil {
-		config.Foreseen = asking.NewForeseen(config.Now().UTC())
+		config.Foreseen = auth.NewForeseen(config.Now().UTC())
 	}
 	a := &API{
-		ledger: asking.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), searches: make(shares.Places, 1), types: objects.Types(),
+		ledger: auth.Guard(ledger), store: store, config: config, nodes: newNodes(config, ledger.View), searches: make(ratelimit.Semaphore, 1), types: objects.Types(),
 		objects: &objects.Config{ClusterMode: config.ClusterMode, Defaults: config.Defaults, Keyring: config.Keyring, Log: config.Log},
 		answers: spool.NewBudget(answersTotal, answersOfOne), cooldown: master.NewCooldown(time.Now),
-		entrance: asking.New(asking.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
+		entrance: auth.New(auth.Config{View: ledger.View, Now: config.Now, Audit: config.Audit, Foreseen: config.Foreseen, Rate: config.ClientRate}),
 		feed:     feed, ended: make(chan struct{}),
 	}
 	a.members = membership.New(config.Config, membership.Term{

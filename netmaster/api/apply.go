@@ -7,9 +7,9 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/limits"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -29,7 +29,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	release, err := a.entrance.Take(r.Context(), shares.Apply)
+	release, err := a.entrance.Take(r.Context(), ratelimit.Apply)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -44,13 +44,13 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
 	p := a.understand(request.Operations)
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	if q != nil {
-		q.InTenant(p.tenant())
+		q.SetTenant(p.tenant())
 		q.Names(p.asked())
 	}
 	if dryRun {
-		q.IsFor("dry run")
+		q.SetSubject("dry run")
 	}
 	warning := a.exposed(r, p.objects()...)
 	rev, err := p.commit(r.Context(), a, dryRun)

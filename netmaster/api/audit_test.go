@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
@@ -196,7 +196,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	before := storetest.Dump(b, b.db)
 	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", rest.ApplyPath, `{"operations":[]}`},
 		{"POST", logins.AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
-		if code, answer, header := b.do(change[0], change[1], change[2], asking.TokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
+		if code, answer, header := b.do(change[0], change[1], change[2], auth.TokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
 		}
 	}
@@ -230,7 +230,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 }
 
 // unsure is a ledger whose answers are lost, although it commits.
-type unsure struct{ asking.Ledger }
+type unsure struct{ auth.Ledger }
 
 func (u unsure) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
 	if _, err := u.Ledger.Update(ctx, plan); err != nil {

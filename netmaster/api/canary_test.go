@@ -15,7 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
@@ -103,7 +103,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	for _, refused := range []string{with(strings.Repeat(router, 10)), with(router + `\n`), strings.Replace(with(router), "192.0.2.9/24", "nowhere", 1), with(router) + "x", `{"password":["` + router + `"]}`} {
 		ask(operator, "POST", "Bgps/h11", refused)
 		ask(operator, "POST", rest.ApplyPath, apply(refused))
-		b.do("POST", "Bgps/h11", refused, asking.TokenHeader, operator, "Accept", rest.ProblemType)
+		b.do("POST", "Bgps/h11", refused, auth.TokenHeader, operator, "Accept", rest.ProblemType)
 	}
 	for _, kind := range contivmodel.Kinds() {
 		ask("proven:root", "GET", kind.Segment, "")

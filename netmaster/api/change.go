@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -13,7 +13,7 @@ import (
 // change is a plan of who asks in the request's context.
 func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
 	c := a.ownChange(tx)
-	if q := asking.Of(ctx); q != nil {
+	if q := auth.CallerFrom(ctx); q != nil {
 		c.By = q
 	}
 	return c
@@ -28,7 +28,7 @@ func (a *API) ownChange(tx *ledger.Tx) *objects.Change {
 func (a *API) view(ctx context.Context, r ledger.Reader) *objects.View {
 	return &objects.View{
 		Reader: r, ClusterMode: a.config.ClusterMode,
-		OfCluster: asking.Of(ctx).May(r, asking.Need{Verb: rights.Read, Area: rights.Cluster}),
+		OfCluster: auth.CallerFrom(ctx).May(r, auth.Need{Verb: rights.Read, Area: rights.Cluster}),
 		Speaker:   func(host string) (contivmodel.BgpOper, error) { return a.bgpOper(ctx, host) },
 	}
 }

@@ -111,7 +111,7 @@ func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counte
 	if err != nil {
 		return counted, err
 	}
-	done, err := a.nodes.reading.Wait(ctx)
+	done, err := a.nodes.reading.Acquire(ctx)
 	if err != nil {
 		return counted, fault.New(fault.Unavailable, "node %s: its counters wait for others: %w", at.host, err)
 	}

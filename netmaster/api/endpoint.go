@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -26,7 +26,7 @@ func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
 	err := a.search(r.Context(), func(reader ledger.Reader) error {
-		sees, err := seesNetworks(asking.Of(r.Context()), reader)
+		sees, err := seesNetworks(auth.CallerFrom(r.Context()), reader)
 		if err == nil {
 			ep, err = lookupEndpoint(reader, sees, text)
 		}
@@ -116,7 +116,7 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 
 // seesNetworks tells in which networks the caller may see endpoints. Who may see all of
 // them has no network read.
-func seesNetworks(q *asking.Caller, r ledger.Reader) (func(networkID string) bool, error) {
+func seesNetworks(q *auth.Caller, r ledger.Reader) (func(networkID string) bool, error) {
 	tenants, all, err := q.Visible(r, rights.RunTime)
 	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -62,9 +62,9 @@ func TestALookUpReadsNoMoreNetworksThanItsRightsNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := asking.Of(r.Context())
+	root := auth.CallerFrom(r.Context())
 	b.plan(func(tx *ledger.Tx) error {
-		for name, q := range map[string]*asking.Caller{"of an open cluster": nil, "by root": root} {
+		for name, q := range map[string]*auth.Caller{"of an open cluster": nil, "by root": root} {
 			counted := &networkReads{Reader: tx}
 			sees, err := seesNetworks(q, counted)
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -37,7 +37,7 @@ func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
 	var stuck []mastercfg.CfgEndpointState
 	err := a.search(r.Context(), func(reader ledger.Reader) (err error) {
-		stuck, err = stuckEndpoints(reader, asking.Of(r.Context()), tenant, category, id)
+		stuck, err = stuckEndpoints(reader, auth.CallerFrom(r.Context()), tenant, category, id)
 		return err
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ const (
 
 // stuckEndpoints finds the endpoints an operator names; fault.NotFound if there
 // is nothing of the name at all.
-func stuckEndpoints(r ledger.Reader, q *asking.Caller, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
+func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
 	var matches func(*mastercfg.CfgEndpointState) bool
 	known := false
 	switch category {
@@ -121,10 +121,10 @@ func stuckEndpoints(r ledger.Reader, q *asking.Caller, tenant, category, id stri
 
 // inTenant tells whether an endpoint is of a tenant. That of a network which is gone has only the network's id to go by,
 // which may be that of a network of another tenant: "web.x" of blue and "web" of x.blue. It is left to who runs the cluster.
-func inTenant(r ledger.Reader, q *asking.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
+func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
 	net, err := master.GetNetwork(r, ep.NetID)
 	if err != nil {
-		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, "")) && q.May(r, asking.Need{Verb: rights.Change, Area: rights.Operations})
+		return strings.HasSuffix(ep.NetID, mastercfg.NetworkID(tenant, "")) && q.May(r, auth.Need{Verb: rights.Change, Area: rights.Operations})
 	}
 	return net.Tenant == tenant
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
@@ -32,7 +32,7 @@ func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning stri
 	}
 	warning = what + " came over plain HTTP, where others can read it: send another one over https, or on the machine of a netmaster"
 	a.config.Log.WithField("source", rest.SourceOf(r)).Warn(warning)
-	if q := asking.Of(r.Context()); q != nil {
+	if q := auth.CallerFrom(r.Context()); q != nil {
 		q.Exposes(what + " came over plain HTTP")
 	}
 	return warning

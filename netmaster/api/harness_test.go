@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -40,7 +40,7 @@ type bench struct {
 }
 
 // given is a ledger in whose place a test may put another one.
-type given struct{ asking.Ledger }
+type given struct{ auth.Ledger }
 
 // start begins with an empty store: no global object, no tenant.
 func start(t testing.TB, change ...func(*Config)) *bench {

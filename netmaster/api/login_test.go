@@ -14,7 +14,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -344,7 +344,7 @@ func TestAnOpenClusterHasNoUsers(t *testing.T) {
 	b := ready(t)
 	for _, path := range []string{"/login/", "/local_users/", "/authorizations/", "/tokens/", "/version/"} {
 		for _, method := range []string{"GET", "POST"} {
-			if code, answer, _ := b.do(method, logins.AuthPath+path, "{}", asking.TokenHeader, "anything"); code != 404 || answer != "404 page not found" {
+			if code, answer, _ := b.do(method, logins.AuthPath+path, "{}", auth.TokenHeader, "anything"); code != 404 || answer != "404 page not found" {
 				t.Errorf("%s %s: %d %s", method, path, code, answer)
 			}
 		}

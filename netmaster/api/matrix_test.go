@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -220,7 +220,7 @@ func (b *bench) cell(token, method, path string) string {
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		r = r.WithContext(identity.With(r.Context(), b.proven(proven)))
 	} else if token != "" {
-		r.Header.Set(asking.TokenHeader, token)
+		r.Header.Set(auth.TokenHeader, token)
 	}
 	w := httptest.NewRecorder()
 	b.api.ServeHTTP(w, r)

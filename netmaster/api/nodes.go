@@ -18,7 +18,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
@@ -43,8 +43,8 @@ type nodes struct {
 	port     int
 	secured  func(host, key string) *tls.Config // see Config
 	keyOf    func(host string) (string, error)  // with which a host has joined
-	reading  shares.Places                      // of answers that are many times as large when they are taken apart
-	tallying shares.Places                      // of questions to all nodes for what they count
+	reading  ratelimit.Semaphore                // of answers that are many times as large when they are taken apart
+	tallying ratelimit.Semaphore                // of questions to all nodes for what they count
 }
 
 // agentAt is where the agent of a host is called.
@@ -65,7 +65,7 @@ func newNodes(config Config, view func(func(ledger.Reader) error) error) nodes {
 		}
 		return key, err
 	}
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, keyOf, make(shares.Places, 1), make(shares.Places, 1)}
+	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, keyOf, make(ratelimit.Semaphore, 1), make(ratelimit.Semaphore, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {

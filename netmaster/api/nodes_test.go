@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -376,7 +376,7 @@ func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	token := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	answered := make(chan int, 1)
 	go func() {
-		code, _, _ := b.do("GET", CountersPath+"blue:p", "", asking.TokenHeader, token, "Accept", rest.ProblemType)
+		code, _, _ := b.do("GET", CountersPath+"blue:p", "", auth.TokenHeader, token, "Accept", rest.ProblemType)
 		answered <- code
 	}()
 	testkit.Eventually(t, 20*time.Second, "the node is asked", func() (asked bool) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -27,7 +27,7 @@ const staticEndpoints = 64
 // the one before. Beside that there are the node's own endpoints in infra networks, endpoints that it has already,
 // and in tenant default those of static pods that netmaster knows nothing of (unknown).
 func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
-	q := asking.Of(ctx)
+	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 // no name of anything else. They are in no group before their mirror pods are there, whose words the leader follows then; a group
 // that there is not in this network stays, and is refused as such. An address that is asked for may be kept for another
 // pod: it waits for the mirror pod, as does an endpoint that the store has lost.
-func unknown(q *asking.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
+func unknown(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	sandbox, _, _ := strings.Cut(req.ConfigEP.Container, "@")
 	has := master.StaticEndpoints(r, q.Who.Name)
 	var refusal error
@@ -92,7 +92,7 @@ func unknown(q *asking.Caller, r ledger.Reader, req *mastercfg.CreateEndpointReq
 // notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: who has stolen the key of a node
 // would have it of every tenant that the node serves.
 func (a *API) notOfNodes(ctx context.Context, what, why string) error {
-	q := asking.Of(ctx)
+	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
 	}

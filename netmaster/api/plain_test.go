@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -52,8 +52,8 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
 		r.Header.Set("Accept", rest.ProblemType)
-		if r.Header.Set(asking.TokenHeader, c.token); c.token == "" {
-			r.Header.Del(asking.TokenHeader)
+		if r.Header.Set(auth.TokenHeader, c.token); c.token == "" {
+			r.Header.Del(auth.TokenHeader)
 		}
 		w := httptest.NewRecorder()
 		b.api.ServeHTTP(w, r)

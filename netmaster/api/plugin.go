@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -18,7 +18,7 @@ import (
 // agent can wait until its cache has seen the change.
 
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (rest.Reply, error) {
-	asking.Of(r.Context()).IsFor("address in " + cmp.Or(req.NetworkID, req.AddressPool))
+	auth.CallerFrom(r.Context()).SetSubject("address in " + cmp.Or(req.NetworkID, req.AddressPool))
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		network, tenant := master.NetworkOfPool(tx, req.NetworkID, req.AddressPool)
@@ -32,7 +32,7 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 }
 
 func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressRequest) (rest.Reply, error) {
-	asking.Of(r.Context()).IsFor("address " + req.IPv4Address + " in " + req.NetworkID)
+	auth.CallerFrom(r.Context()).SetSubject("address " + req.IPv4Address + " in " + req.NetworkID)
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		_, tenant := master.NetworkOfPool(tx, req.NetworkID, "")
 		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, tenant)); err != nil {
@@ -80,9 +80,9 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 
 // noteEndpoint has the audit log say which endpoint a request is about.
 func noteEndpoint(r *http.Request, id, tenant, network string) {
-	q := asking.Of(r.Context())
-	q.IsFor(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
-	q.InTenant(tenant)
+	q := auth.CallerFrom(r.Context())
+	q.SetSubject(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
+	q.SetTenant(tenant)
 }
 
 // endpointNamed is the id of the endpoint a request names: by its container, or

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -65,7 +65,7 @@ func rank(t *task) int { return slices.Index(contivmodel.DependencyOrder(), t.Ty
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
 	plan := func(tx *ledger.Tx) error {
 		rev = tx.Newest()
-		if err := p.judge(tx, asking.Of(ctx)); err != nil {
+		if err := p.judge(tx, auth.CallerFrom(ctx)); err != nil {
 			return err
 		}
 		if err := p.run(a.change(ctx, tx)); err != nil {
@@ -86,7 +86,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 // judge refuses the program if its caller may not do one of its operations, before it
 // looks at what there is; the refusal names all that he may not. Operations about no
 // type are refused for what they are.
-func (p *program) judge(r ledger.Reader, q *asking.Caller) error {
+func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
 	var first error
 	var all []string
 	for _, t := range p.tasks {
@@ -94,7 +94,7 @@ func (p *program) judge(r ledger.Reader, q *asking.Caller) error {
 		if q == nil || !known {
 			continue
 		}
-		err := q.Judge(r, asking.NeedOf(rights.Change, kind, t.Key))
+		err := q.Judge(r, auth.NeedOf(rights.Change, kind, t.Key))
 		if err != nil && !fault.Is(err, fault.Denied) {
 			return err
 		}
@@ -272,7 +272,7 @@ func (p *program) done() (all []string) {
 func (p *program) tenant() (of string) {
 	for i, t := range p.tasks {
 		kind, _ := contivmodel.KindByType(t.Type)
-		tenant := asking.NeedOf(rights.Change, kind, t.Key).Tenant
+		tenant := auth.NeedOf(rights.Change, kind, t.Key).Tenant
 		if i > 0 && tenant != of {
 			return ""
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -115,7 +115,7 @@ func cleanly(router http.Handler) http.Handler {
 
 // noRoute tells only those whom it knows what there is.
 func noRoute(w http.ResponseWriter, r *http.Request) {
-	if q := asking.Of(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
+	if q := auth.CallerFrom(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
 		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
 		return
 	}
@@ -133,7 +133,7 @@ func knownSegment(root string) mux.MatcherFunc {
 
 // ServeHTTP implements http.Handler.
 func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.closed && asking.Of(r.Context()) == nil {
+	if s.closed && auth.CallerFrom(r.Context()) == nil {
 		noRoute(w, r)
 		return
 	}
@@ -182,7 +182,7 @@ func (a *API) noteFailure(r *http.Request, err error) {
 
 // refuse answers with an error; the account routes as the original's proxy did.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	asking.Of(r.Context()).Failed(err)
+	auth.CallerFrom(r.Context()).Failed(err)
 	s.api.noteFailure(r, err)
 	if s.closed {
 		rest.WriteErrorAsProxy(w, r, err)
@@ -194,14 +194,14 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // admit refuses who may not use the route, and notes what he needs for what follows.
 func (s served) admit(r *http.Request) error {
 	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
-	if q := asking.Of(r.Context()); q != nil && err == nil {
+	if q := auth.CallerFrom(r.Context()); q != nil && err == nil {
 		s.api.logins.NoteUse(q.Who)
 	}
 	return err
 }
 
 // need is what a request to the route needs.
-func (s served) need(asked *http.Request) asking.Need {
+func (s served) need(asked *http.Request) auth.Need {
 	verb := rights.Change
 	if asked.Method == http.MethodGet || asked.Method == http.MethodHead {
 		verb = rights.Read
@@ -209,12 +209,12 @@ func (s served) need(asked *http.Request) asking.Need {
 	vars := mux.Vars(asked)
 	switch kind, _ := contivmodel.KindBySegment(vars["segment"]); s.Area {
 	case rights.OfKind:
-		return asking.NeedOf(verb, kind, vars["key"])
+		return auth.NeedOf(verb, kind, vars["key"])
 	case rights.RunTime:
 		tenant, _, _ := strings.Cut(vars["tenant"]+vars["key"], ":")
-		return asking.Need{Verb: verb, Area: s.Area, Tenant: tenant}
+		return auth.Need{Verb: verb, Area: s.Area, Tenant: tenant}
 	}
-	return asking.Need{Verb: verb, Area: s.Area}
+	return auth.Need{Verb: verb, Area: s.Area}
 }
 
 // named is the path of the route, with the collection that a request is about.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -26,7 +26,7 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	if kind.Type != "tenant" && !kind.OfTenant() {
 		return scope{prefixes: []string{root}}, nil
 	}
-	q, area := asking.Of(r.Context()), rights.Objects
+	q, area := auth.CallerFrom(r.Context()), rights.Objects
 	if kind.Type == "tenant" {
 		area = rights.Tenants
 	}
@@ -35,7 +35,7 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 		return scope{}, err
 	}
 	if tenant := r.URL.Query().Get("tenant"); tenant != "" {
-		if err := q.Judge(reader, asking.Need{Verb: rights.Read, Area: area, Tenant: tenant}); err != nil {
+		if err := q.Judge(reader, auth.Need{Verb: rights.Read, Area: area, Tenant: tenant}); err != nil {
 			return scope{}, err
 		}
 		tenants, all = []string{tenant}, false

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -18,7 +18,7 @@ const searchPatience = 10 * time.Second
 // there. Each client has few of those at once.
 func (a *API) long(answer rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
-		release, err := a.entrance.Take(r.Context(), shares.LongAnswer)
+		release, err := a.entrance.Take(r.Context(), ratelimit.LongAnswer)
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -32,7 +32,7 @@ func (a *API) long(answer rest.Answer) rest.Answer {
 func (a *API) search(ctx context.Context, look func(ledger.Reader) error) error {
 	waiting, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()
-	done, err := a.searches.Wait(waiting)
+	done, err := a.searches.Acquire(waiting)
 	if err != nil {
 		return fault.New(fault.Unavailable, "too many searches at a time, try again in a moment: %w", err)
 	}

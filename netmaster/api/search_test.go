@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
-	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
@@ -41,14 +41,14 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 			})
 		}
 		testkit.Eventually(t, searchPatience, "all of them are counted", func() bool {
-			release, err := b.api.entrance.Take(asked.Context(), shares.LongAnswer)
+			release, err := b.api.entrance.Take(asked.Context(), ratelimit.LongAnswer)
 			release()
 			return err != nil
 		})
 	}
 	searches(ann, clientAnswers)
 	for _, path := range []string{"/api/v1/inspect/endpoints/one", VerdictPath + "?from=one&to=one&port=1&protocol=tcp", TracePath + "?from=one&to=one&port=1&protocol=tcp"} {
-		code, answer, _ := b.do("GET", path, "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("GET", path, "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
 		if code != http.StatusTooManyRequests {
 			t.Errorf("%s: %d %s", path, code, answer)
 		}
@@ -102,7 +102,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 			}
 			// The node knows neither the endpoint nor a trace of it.
 			want := map[string]int{http.MethodGet: http.StatusNotFound, http.MethodDelete: http.StatusOK}[method]
-			if code, answer, _ := b.do(method, path, "", asking.TokenHeader, ann, "Accept", rest.ProblemType); code != want {
+			if code, answer, _ := b.do(method, path, "", auth.TokenHeader, ann, "Accept", rest.ProblemType); code != want {
 				t.Errorf("%s %s: %d %s", method, path, code, answer)
 			}
 		})
@@ -116,7 +116,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 			t.Fatal("the node is not asked")
 		}
 	}
-	if code, answer, _ := b.do("GET", trace, "", asking.TokenHeader, ann, "Accept", rest.ProblemType); code != http.StatusTooManyRequests {
+	if code, answer, _ := b.do("GET", trace, "", auth.TokenHeader, ann, "Accept", rest.ProblemType); code != http.StatusTooManyRequests {
 		t.Errorf("one more: %d %s", code, answer)
 	}
 }

@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/api/rest"
@@ -22,6 +22,6 @@ func Confidential(r *http.Request) error {
 // HasSecret tells whether a request has a token or a password in its body or in that of its answer, or shows a token. In a
 // cluster that is open there are none: what is shown there is for somebody else, or of another cluster, and always went on.
 func HasSecret(r *http.Request, open bool) bool {
-	shows := r.Header.Get(asking.TokenHeader) != "" || r.Header.Get("Authorization") != ""
+	shows := r.Header.Get(auth.TokenHeader) != "" || r.Header.Get("Authorization") != ""
 	return shows && !open || logins.HasSecret(r) || membership.HasSecret(r)
 }

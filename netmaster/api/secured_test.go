@@ -11,7 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -110,7 +110,7 @@ func (b *bench) as(who, method, path, body string) (int, string, http.Header) {
 	case isProven:
 		return b.do(method, path, body, provenHeader, proven)
 	}
-	return b.do(method, path, body, asking.TokenHeader, who)
+	return b.do(method, path, body, auth.TokenHeader, who)
 }
 
 // The routes of accounts.
@@ -155,12 +155,12 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 	b.want("proven:root", "GET", "tenants", "", 200, "red")
 	b.want(ann, "GET", "tenants", "", 200, "blue")
 	b.want("", "GET", "/api/v1/tenants/?token="+ann+"&access_token="+ann+"&X-Auth-Token="+ann, "", 401, "nobody says") // not in a URL, which logs keep
-	if code, answer, _ := b.do("GET", "tenants", "", "Cookie", asking.TokenHeader+"="+ann); code != 401 {
+	if code, answer, _ := b.do("GET", "tenants", "", "Cookie", auth.TokenHeader+"="+ann); code != 401 {
 		t.Errorf("a token in a cookie: %d %s", code, answer)
 	}
 	for name, headers := range map[string][]string{
-		"two tokens":               {asking.TokenHeader, ann, "Authorization", "Bearer " + b.user("bob")},
-		"a token and a connection": {asking.TokenHeader, ann, provenHeader, "node/h1"},
+		"two tokens":               {auth.TokenHeader, ann, "Authorization", "Bearer " + b.user("bob")},
+		"a token and a connection": {auth.TokenHeader, ann, provenHeader, "node/h1"},
 	} {
 		if code, answer, _ := b.do("GET", "tenants", "", headers...); code != 400 || !strings.Contains(answer, "two identities") {
 			t.Errorf("%s: %d %s", name, code, answer)
@@ -171,7 +171,7 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 			t.Errorf("Authorization %.10q: %d %s", value, code, answer)
 		}
 	}
-	code, answer, _ := b.do("GET", "networks/red:web", "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("GET", "networks/red:web", "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || p.Reason != "denied" || p.Message != "user/ann may not read objects of tenant red: it is tenant-admin of blue" {
 		t.Errorf("%d %+v, %v", code, p, err)
@@ -241,7 +241,7 @@ func TestAnApplyIsJudgedWholeBeforeItBegins(t *testing.T) {
 		}
 		return `{"operations":[` + strings.Join(operations, ",") + `]}`
 	}
-	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), asking.TokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), auth.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || strings.Join(p.Details, ", ") != "network red:green, network none:green" {
 		t.Errorf("%d %s, %v", code, answer, err)
@@ -270,7 +270,7 @@ func TestAPermissiveClusterRefusesNothingButWhoMayWhat(t *testing.T) {
 func showing(token string) *http.Request {
 	r := httptest.NewRequest("GET", "/api/v1/networks/blue:web/", nil)
 	r.RemoteAddr = "127.0.0.1:40000"
-	r.Header.Set(asking.TokenHeader, token)
+	r.Header.Set(auth.TokenHeader, token)
 	return r
 }
 
@@ -289,8 +289,8 @@ func TestARightThatIsTakenAwayEndsAtOnce(t *testing.T) {
 	ann := b.user("ann", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"})
 	// between the request's entry and its plan
 	entered := b.entered(ann)
-	q := asking.Of(entered.Context())
-	q.Needs(asking.Need{Verb: rights.Change, Area: rights.Objects, Tenant: "blue"})
+	q := auth.CallerFrom(entered.Context())
+	q.Require(auth.Need{Verb: rights.Change, Area: rights.Objects, Tenant: "blue"})
 	write := func() error {
 		_, err := b.api.ledger.Update(entered.Context(), func(tx *ledger.Tx) error { tx.Put(mastercfg.OperRoot+"global/x", []byte("x")); return nil })
 		return err
@@ -445,10 +445,10 @@ func BenchmarkAsking(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		q := asking.Of(entered.Context())
+		q := auth.CallerFrom(entered.Context())
 		for range 2 { // at the entry, and in the snapshot or the plan
 			if err := s.api.ledger.View(func(r ledger.Reader) error {
-				return q.Judge(r, asking.Need{Verb: rights.Read, Area: rights.Objects, Tenant: "blue"})
+				return q.Judge(r, auth.Need{Verb: rights.Read, Area: rights.Objects, Tenant: "blue"})
 			}); err != nil {
 				b.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -24,7 +24,7 @@ import (
 )
 
 // How far the cluster is closed, and the way from open to enforced and back. Each step is
-// one record; what each mode means is decided where requests enter (package asking) and where
+// one record; what each mode means is decided where requests enter (package auth) and where
 // connections do (package daemon).
 
 // securityRoutes are those routes.
@@ -70,7 +70,7 @@ func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.S
 // somebody is. Of an open cluster nobody can be told to be an admin, so it is taken from the machine of
 // the leader only.
 func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
-	open := asking.Of(r.Context()) == nil
+	open := auth.CallerFrom(r.Context()) == nil
 	if open && !rest.OfThisMachine(r) {
 		return rest.Reply{}, rest.Denial{Status: http.StatusForbidden, Cause: fault.New(fault.Denied,
 			"security: an open cluster is closed from the machine of its leader only, which is %s", a.config.Self)}
@@ -130,7 +130,7 @@ func (a *API) changeMode(r *http.Request, next step) (rest.Reply, error) {
 		if is, err = next(was, daemons); err != nil || is == was {
 			return err
 		}
-		asking.Of(r.Context()).IsFor(fmt.Sprintf("from %s to %s%s", was.Mode, is.Mode, map[bool]string{true: ", dry run"}[dryRun]))
+		auth.CallerFrom(r.Context()).SetSubject(fmt.Sprintf("from %s to %s%s", was.Mode, is.Mode, map[bool]string{true: ", dry run"}[dryRun]))
 		return access.SetSecurity(tx, is)
 	}
 	var rev int64
@@ -219,13 +219,13 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 // securityReport answers what an enforced cluster would have refused.
 func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
 	said := a.config.Foreseen.Report(a.config.Now().UTC())
-	if a.config.OtherReports != nil && asking.Of(r.Context()) != nil {
+	if a.config.OtherReports != nil && auth.CallerFrom(r.Context()) != nil {
 		others, silent, err := a.config.OtherReports(r.Context())
 		if err != nil {
 			return rest.Reply{}, err
 		}
 		for _, other := range others {
-			said = asking.AddReport(said, other)
+			said = auth.AddReport(said, other)
 		}
 		said.Silent = silent
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -272,7 +272,7 @@ func TestLoopbackHasItsRole(t *testing.T) {
 	b.want("proven:loopback/viewer", "POST", "networks/blue:green", green, 403, "")
 	b.want("proven:loopback/viewer", "POST", mastercfg.CreateEndpointPath, "{}", 403, "")
 	b.want("proven:loopback/admin", "POST", "networks/blue:green", green, 200, "")
-	if code, answer, _ := b.do("DELETE", "networks/blue:green", "", asking.TokenHeader, ann, provenHeader, "loopback/viewer"); code != 200 {
+	if code, answer, _ := b.do("DELETE", "networks/blue:green", "", auth.TokenHeader, ann, provenHeader, "loopback/viewer"); code != 200 {
 		t.Errorf("%d %s", code, answer)
 	}
 	if who := (identity.Identity{Kind: identity.Loopback, Name: "viewer"}); who.String() != "loopback/viewer" {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -28,14 +28,14 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	var client string
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if reads {
-		place, client = a.entrance.LongAnswer(r.Context()), asking.Sharer(r)
+		place, client = a.entrance.LongAnswer(r.Context()), auth.BudgetKey(r)
 	}
 	whole, err := a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
 		if said.From == nil && !reads {
 			return said.Write(out)
 		}
 		return a.ledger.View(func(reader ledger.Reader) (err error) {
-			if err := asking.Of(r.Context()).Still(reader); err != nil {
+			if err := auth.CallerFrom(r.Context()).Still(reader); err != nil {
 				return err
 			}
 			if said.From != nil {

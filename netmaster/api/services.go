@@ -6,7 +6,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
@@ -18,7 +18,7 @@ import (
 
 // services answers with the records of all services, with their providers.
 func (a *API) services(asked *http.Request) (rest.Reply, error) {
-	q := asking.Of(asked.Context())
+	q := auth.CallerFrom(asked.Context())
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		sees, err := q.Sees(r)
 		if err != nil {
@@ -47,7 +47,7 @@ func (a *API) services(asked *http.Request) (rest.Reply, error) {
 func (a *API) service(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
-		sees, err := asking.Of(r.Context()).Sees(reader)
+		sees, err := auth.CallerFrom(r.Context()).Sees(reader)
 		if err != nil {
 			return rest.Reply{}, err
 		}

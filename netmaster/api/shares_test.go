@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
-	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -34,7 +34,7 @@ func (b *bench) flood(who string, requests, clients int, headers ...string) map[
 	for range clients {
 		sending.Go(func() {
 			for range requests / clients {
-				code, answer, header := b.do("GET", "/version", "", append([]string{asking.TokenHeader, who}, headers...)...)
+				code, answer, header := b.do("GET", "/version", "", append([]string{auth.TokenHeader, who}, headers...)...)
 				if code != http.StatusOK && (header.Get("Retry-After") != "1" || !strings.Contains(answer, "requests a second")) {
 					b.Errorf("%d %s %v", code, answer, header)
 				}
@@ -72,7 +72,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	for range 30 {
 		b.want("proven:root", "GET", "networks/blue:web", "", 200, "")
 	}
-	code, answer, _ := b.do("GET", "networks/blue:web", "", asking.TokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("GET", "networks/blue:web", "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
 	var p rest.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
@@ -115,7 +115,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	}
 	refused := func(who, method, path, body, want string, code int) {
 		t.Helper()
-		status, answer, header := b.do(method, path, body, asking.TokenHeader, who, "Accept", rest.ProblemType)
+		status, answer, header := b.do(method, path, body, auth.TokenHeader, who, "Accept", rest.ProblemType)
 		if status != code || !strings.Contains(answer, want) || (code == 429) != (header.Get("Retry-After") == "1") {
 			t.Errorf("%s %s: %d %s", method, path, status, answer)
 		}
@@ -125,13 +125,13 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	b.watchAs("networks/?watch=true", bob)
 	open[0].cancel()
 	testkit.Eventually(t, 20*time.Second, "the place of a watch that has ended is free", func() bool {
-		release, err := b.api.entrance.Take(b.entered(ann).Context(), shares.Watch)
+		release, err := b.api.entrance.Take(b.entered(ann).Context(), ratelimit.Watch)
 		release()
 		return err == nil
 	})
 	b.watchAs("networks/?watch=true", ann)
 
-	release, err := b.api.entrance.Take(b.entered(ann).Context(), shares.Apply)
+	release, err := b.api.entrance.Take(b.entered(ann).Context(), ratelimit.Apply)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/apidoc"
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -38,7 +38,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), storePatience)
 	defer cancel()
 	s.Store.Healthy = a.store.Ping(ctx) == nil
-	q, whole := asking.Of(r.Context()), false
+	q, whole := auth.CallerFrom(r.Context()), false
 	err := a.ledger.View(func(reader ledger.Reader) error {
 		sees, err := q.Sees(reader)
 		if err != nil {
@@ -50,7 +50,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		}
 		s.Revision, s.Security = reader.Newest(), string(mode)
 		s.Services, err = servicesOf(reader, sees)
-		whole = q.May(reader, asking.Need{Verb: rights.Read, Area: rights.Operations})
+		whole = q.May(reader, auth.Need{Verb: rights.Read, Area: rights.Operations})
 		return err
 	})
 	if err == nil && whole {

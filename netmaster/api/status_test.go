@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -87,7 +87,7 @@ func TestTheStatusOfWhoRunsNoClusterReadsNoRegistrations(t *testing.T) {
 	b.api = New(b.ledger, store, mirror.NewFeed(b.db, mastercfg.ModelRoot), b.api.config)
 	for token, readings := range map[string]int64{viewer: 0, operator: 3} {
 		store.readings.Store(0)
-		code, answer, _ := b.do("GET", "/api/v1/status", "", asking.TokenHeader, token)
+		code, answer, _ := b.do("GET", "/api/v1/status", "", auth.TokenHeader, token)
 		if code != http.StatusOK || !strings.Contains(answer, `"healthy":true`) || store.readings.Load() != readings {
 			t.Errorf("%d readings, want %d: %d %s", store.readings.Load(), readings, code, answer)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
 const (
@@ -33,7 +33,7 @@ type tally struct {
 // tally asks all nodes what they count. To a client it is a long answer, to all who ask the same meanwhile it is one, and no
 // node is asked for two: it has few places for what takes long.
 func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
-	release, err := a.entrance.Take(ctx, shares.LongAnswer)
+	release, err := a.entrance.Take(ctx, ratelimit.LongAnswer)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 		ctx := context.WithoutCancel(ctx) // others wait for it, too
 		waiting, cancel := context.WithTimeout(ctx, tallyPatience)
 		defer cancel()
-		done, err := a.nodes.tallying.Wait(waiting)
+		done, err := a.nodes.tallying.Acquire(waiting)
 		if err != nil {
 			return &tally{silent: []string{"all nodes: they are being asked by others: " + err.Error()}}, nil
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/hops"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -56,7 +56,7 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 // tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.
 func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from mastercfg.CfgEndpointState, to string, err error) {
 	err = a.search(ctx, func(r ledger.Reader) error {
-		sees, err := seesNetworks(asking.Of(ctx), r)
+		sees, err := seesNetworks(auth.CallerFrom(ctx), r)
 		if err != nil {
 			return err
 		}

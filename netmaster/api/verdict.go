@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/tiers"
@@ -33,7 +33,7 @@ func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}
-	caller := asking.Of(r.Context())
+	caller := auth.CallerFrom(r.Context())
 	err = a.search(r.Context(), func(r ledger.Reader) error {
 		j := judge{about: tiers.Connection{Protocol: protocol, Port: uint16(port)}}
 		sees, err := seesNetworks(caller, r)

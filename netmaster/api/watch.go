@@ -13,12 +13,12 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/fault"
@@ -79,7 +79,7 @@ func wantsWatch(r *http.Request) (bool, error) {
 type watch struct {
 	api      *API
 	asked    *http.Request
-	asking   *asking.Caller
+	asking   *auth.Caller
 	kind     contivmodel.Kind
 	scope    scope // what the caller may see; see allowed
 	revision int64 // everything up to here has been told; 0: nothing
@@ -94,7 +94,7 @@ type watch struct {
 
 // watch answers with a stream of events.
 func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) {
-	w := &watch{api: a, asked: r, asking: asking.Of(r.Context()), kind: kind}
+	w := &watch{api: a, asked: r, asking: auth.CallerFrom(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
 		rev, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || rev < 0 {
@@ -141,7 +141,7 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) 
 
 // mayWatch counts a watch, until release.
 func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
-	own, err := a.entrance.Take(ctx, shares.Watch)
+	own, err := a.entrance.Take(ctx, ratelimit.Watch)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, asking.Sharer(w.asked), w.api.entrance.LongAnswer(ctx), func(out io.Writer) error {
+	return w.api.answers.Write(ctx, auth.BudgetKey(w.asked), w.api.entrance.LongAnswer(ctx), func(out io.Writer) error {
 		lines := rest.Lines(out)
 		return w.api.ledger.View(func(r ledger.Reader) (err error) {
 			if err = w.begin(r); err != nil {

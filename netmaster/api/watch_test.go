@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -48,7 +48,7 @@ func (b *bench) watchAs(query, token string) *watching {
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		req.Header.Set(provenHeader, proven)
 	} else if token != "" {
-		req.Header.Set(asking.TokenHeader, token)
+		req.Header.Set(auth.TokenHeader, token)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
 
 // In an open cluster a watch asks for rights when it has something to say, and only then.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
-	for q, want := range map[*asking.Caller]bool{nil: false, {}: true} {
+	for q, want := range map[*auth.Caller]bool{nil: false, {}: true} {
 		due, stop := (&watch{asking: q}).asksAgain()
 		stop()
 		if asks := due != nil; asks != want {

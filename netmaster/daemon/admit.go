@@ -3,7 +3,7 @@ package daemon
 import (
 	"net/http"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -17,7 +17,7 @@ import (
 //     itself, with a text.
 //
 // Both are written down: a user's own browser may have been made to ask.
-func admit(next http.Handler, refusals *asking.EarlyRefusals) http.Handler {
+func admit(next http.Handler, refusals *auth.EarlyRefusals) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	refuse := func(w http.ResponseWriter, r *http.Request, status int, why *fault.Error) {
 		refusals.Add(r, "", status, why)

@@ -44,7 +44,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/api"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/gate"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -110,7 +110,7 @@ type Daemon struct {
 	keyring      *keyring.Keyring // nil: no secrets are kept
 	mode         *mode
 	removed      *removals
-	refusals     *asking.EarlyRefusals
+	refusals     *auth.EarlyRefusals
 	handshakes   *handshakes
 	member       *member
 	promoting    notify.Signal // a member was added
@@ -152,8 +152,8 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: asking.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log)}
-	d.cfg.API.Foreseen, d.cfg.API.OtherReports = asking.NewForeseen(time.Now().UTC()), d.otherReports
+	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log)}
+	d.cfg.API.Foreseen, d.cfg.API.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
 	member.db = db
 	d.member, d.promoting = member, notify.New()
 	if cfg.Security.Store {

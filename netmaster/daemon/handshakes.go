@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -30,7 +30,7 @@ const (
 
 // handshakes divides handshakes among the machines that ask for them.
 type handshakes struct {
-	ofMachine, ofNetwork *shares.Shares
+	ofMachine, ofNetwork *ratelimit.Limiter
 	log                  *logrus.Entry
 
 	mu      sync.Mutex
@@ -39,8 +39,8 @@ type handshakes struct {
 
 func newHandshakes(log *logrus.Entry) *handshakes {
 	return &handshakes{
-		ofMachine: shares.New(shares.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
-		ofNetwork: shares.New(shares.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
+		ofMachine: ratelimit.New(ratelimit.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
+		ofNetwork: ratelimit.New(ratelimit.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
 		log:       log, masters: map[netip.Addr]struct{}{},
 	}
 }
@@ -67,13 +67,13 @@ func (h *handshakes) due(source netip.Addr, now time.Time) (wait time.Duration, 
 	return max(wait, longer), err
 }
 
-func (h *handshakes) turn(of *shares.Shares, client string, now time.Time) (wait time.Duration, err error) {
+func (h *handshakes) turn(of *ratelimit.Limiter, client string, now time.Time) (wait time.Duration, err error) {
 	wait, ok := of.Request(client, now)
 	if ok {
 		return wait, nil
 	}
 	err = fault.New(fault.Unavailable, "TLS handshakes of %s: more than it has a second", client)
-	if untold, worth := of.Tell(client, shares.Excess, now); worth {
+	if untold, worth := of.Tell(client, ratelimit.Excess, now); worth {
 		h.log.WithError(err).WithField("untold", untold).Info("connection refused")
 	}
 	return 0, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/utils/fault"
@@ -29,7 +29,7 @@ type verifier interface {
 // or nobody. A certificate that does not count is refused with the reason, whatever the
 // request: who shows one believes to be somebody. The connection ends then, for a
 // certificate is shown at its beginning only, and the client may have another one by now.
-func identify(next http.Handler, clients verifier, refusals *asking.EarlyRefusals) http.Handler {
+func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn, plain := r.Header.Get(identityHeader), r.Header.Get(plainHeader)
 		r.Header.Del(identityHeader)
@@ -53,7 +53,7 @@ func identify(next http.Handler, clients verifier, refusals *asking.EarlyRefusal
 }
 
 // doubt answers who shows a certificate that does not count, or of which that is not known yet.
-func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *asking.EarlyRefusals) {
+func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *auth.EarlyRefusals) {
 	w.Header().Set("Connection", "close")
 	if fault.Is(err, fault.Unavailable) {
 		w.Header().Set("Retry-After", "1")

@@ -11,7 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -79,7 +79,7 @@ const plainHeader = "Contiv-Plain"
 // closes refuses what comes over plain HTTP in an enforced cluster, and while the mode is not known, and marks it in others.
 // Who asks whether this netmaster is well is answered on its machine, and in the role of loopback, if
 // there is one, everybody of the machine is served.
-func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string, refusals *asking.EarlyRefusals) http.Handler {
+func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root {
 			next.ServeHTTP(w, r)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -56,7 +56,7 @@ type proxy struct {
 	transport    *reconnect.Transport
 	buffers      buffers
 	certificates *certificates
-	refusals     *asking.EarlyRefusals         // nil: they are not written down
+	refusals     *auth.EarlyRefusals           // nil: they are not written down
 	mode         func() mastercfg.SecurityMode // nil: not open
 	log          *log.Logger
 }

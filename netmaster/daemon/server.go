@@ -10,7 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/logging"
 )
@@ -31,7 +31,7 @@ type server struct {
 	conn *shedder
 }
 
-func newServer(handler http.Handler, clients verifier, refusals *asking.EarlyRefusals, entry *logrus.Entry) *server {
+func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
 		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),

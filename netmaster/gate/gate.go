@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/utils/notify"
@@ -58,7 +58,7 @@ type Gate struct {
 	index     *index
 	mirror    replica
 	callers   *callers
-	strangers *shares.Shares
+	strangers *ratelimit.Limiter
 	queue     *queue
 	scans     chan struct{} // room for reads of many keys
 	renewals  *renewals
@@ -80,7 +80,7 @@ func New(cfg Config) *Gate {
 		}
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), strangers: shares.New(shares.Limits{Rate: rate.Inf})}
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf})}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
 // Limits are what one node may have at one netmaster; 0 means the default.
@@ -102,7 +102,7 @@ type budget struct {
 	mu      sync.Mutex
 	watches int
 	warned  time.Time
-	refused shares.Told
+	refused ratelimit.Told
 }
 
 func newBudget(l Limits) *budget {
@@ -166,7 +166,7 @@ func (b *budget) unwatch(n int) {
 func (b *budget) tell(now time.Time) (left int64, worth bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.refused.Tell(shares.Refusal, now)
+	return b.refused.Tell(ratelimit.Refusal, now)
 }
 
 // warn tells whether a refusal is to be in the log, too.

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
 func denied(format string, args ...any) error {
@@ -71,7 +71,7 @@ func (g *Gate) turnAway(from net.Addr, why error) {
 		host = from.String()
 	}
 	now := time.Now()
-	if untold, worth := g.strangers.Tell(accounts.Source(host), shares.Refusal, now); worth {
+	if untold, worth := g.strangers.Tell(accounts.Source(host), ratelimit.Refusal, now); worth {
 		g.cfg.Audit.Add(audit.Entry{
 			Time: now.UTC(), Principal: identity.Identity{}.String(), How: "certificate", Source: from.String(), Verb: "connect",
 			Decision: audit.Denied, Reason: why.Error(), Status: 401, Untold: untold,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -59,7 +59,7 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
-	asking.Of(r.Context()).IsFor(aboutToken(sent.Name, sent.Role, sent.Tenants))
+	auth.CallerFrom(r.Context()).SetSubject(aboutToken(sent.Name, sent.Role, sent.Tenants))
 	life := accounts.DefaultTokenLife
 	if sent.TTL != "" {
 		var err error
@@ -69,7 +69,7 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	}
 	var form tokenForm
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, asking.Of(r.Context()).Who, l.config.Now())
+		made, text, err := access.CreateToken(tx, sent.Name, rights.Role(sent.Role), sent.Tenants, life, auth.CallerFrom(r.Context()).Who, l.config.Now())
 		form = formOfToken(made)
 		form.Token = text
 		return err
@@ -86,7 +86,7 @@ func (l *Logins) deleteToken(r *http.Request) (rest.Reply, error) {
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		name := mux.Vars(r)["name"]
 		if token, err := access.TokenNamed(tx, name); err == nil {
-			asking.Of(r.Context()).IsFor(aboutToken(name, token.Role, token.Tenants))
+			auth.CallerFrom(r.Context()).SetSubject(aboutToken(name, token.Role, token.Tenants))
 		}
 		return access.DeleteToken(tx, name)
 	})

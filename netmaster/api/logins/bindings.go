@@ -9,7 +9,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/rights"
@@ -46,7 +46,7 @@ func grantOf(b access.Bound) rights.Grant {
 
 // granting refuses whoever may not give, or take, a role. Who may what is guarded in
 // permissive clusters, too.
-func (l *Logins) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Grant) error {
+func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
 	set, err := access.Rights(r, q.Who, l.config.Now())
 	if err != nil {
 		return err
@@ -60,18 +60,18 @@ func (l *Logins) granting(q *asking.Caller, r ledger.Reader, grants ...rights.Gr
 }
 
 // notes has the audit log say which role in what tenant somebody is given, or loses.
-func notes(q *asking.Caller, g rights.Grant, principal string, local bool) {
+func notes(q *auth.Caller, g rights.Grant, principal string, local bool) {
 	kind := "group"
 	if local {
 		kind = string(identity.User)
 	}
-	q.IsFor(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // a group may have a long name: it is cut first
-	q.InTenant(g.Tenant)
+	q.SetSubject(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // a group may have a long name: it is cut first
+	q.SetTenant(g.Tenant)
 }
 
 // listBindings tells of those which the caller may take.
 func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		all, err := access.Bindings(reader)
 		if err != nil {
@@ -91,7 +91,7 @@ func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
 }
 
 func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
 		b, err := l.bindingAt(q, reader, mux.Vars(r)["id"])
 		return rest.Reply{Body: formOfBinding(b)}, err
@@ -100,7 +100,7 @@ func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
 
 // bindingAt finds a binding that the caller may take. Who is no admin is not told
 // whether there is another.
-func (l *Logins) bindingAt(q *asking.Caller, r ledger.Reader, id string) (access.Bound, error) {
+func (l *Logins) bindingAt(q *auth.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {
 		if refused := l.granting(q, r, rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}); refused != nil {
@@ -131,10 +131,10 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 	if g.Role == rights.Admin {
 		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
 	}
-	notes(asking.Of(r.Context()), g, sent.PrincipalName, sent.Local)
+	notes(auth.CallerFrom(r.Context()), g, sent.PrincipalName, sent.Local)
 	var bound access.Bound
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := l.granting(asking.Of(r.Context()), tx, g); err != nil {
+		if err := l.granting(auth.CallerFrom(r.Context()), tx, g); err != nil {
 			return err
 		}
 		bound, err = access.Bind(tx, sent.PrincipalName, sent.Local, g)
@@ -144,7 +144,7 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 }
 
 func (l *Logins) unbind(r *http.Request) (rest.Reply, error) {
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		b, err := l.bindingAt(q, tx, mux.Vars(r)["id"])
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/directory"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -121,7 +121,7 @@ func (l *Logins) putDirectory(r *http.Request) (rest.Reply, error) {
 		if err := l.intoDirectory(sent, &d); err != nil {
 			return err
 		}
-		asking.Of(r.Context()).IsFor(fmt.Sprintf("server %s, port %d", d.Server, d.Port))
+		auth.CallerFrom(r.Context()).SetSubject(fmt.Sprintf("server %s, port %d", d.Server, d.Port))
 		return ledger.Write(tx, mastercfg.DirectoryKey, d)
 	})
 	if err == nil && d.SkipVerify {
@@ -139,7 +139,7 @@ func (l *Logins) deleteDirectory(r *http.Request) (rest.Reply, error) {
 		if _, err := directoryOf(tx); err != nil {
 			return err
 		}
-		return access.KeepingAdmin(tx, asking.Of(r.Context()).Who, func() error {
+		return access.KeepingAdmin(tx, auth.CallerFrom(r.Context()).Who, func() error {
 			tx.Delete(mastercfg.DirectoryKey)
 			return nil
 		})
@@ -165,7 +165,7 @@ func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []
 	if err != nil {
 		return nil, true, err
 	}
-	done, err := l.directory.asking.Take(logins)
+	done, err := l.directory.asking.TryAcquire(logins)
 	if err != nil {
 		return nil, true, err
 	}

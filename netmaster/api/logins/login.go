@@ -8,7 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -32,7 +32,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	if accounts.CheckName(account) != nil {
 		account = "" // nobody has this name
 	}
-	asking.Of(r.Context()).IsFor(cmp.Or(account, "a name that nobody can have")) // it may be a password
+	auth.CallerFrom(r.Context()).SetSubject(cmp.Or(account, "a name that nobody can have")) // it may be a password
 	hash, local := l.hashOf(account)
 	guess := account
 	if !local { // to a directory all spellings are one account, and they share their guesses
@@ -126,7 +126,7 @@ func (l *Logins) hashOf(name string) (hash string, local bool) {
 // logout ends the session whose token was shown.
 func (l *Logins) logout(r *http.Request) (rest.Reply, error) {
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		access.Logout(tx, asking.Of(r.Context()).Who)
+		access.Logout(tx, auth.CallerFrom(r.Context()).Who)
 		return nil
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
@@ -141,7 +141,7 @@ type caller struct {
 }
 
 func (l *Logins) whoAmI(r *http.Request) (rest.Reply, error) {
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	if flaw := q.Flaw(); flaw != nil {
 		return rest.Reply{}, flaw
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
-	"github.com/contiv/netplugin/netmaster/shares"
 )
 
 // Config is what logins need to know of the daemon, and of the rest of the API.
@@ -49,7 +49,7 @@ type Logins struct {
 // New makes that of a term. The use of tokens is stored while Run runs.
 func New(config Config) *Logins {
 	return &Logins{config: config, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
-		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(shares.Places, greetedAtOnce)}, uses: newTokenUses()}
+		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(ratelimit.Semaphore, greetedAtOnce)}, uses: newTokenUses()}
 }
 
 // AuthPath is where the original's authenticating proxy had its own routes. They are

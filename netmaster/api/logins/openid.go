@@ -13,11 +13,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/openid"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/secret"
@@ -29,7 +29,7 @@ import (
 // provider is the one that is configured, as it was made at a revision of its record.
 type provider struct {
 	outside
-	greeting shares.Places // of those who ask where to log in
+	greeting ratelimit.Semaphore // of those who ask where to log in
 	mu       sync.Mutex
 	made     *openid.Provider
 	revision int64
@@ -94,7 +94,7 @@ func (l *Logins) openIDClient(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := l.openID.greeting.Take(logins)
+	done, err := l.openID.greeting.TryAcquire(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -125,7 +125,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	done, err := l.openID.asking.Take(logins)
+	done, err := l.openID.asking.TryAcquire(logins)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -136,7 +136,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
-	asking.Of(r.Context()).IsFor("somebody of " + p.Config().Issuer)
+	auth.CallerFrom(r.Context()).SetSubject("somebody of " + p.Config().Issuer)
 	who, err := p.Person(r.Context(), openid.Proof{Code: sent.Code, Verifier: sent.Verifier, Redirect: sent.Redirect, Nonce: sent.Nonce})
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -146,7 +146,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, l.providerFailed(err)
 	}
 	l.guesses.Unanswered(guess, from, l.config.Now()) // a code is good once: nobody is known by it later
-	asking.Of(r.Context()).IsFor(who.Name)
+	auth.CallerFrom(r.Context()).SetSubject(who.Name)
 	var token accounts.Token
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, who.Name, who.Groups, l.config.Now())
@@ -266,7 +266,7 @@ func (l *Logins) putProvider(r *http.Request) (rest.Reply, error) {
 		if err := l.intoProvider(sent, &p); err != nil {
 			return err
 		}
-		asking.Of(r.Context()).IsFor("issuer " + p.Issuer)
+		auth.CallerFrom(r.Context()).SetSubject("issuer " + p.Issuer)
 		return ledger.Write(tx, mastercfg.OpenIDKey, p)
 	})
 	code := http.StatusOK
@@ -281,7 +281,7 @@ func (l *Logins) deleteProvider(r *http.Request) (rest.Reply, error) {
 		if _, err := providerOf(tx); err != nil {
 			return err
 		}
-		return access.KeepingAdmin(tx, asking.Of(r.Context()).Who, func() error {
+		return access.KeepingAdmin(tx, auth.CallerFrom(r.Context()).Who, func() error {
 			tx.Delete(mastercfg.OpenIDKey)
 			return nil
 		})

@@ -1,7 +1,7 @@
 package logins
 
 import (
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/logging"
 )
 
@@ -11,11 +11,11 @@ import (
 
 // outside is one of those who are asked.
 type outside struct {
-	asking  shares.Places
+	asking  ratelimit.Semaphore
 	trouble logging.Trouble
 }
 
-func newOutside() outside { return outside{asking: make(shares.Places, outsideAtOnce)} }
+func newOutside() outside { return outside{asking: make(ratelimit.Semaphore, outsideAtOnce)} }
 
 // logins is what these places are for.
 const logins = "logins"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -28,7 +28,7 @@ type userCertForm struct {
 // in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
 // themselves a password as well, have one made for anybody.
 func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
-	who := asking.Of(r.Context()).Who
+	who := auth.CallerFrom(r.Context()).Who
 	name, err := l.about(r, rights.Change, who.Session != "")
 	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
 		err = rest.Denial{Cause: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), Status: http.StatusForbidden}
@@ -48,7 +48,7 @@ func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	asking.Of(r.Context()).IsFor(fmt.Sprintf("%s/%s with key %s", identity.User, name, pki.KeyHash(signed)))
+	auth.CallerFrom(r.Context()).SetSubject(fmt.Sprintf("%s/%s with key %s", identity.User, name, pki.KeyHash(signed)))
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return access.KeepCertificate(tx, mastercfg.UserCertificate{User: name, Key: pki.KeyHash(signed), Creator: who.String(), Created: now, Expires: signed.NotAfter})
 	})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -69,7 +69,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	if err := accounts.CheckName(sent.Username); err != nil {
 		return rest.Reply{}, err
 	}
-	asking.Of(r.Context()).IsFor(sent.about(sent.Username))
+	auth.CallerFrom(r.Context()).SetSubject(sent.about(sent.Username))
 	if sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
@@ -113,7 +113,7 @@ const maxHumanName = 256
 
 // rankOfChange is when it is the turn of who sets a password. Root, who is not limited, goes first.
 func (l *Logins) rankOfChange(r *http.Request) int {
-	q := asking.Of(r.Context())
+	q := auth.CallerFrom(r.Context())
 	if q.Who.Kind == identity.Root {
 		return 0
 	}
@@ -123,7 +123,7 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 // about is the user that a request names. Everybody may look at himself, and change
 // himself, but not whether he may log in.
 func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
-	q, name := asking.Of(r.Context()), mux.Vars(r)["user"]
+	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false
 	_ = l.config.Ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
 		himself = q.Who.Name == name && access.IsLocal(r, q.Who)
@@ -132,7 +132,7 @@ func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string
 	if own && himself {
 		return name, nil
 	}
-	q.Needs(asking.Need{Verb: verb, Area: rights.Access})
+	q.Require(auth.Need{Verb: verb, Area: rights.Access})
 	return name, l.config.Ledger.View(q.Still)
 }
 
@@ -151,12 +151,12 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	malformed := rest.ReadInto(r, &sent)
 	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
-	name, err := l.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || asking.Of(r.Context()).Who.Session != ""))
+	name, err := l.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || auth.CallerFrom(r.Context()).Who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
 	}
 	if malformed == nil {
-		asking.Of(r.Context()).IsFor(sent.about(name))
+		auth.CallerFrom(r.Context()).SetSubject(sent.about(name))
 	}
 	if err != nil {
 		return rest.Reply{}, err
@@ -170,7 +170,7 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	}
 	var user mastercfg.LocalUser
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		user, err = access.ChangeUser(tx, asking.Of(r.Context()).Who, name, change)
+		user, err = access.ChangeUser(tx, auth.CallerFrom(r.Context()).Who, name, change)
 		return err
 	})
 	return rest.Reply{Body: formOf(user), Revision: rev}, err
@@ -182,7 +182,7 @@ func (l *Logins) deleteUser(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, err
 	}
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		return access.DeleteUser(tx, asking.Of(r.Context()).Who, name)
+		return access.DeleteUser(tx, auth.CallerFrom(r.Context()).Who, name)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }

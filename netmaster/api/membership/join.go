@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -51,7 +51,7 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 		if err := jointoken.Prove(record, token); err != nil {
 			return err
 		}
-		asking.Of(r.Context()).Proves(fmt.Sprintf("%s/%s with key %s by join token %s", record.Role, request.Host, wanted.hash, record.ID))
+		auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("%s/%s with key %s by join token %s", record.Role, request.Host, wanted.hash, record.ID))
 		// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
 		if err := stillGood(tx, identity.Kind(record.Role), wanted.hash); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 		case joined.Key != wanted.hash: // strangers ask, too, and do not learn what nodes there are
 			return useless("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
 		}
-		asking.Of(r.Context()).Proves(fmt.Sprintf("node/%s with key %s", request.Host, wanted.hash))
+		auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("node/%s with key %s", request.Host, wanted.hash))
 		if wanted.now.After(joined.Expires.Add(renewable)) {
 			return fault.New(fault.Denied, "node %s: its certificate expired at %s, more than %d days ago: netctl node rekey %s, and a join token",
 				request.Host, joined.Expires.UTC().Format(time.RFC3339), int(renewable.Hours()/24), request.Host)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -77,7 +77,7 @@ func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at stri
 			if fault.Is(err, fault.NotFound) {
 				return fault.New(fault.NotFound, "%s %s has not joined", what, host)
 			}
-			asking.Of(r.Context()).IsFor(aboutJoined(prefix, host, record.Key))
+			auth.CallerFrom(r.Context()).SetSubject(aboutJoined(prefix, host, record.Key))
 			if err == nil && prefix == mastercfg.NodePrefix {
 				if err := takeBack(tx, record, m.term.Now()); err != nil {
 					return err

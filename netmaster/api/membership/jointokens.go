@@ -8,7 +8,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/jointoken"
@@ -22,7 +22,7 @@ import (
 // for, would count once it is closed. It may have authorities already, while it is about to be closed.
 func notOpen(serve rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
-		if asking.Of(r.Context()) == nil {
+		if auth.CallerFrom(r.Context()) == nil {
 			return rest.Reply{}, fault.New(fault.Mode, "%s %s: the cluster is open, and who joins it now would belong to it once it is closed: netctl security init begins to close it", r.Method, r.URL.Path)
 		}
 		return serve(r)
@@ -55,7 +55,7 @@ func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinTok
 		return rest.Reply{}, err
 	}
 	record.ID, record.Digest = token.ID, token.Digest()
-	asking.Of(r.Context()).IsFor(aboutJoinToken(record))
+	auth.CallerFrom(r.Context()).SetSubject(aboutJoinToken(record))
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record)
 	})
@@ -95,7 +95,7 @@ func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 		case fault.Is(err, fault.NotFound):
 			return fault.New(fault.NotFound, "join token %s: there is none", id)
 		case err == nil: // else it cannot be read, and goes all the same
-			asking.Of(r.Context()).IsFor(aboutJoinToken(record))
+			auth.CallerFrom(r.Context()).SetSubject(aboutJoinToken(record))
 		}
 		tx.Delete(mastercfg.JoinTokenPrefix + id)
 		return nil

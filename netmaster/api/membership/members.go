@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/access"
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -89,7 +89,7 @@ func (m *Members) addMember(r *http.Request, request *mastercfg.AddMemberRequest
 	if m.config.AddMember == nil {
 		return rest.Reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")
 	}
-	asking.Of(r.Context()).IsFor("member " + request.Name)
+	auth.CallerFrom(r.Context()).SetSubject("member " + request.Name)
 	peers, err := m.config.AddMember(r.Context(), request.Name, request.PeerURL)
 	return rest.Reply{Body: mastercfg.AddMemberResponse{Peers: peers}}, err
 }

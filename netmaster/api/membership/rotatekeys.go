@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -44,7 +44,7 @@ func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) 
 			return rest.Reply{}, err
 		}
 	}
-	asking.Of(r.Context()).IsFor(aboutStep(said.Step, request.DryRun))
+	auth.CallerFrom(r.Context()).SetSubject(aboutStep(said.Step, request.DryRun))
 	if request.DryRun {
 		return rest.Reply{Body: said}, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/keyring"
@@ -72,7 +72,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 		return rest.Reply{}, err
 	}
 	said := mastercfg.Rotation{Step: string(step), Authorities: next.Hash(), Done: step == pki.Drop, Absent: absent}
-	asking.Of(r.Context()).IsFor(aboutStep(said.Step, request.DryRun))
+	auth.CallerFrom(r.Context()).SetSubject(aboutStep(said.Step, request.DryRun))
 	if request.DryRun {
 		return rest.Reply{Body: said}, nil
 	}

@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/asking"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -28,22 +28,22 @@ const (
 )
 
 // vouches are the tokens that others are asked about.
-type vouches struct{ taken, asked shares.Places }
+type vouches struct{ taken, asked ratelimit.Semaphore }
 
 func newVouches() vouches {
-	return vouches{make(shares.Places, vouchesTaken), make(shares.Places, vouchesAtOnce)}
+	return vouches{make(ratelimit.Semaphore, vouchesTaken), make(ratelimit.Semaphore, vouchesAtOnce)}
 }
 
 // ask asks whose a token is. It fails as unavailable if too many are asked about, or when its time is over.
 func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.Identity, error) {
-	leave, err := v.taken.Take("nodes and netmasters that join")
+	leave, err := v.taken.TryAcquire("nodes and netmasters that join")
 	if err != nil {
 		return identity.Identity{}, err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, vouchTime)
 	defer cancel()
-	done, err := v.asked.Wait(ctx)
+	done, err := v.asked.Acquire(ctx)
 	if err != nil {
 		return identity.Identity{}, fault.New(fault.Unavailable, "join token: too many are asked about: %w", err)
 	}
@@ -64,7 +64,7 @@ func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	asking.Of(r.Context()).Proves(fmt.Sprintf("%s with key %s, vouched for", who, wanted.hash))
+	auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("%s with key %s, vouched for", who, wanted.hash))
 	if who.Kind == identity.Node && who.Name != request.Host {
 		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}

@@ -1,10 +1,9 @@
-// Package shares divides among clients what all of them use: each has so many requests a
-// second, and so many of those that last, at once. So none of them slows down the others, whatever
-// it asks, and however often.
+// Package ratelimit limits the requests of each client: how many a second, and how many of those that last it has at once. So no
+// client slows down the others, whatever it asks, and however often.
 //
-// A client is a name that the caller chooses: an identity, or the address of somebody who has
-// none. Nothing is kept of clients that have been silent for a moment. What all clients have together are Places.
-package shares
+// A client is a name that the caller chooses: an identity, or the address of a client without
+// one. Nothing is kept of clients that have been silent for a moment. What all clients have together is a Semaphore.
+package ratelimit
 
 import (
 	"sync"
@@ -41,8 +40,8 @@ const (
 	sweepEvery = time.Second
 )
 
-// Shares says what clients have.
-type Shares struct {
+// Limiter limits each client.
+type Limiter struct {
 	limits Limits
 
 	mu      sync.Mutex
@@ -59,14 +58,14 @@ type share struct {
 	told  [tellings]Told
 }
 
-// New makes shares that nobody has anything of.
-func New(limits Limits) *Shares {
-	return &Shares{limits: limits, of: map[string]*share{}, sweepAt: 64}
+// New makes a limiter that has seen no client.
+func New(limits Limits) *Limiter {
+	return &Limiter{limits: limits, of: map[string]*share{}, sweepAt: 64}
 }
 
 // Request counts a request and returns how long it has to wait until it may be dealt with; ok is
 // false if that is too long, and it is not counted.
-func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok bool) {
+func (s *Limiter) Request(client string, now time.Time) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.share(client, now)
@@ -85,7 +84,7 @@ func (s *Shares) Request(client string, now time.Time) (wait time.Duration, ok b
 }
 
 // Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.
-func (s *Shares) Take(client string, kind Lasting, now time.Time) (release func(), ok bool) {
+func (s *Limiter) Take(client string, kind Lasting, now time.Time) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.share(client, now)
@@ -102,14 +101,14 @@ func (s *Shares) Take(client string, kind Lasting, now time.Time) (release func(
 
 // Tell tells whether something of a client is worth telling, as one of the first or the first one for a while, and
 // how many of the kind were not since the last that was.
-func (s *Shares) Tell(client string, kind Telling, now time.Time) (left int64, worth bool) {
+func (s *Limiter) Tell(client string, kind Telling, now time.Time) (left int64, worth bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.share(client, now).told[kind].Tell(kind, now)
 }
 
 // share finds what a client has, or makes it. The lock is held.
-func (s *Shares) share(client string, now time.Time) *share {
+func (s *Limiter) share(client string, now time.Time) *share {
 	if of := s.of[client]; of != nil {
 		return of
 	}
@@ -128,7 +127,7 @@ func (s *Shares) share(client string, now time.Time) *share {
 }
 
 // sweep forgets who is silent and has nothing.
-func (s *Shares) sweep(now time.Time) {
+func (s *Limiter) sweep(now time.Time) {
 	for client, of := range s.of {
 		full := s.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(s.limits.Burst)
 		if full && of.taken == [kinds]int{} && silent(of.told, now) {

@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"net/http"

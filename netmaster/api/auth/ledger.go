@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error
 
 // noted is a plan that notes with who asked that it did not refuse.
 func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := Of(ctx)
+	q := CallerFrom(ctx)
 	if q == nil {
 		return plan
 	}
@@ -49,7 +49,7 @@ func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) er
 
 // first is a plan that asks before it begins.
 func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
-	q := Of(ctx)
+	q := CallerFrom(ctx)
 	if q == nil {
 		return plan
 	}

@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"cmp"
@@ -12,20 +12,20 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
 // EarlyRefusals writes down requests that a netmaster refuses before it asks who leads: nobody has to be known, or to have a
 // key, to send thousands in a second, so that of each address one in a while is written down, as of those of nobody that routes refuse.
 type EarlyRefusals struct {
 	log  *audit.Log
-	told *shares.Shares
+	told *ratelimit.Limiter
 	now  func() time.Time
 }
 
 // NewEarlyRefusals writes them into a log; nil: nowhere.
 func NewEarlyRefusals(log *audit.Log) *EarlyRefusals {
-	return &EarlyRefusals{log: log, told: shares.New(shares.Limits{Rate: rate.Inf}), now: time.Now}
+	return &EarlyRefusals{log: log, told: ratelimit.New(ratelimit.Limits{Rate: rate.Inf}), now: time.Now}
 }
 
 // Add writes down that a request was refused with a status. shown is what it has shown that counts for nothing; empty: see who
@@ -35,7 +35,7 @@ func (e *EarlyRefusals) Add(r *http.Request, shown string, status int, reason er
 		return
 	}
 	now, source, who := e.now().UTC(), rest.SourceOf(r), identity.From(r.Context())
-	untold, worth := e.told.Tell(accounts.Source(source), shares.Excess, now)
+	untold, worth := e.told.Tell(accounts.Source(source), ratelimit.Excess, now)
 	if !worth {
 		return
 	}

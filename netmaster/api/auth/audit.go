@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -113,15 +113,15 @@ func (q *Caller) refusalText() string {
 
 // often tells whether there may be so many such requests that not each of them is written down. What has begun has an
 // end, and what was fit to be committed may have happened.
-func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (kind shares.Telling, often bool) {
+func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (kind ratelimit.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
 	case q.exceeds != nil || q.countless(status):
-		return shares.Excess, true
+		return ratelimit.Excess, true
 	case bounded && (q.Who.Kind != identity.Nobody || q.proven) && decision == audit.Denied && !q.begun && !q.planned.Load():
-		return shares.Refusal, true
+		return ratelimit.Refusal, true
 	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
-		return shares.Forecast, true
+		return ratelimit.Forecast, true
 	}
 	return 0, false
 }
@@ -147,7 +147,7 @@ func changes(r *http.Request) bool {
 
 // Begin writes down that a change begins, where nothing may happen that is not written down.
 func (e *Entrance) Begin(r *http.Request) error {
-	q := Of(r.Context())
+	q := CallerFrom(r.Context())
 	if q == nil || !changes(r) {
 		return nil
 	}

@@ -1,15 +1,15 @@
-// Package asking is who asks, whether he may, how much of it, and what is written down of that. In a cluster that is
-// open nobody is asked who he is.
+// Package auth authenticates the clients of the REST API, authorizes their requests, limits how much each may have at once, and
+// records changes and refusals in the audit log. In an open cluster none of that is done.
 //
-// Requests of a term come in through its Entrance (entrance.go), which finds out what each shows (shown.go) and puts a Caller
-// into its context. A request is judged three times by the same rule, by what its route needs: when it enters, so that it costs
-// nothing if it is refused; in every plan (guarded.go), in the state that the plan changes;
+// Requests of a term come in through its Entrance (entrance.go), which authenticates each (authenticate.go) and puts a Caller
+// into its context. A request is authorized three times by the same rule, by what its route needs: when it enters, so that it costs
+// nothing if it is refused; in every plan (ledger.go, plans.go), in the state that the plan changes;
 // and in the snapshot that an answer is made from. So a right that was taken away and
 // what it allowed cannot cross, and what a refusal says does not depend on what there is.
 //
-// Each client has its share of what there is room for (shares.go). Changes and refusals are audited (audit.go), also those from
-// before anybody knows who leads (early.go), and a permissive cluster counts what an enforced one would have refused (foreseen.go).
-package asking
+// The limits of a client are in limits.go. Changes and refusals are audited (audit.go), also those from
+// before a leader is known (early.go), and a permissive cluster counts what an enforced one would have refused (foreseen.go).
+package auth
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type Need struct {
 	Tenant string // in areas of tenants; empty: all of them
 }
 
-// Caller is who a request comes from, and what it may. nil: the cluster is open, or it is
+// Caller is the client that a request comes from, with what was found out about it. nil: the cluster is open, or the request is
 // netmaster's own.
 type Caller struct {
 	Who    identity.Identity
@@ -72,8 +72,8 @@ func (q *Caller) Mode() mastercfg.SecurityMode {
 
 type callerKey struct{}
 
-// Of is who asks in a request's context.
-func Of(ctx context.Context) *Caller {
+// CallerFrom is the caller in a request's context.
+func CallerFrom(ctx context.Context) *Caller {
 	q, _ := ctx.Value(callerKey{}).(*Caller)
 	return q
 }
@@ -114,30 +114,30 @@ func (q *Caller) foreseen(r *http.Request) string {
 	return ""
 }
 
-// Needs has the request need something else than its route says; what follows is judged by that.
-func (q *Caller) Needs(n Need) { q.need = n }
+// Require has the request need something else than its route says; what follows is judged by that.
+func (q *Caller) Require(n Need) { q.need = n }
 
 // Flaw is what is wrong with what the caller shows, so that it proves nothing; nil: it is not wrong.
 func (q *Caller) Flaw() error { return q.flaw }
 
-// IsFor notes, for the audit log, what the request is about that its path does not say, such as the account that a login is for. No
+// SetSubject notes, for the audit log, what the request is about that its path does not say, such as the account that a login is for. No
 // secret may be in it.
-func (q *Caller) IsFor(about string) {
+func (q *Caller) SetSubject(about string) {
 	if q != nil {
 		q.about = about
 	}
 }
 
-// Proves is IsFor of who has shown the secret or the key by which he asks for a place in the cluster. From then on all that is in his way
+// SetProvenSubject is SetSubject of who has shown the secret or the key by which he asks for a place in the cluster. From then on all that is in his way
 // is a refusal, and is told from those of strangers.
-func (q *Caller) Proves(about string) {
+func (q *Caller) SetProvenSubject(about string) {
 	if q != nil {
 		q.about, q.proven = about, true
 	}
 }
 
-// InTenant notes, for the audit log, the tenant that the request is about.
-func (q *Caller) InTenant(tenant string) {
+// SetTenant notes, for the audit log, the tenant that the request is about.
+func (q *Caller) SetTenant(tenant string) {
 	if q != nil && tenant != rights.Everywhere {
 		q.tenant = tenant
 	}

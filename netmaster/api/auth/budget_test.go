@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
 		if c.mode != "" {
 			ctx = context.WithValue(ctx, callerKey{}, &Caller{Who: c.who, mode: c.mode, source: rest.SourceOf(r)})
 		}
-		if got := Sharer(r.WithContext(ctx)); got != c.want {
+		if got := BudgetKey(r.WithContext(ctx)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/netmaster/shares"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -29,12 +29,12 @@ const (
 )
 
 // clientLimits are those of one identity, with so many requests a second.
-func clientLimits(perSecond rate.Limit) shares.Limits {
+func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 	if perSecond == 0 {
 		perSecond = ClientRate
 	}
-	return shares.Limits{Rate: perSecond, Burst: int(max(1, min(clientBurst*perSecond, 1<<30))),
-		Most: [...]int{shares.Watch: clientWatches, shares.Apply: clientApplies, shares.LongAnswer: clientAnswers}}
+	return ratelimit.Limits{Rate: perSecond, Burst: int(max(1, min(clientBurst*perSecond, 1<<30))),
+		Most: [...]int{ratelimit.Watch: clientWatches, ratelimit.Apply: clientApplies, ratelimit.LongAnswer: clientAnswers}}
 }
 
 // client is whose share a request is of: the identity's, or the address's of who has none. bounded is
@@ -73,12 +73,12 @@ func (e *Entrance) inTurn(ctx context.Context, q *Caller) error {
 }
 
 // lasting names the kinds in refusals.
-var lasting = map[shares.Lasting]string{shares.Watch: "watches", shares.Apply: "apply", shares.LongAnswer: "long answers"}
+var lasting = map[ratelimit.Lasting]string{ratelimit.Watch: "watches", ratelimit.Apply: "apply", ratelimit.LongAnswer: "long answers"}
 
 // Take counts a request that lasts, until release.
-func (e *Entrance) Take(ctx context.Context, kind shares.Lasting) (release func(), err error) {
+func (e *Entrance) Take(ctx context.Context, kind ratelimit.Lasting) (release func(), err error) {
 	nothing := func() {}
-	q := Of(ctx)
+	q := CallerFrom(ctx)
 	if q == nil {
 		return nothing, nil
 	}
@@ -94,10 +94,10 @@ func (e *Entrance) Take(ctx context.Context, kind shares.Lasting) (release func(
 
 // LongAnswer is how the place of a long answer is taken.
 func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
-	return func() (release func(), err error) { return e.Take(ctx, shares.LongAnswer) }
+	return func() (release func(), err error) { return e.Take(ctx, ratelimit.LongAnswer) }
 }
 
-// Sharer is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
+// BudgetKey is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
 // address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, for who is on the machine of a
 // netmaster, and in an enforced cluster, where the number of long answers is limited.
 //
@@ -105,8 +105,8 @@ func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 // is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
 // certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for
 // several answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of two followers.
-func Sharer(r *http.Request) string {
-	q := Of(r.Context())
+func BudgetKey(r *http.Request) string {
+	q := CallerFrom(r.Context())
 	if q == nil { // the cluster is open
 		q = &Caller{Who: identity.From(r.Context()), source: rest.SourceOf(r)}
 		if rest.Forwarded(r, q.Who) {

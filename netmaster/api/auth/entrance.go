@@ -1,4 +1,4 @@
-package asking
+package auth
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
-	"github.com/contiv/netplugin/netmaster/shares"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
@@ -31,14 +31,14 @@ type Config struct {
 // to change something, begins with Begin.
 type Entrance struct {
 	config Config
-	limits shares.Limits
-	shares *shares.Shares
+	limits ratelimit.Limits
+	shares *ratelimit.Limiter
 }
 
 // New makes the entrance of a term.
 func New(config Config) *Entrance {
 	limits := clientLimits(config.Rate)
-	return &Entrance{config: config, limits: limits, shares: shares.New(limits)}
+	return &Entrance{config: config, limits: limits, shares: ratelimit.New(limits)}
 }
 
 // Enter puts who asks into the context of a request; nobody, if the cluster is open.
@@ -74,7 +74,7 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 // Admit refuses a request that may not have what its route needs, or is beyond what its client may have. request is how reports
 // name it. What follows is judged by the same need.
 func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error {
-	q := Of(ctx)
+	q := CallerFrom(ctx)
 	if q == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error 
 
 // Noting has the answer to a request written down when done is called, if it is one to write down.
 func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.ResponseWriter, done func()) {
-	q := Of(r.Context())
+	q := CallerFrom(r.Context())
 	if q == nil {
 		return w, func() {}
 	}
