@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // TracePath is where it is told what becomes of a packet.
@@ -25,7 +26,7 @@ const TracePath = "/api/v1/trace"
 func (a *API) trace(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
-	_, known := verdictProtocols[q.Get("protocol")]
+	known := inet.TransportNumber(q.Get("protocol")) != 0
 	if icmp := q.Get("protocol") == "icmp"; err != nil || !icmp && (port == 0 || !known) {
 		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp, sctp or icmp", q.Get("port"), q.Get("protocol"))
 	}

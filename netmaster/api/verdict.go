@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/tiers"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // VerdictPath is where it is told whether one endpoint may reach another.
@@ -22,14 +23,12 @@ const VerdictPath = "/api/v1/verdict"
 // tierNames are how people call the tiers.
 var tierNames = map[int]string{tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
 
-var verdictProtocols = map[string]uint8{"tcp": 6, "udp": 17, "sctp": 132}
-
 // verdict says whether an endpoint may begin a connection to another, and what decides.
 func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
-	protocol, known := verdictProtocols[q.Get("protocol")]
-	if err != nil || port == 0 || !known {
+	protocol := inet.TransportNumber(q.Get("protocol"))
+	if err != nil || port == 0 || protocol == 0 {
 		return rest.Reply{}, fault.New(fault.Invalid, "port %q, protocol %q: want 1 to 65535, and tcp, udp or sctp", q.Get("port"), q.Get("protocol"))
 	}
 	all := contivmodel.Verdicts{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol"), Port: int(port)}

@@ -13,6 +13,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // networkPolicy says what a NetworkPolicy means. What cannot be understood allows nothing, as it
@@ -154,7 +155,7 @@ func cidr(text string) (netip.Prefix, error) {
 }
 
 // protocols by their names in Kubernetes.
-var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
+var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: inet.TCP, corev1.ProtocolUDP: inet.UDP, corev1.ProtocolSCTP: inet.SCTP}
 
 func portOf(p *networkingv1.NetworkPolicyPort) (classes.Port, bool) {
 	port := classes.Port{Protocol: protocols[corev1.ProtocolTCP]}

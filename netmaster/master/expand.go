@@ -65,12 +65,12 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 	fromGroup.SrcIPAddr, fromGroup.DstIPAddr = local, remote
 	toGroup.SrcIPv6Addr, fromGroup.DstIPv6Addr = remote6, remote6
 	request.DstPort, reply.SrcPort = uint16(rule.Port), uint16(rule.Port)
-	if protocol == contivmodel.ProtocolTCP && rule.Port == 0 {
+	if protocol == inet.TCP && rule.Port == 0 {
 		request.TCPFlags = connectionSetup
 	}
 	request.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[0])
 	reply.RuleID = mastercfg.RuleID(bindingID, rule.ModelKey(), names[1])
-	if rule.Port != 0 && contivmodel.HasPorts(protocol) {
+	if rule.Port != 0 && inet.HasPorts(protocol) {
 		return []mastercfg.CfgPolicyRule{*request, *reply}, nil
 	}
 	return []mastercfg.CfgPolicyRule{*request}, nil

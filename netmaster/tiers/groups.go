@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/inet"
 )
@@ -27,7 +26,7 @@ func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowe
 func isAbout(r mastercfg.CfgPolicyRule, from, to int, c Connection) bool {
 	return (r.SrcEndpointGroup == 0 || r.SrcEndpointGroup == from) && (r.DstEndpointGroup == 0 || r.DstEndpointGroup == to) &&
 		isAt(c.From.Address, r.SrcIPAddr, r.SrcIPv6Addr) && isAt(c.To.Address, r.DstIPAddr, r.DstIPv6Addr) &&
-		(r.IPProtocol == 0 || r.IPProtocol == c.Protocol) && r.SrcPort == 0 && (r.DstPort == 0 || r.DstPort == c.Port || !contivmodel.HasPorts(r.IPProtocol)) &&
+		(r.IPProtocol == 0 || r.IPProtocol == c.Protocol) && r.SrcPort == 0 && (r.DstPort == 0 || r.DstPort == c.Port || !inet.HasPorts(r.IPProtocol)) &&
 		slices.Contains([]string{"", "syn", "syn,!ack"}, r.TCPFlags) // those of a first packet
 }
 

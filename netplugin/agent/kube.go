@@ -9,8 +9,8 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/kubeservice"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // kube is what the leader has written down of Kubernetes: services with who is behind them, nodes,
@@ -119,8 +119,8 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 	}
 	outside := external(s)
 	for _, p := range s.Ports {
-		protocol, known := map[string]uint8{"TCP": openflow.ProtoTCP, "UDP": openflow.ProtoUDP}[p.Protocol]
-		if !known || p.Port == 0 {
+		protocol := inet.TransportNumber(strings.ToLower(p.Protocol))
+		if protocol != inet.TCP && protocol != inet.UDP || p.Port == 0 {
 			continue // SCTP: the switch's connection tracker does not know its ports
 		}
 		add := func(at netip.Addr, from pipeline.Clients, number uint16, local bool) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netplugin/nameserver"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // What is wanted of a tenant has names for the endpoints that the tenant has on this
@@ -73,10 +73,9 @@ func (a *Agent) askedBy(o pipeline.Object) (servers []netip.Addr) {
 }
 
 func namedPorts(ports []pipeline.ServicePort) []nameserver.Port {
-	protocols := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
 	list := make([]nameserver.Port, len(ports))
 	for i, p := range ports {
-		list[i] = nameserver.Port{Protocol: protocols[p.Protocol], Number: p.Port, Target: p.Target}
+		list[i] = nameserver.Port{Protocol: inet.TransportName(p.Protocol), Number: p.Port, Target: p.Target}
 	}
 	return list
 }

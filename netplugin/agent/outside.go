@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // OutsideID is the endpoint id of the port to the host, as operators of the original
@@ -39,7 +39,7 @@ func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
 	}
 	for _, pod := range c.pods {
 		for _, p := range pod.HostPorts {
-			led = append(led, pipeline.PortRange{Protocol: hostProtocols[p.Protocol], First: p.Port, Last: p.Port})
+			led = append(led, pipeline.PortRange{Protocol: inet.TransportNumber(p.Protocol), First: p.Port, Last: p.Port})
 		}
 	}
 	slices.SortFunc(led, func(a, b pipeline.PortRange) int {
@@ -47,9 +47,6 @@ func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
 	})
 	return slices.Compact(own), slices.Compact(led)
 }
-
-// hostProtocols are those of host ports.
-var hostProtocols = map[string]uint8{"tcp": openflow.ProtoTCP, "udp": openflow.ProtoUDP, "sctp": openflow.ProtoSCTP}
 
 // hostChanges has the host looked at, and what is known of it at its port.
 func (c *cache) hostChanges() {

@@ -94,7 +94,9 @@ func TestTheWayOutOfAnEarlierAgentStaysUntilItIsOpenedAgain(t *testing.T) {
 	for _, id := range []string{OutsideID, "web.blue-gone"} {
 		driver.ports[id] = drivers.Port{EndpointID: id}
 	}
-	startAgent(t, store.db, driver, func(c *Config) { c.Outside, c.ReapInterval, c.ReapGrace = true, 5*time.Millisecond, 20*time.Millisecond })
+	startAgent(t, store.db, driver, func(c *Config) {
+		c.Outside, c.ReapInterval, c.ReapGrace = true, 5*time.Millisecond, 20*time.Millisecond
+	})
 	expectPorts := func(why string, want ...string) {
 		t.Helper()
 		eventually(t, why, func() error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Who serves a port of this node sees that something else has it, and the agent knows whose it is: both together are told to
@@ -79,8 +79,7 @@ func (c *cache) concerned(found portTroubles) (all []mastercfg.K8sPort) {
 			}
 			continue
 		}
-		protocol := map[string]uint8{"tcp": openflow.ProtoTCP, "udp": openflow.ProtoUDP}[p.Protocol]
-		for owner := range c.nodePorts[nodePortKey(protocol, p.Port)] {
+		for owner := range c.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
 			_, id, _ := strings.Cut(owner, " ")
 			of := mastercfg.K8sPort{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: fmt.Sprintf(taken, "the service", "nodePort")}
 			if kube, is := strings.CutPrefix(id, kubeID); is {

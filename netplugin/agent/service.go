@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // services knows the virtual addresses and, by a record each, the addresses
@@ -79,9 +79,9 @@ func parsePorts(texts []string) (all []pipeline.ServicePort, err error) {
 
 // parsePort reads servicePort:providerPort:protocol.
 func parsePort(text string) (pipeline.ServicePort, error) {
-	protocols := map[string]uint8{"tcp": openflow.ProtoTCP, "udp": openflow.ProtoUDP}
 	parts := strings.Split(text, ":")
-	if len(parts) != 3 || protocols[strings.ToLower(parts[2])] == 0 {
+	protocol := inet.TransportNumber(strings.ToLower(parts[len(parts)-1]))
+	if len(parts) != 3 || protocol != inet.TCP && protocol != inet.UDP {
 		return pipeline.ServicePort{}, fmt.Errorf("port %q is not servicePort:providerPort:protocol, with protocol tcp or udp", text)
 	}
 	var numbers [2]uint16
@@ -92,7 +92,7 @@ func parsePort(text string) (pipeline.ServicePort, error) {
 		}
 		numbers[i] = uint16(n)
 	}
-	return pipeline.ServicePort{Protocol: protocols[strings.ToLower(parts[2])], Port: numbers[0], Target: numbers[1]}, nil
+	return pipeline.ServicePort{Protocol: protocol, Port: numbers[0], Target: numbers[1]}, nil
 }
 
 func (c *cache) putService(id string, value []byte, _ int64) error {

@@ -2,6 +2,7 @@ package domains
 
 import (
 	"encoding/binary"
+	"github.com/contiv/netplugin/utils/inet"
 	"net/netip"
 	"slices"
 	"strings"
@@ -69,7 +70,6 @@ const (
 	udpSize      = 8
 	typeIPv4     = 0x0800
 	typeIPv6     = 0x86dd
-	protocolUDP  = 17
 )
 
 // payload is what a datagram in a frame says; nil: it is none, or not all of one.
@@ -88,7 +88,7 @@ func payload(frame []byte) []byte {
 	case kind == typeIPv6 && len(ip) >= ipv6Size:
 		header, protocol = ipv6Size, ip[6]
 	}
-	if protocol != protocolUDP || len(ip) < header+udpSize {
+	if protocol != inet.UDP || len(ip) < header+udpSize {
 		return nil
 	}
 	udp := ip[header:]

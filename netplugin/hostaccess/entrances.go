@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/contiv/netplugin/netplugin/agent"
-	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/inet"
 )
@@ -23,8 +22,6 @@ const (
 	setExternal6 = "external6"
 	setNodePorts = "node-ports"
 )
-
-var protocolNames = map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp"}
 
 // entrances are what the host leads to the switch, and by which way out.
 type entrances struct {
@@ -75,7 +72,7 @@ func (e entrances) sets() []set {
 		}
 	}
 	for _, p := range e.NodePorts {
-		ports.elements = append(ports.elements, fmt.Sprint(protocolNames[p.Protocol], " . ", p.Port))
+		ports.elements = append(ports.elements, fmt.Sprint(inet.TransportName(p.Protocol), " . ", p.Port))
 	}
 	return []set{four, six, ports}
 }

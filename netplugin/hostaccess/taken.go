@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // What leads into endpoints comes before sockets: a process of the host that takes what is for a port of it gets nothing there any more,
@@ -35,7 +36,7 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		}
 	}
 	for _, p := range in.NodePorts {
-		add(agent.TakenPort{Protocol: protocolNames[p.Protocol], Port: p.Port}, func(l listener) bool { return in.meets(l) })
+		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}, func(l listener) bool { return in.meets(l) })
 	}
 	for _, p := range ports.all {
 		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l) })

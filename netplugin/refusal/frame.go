@@ -23,14 +23,6 @@ const (
 	typeIPv6 = 0x86dd
 )
 
-const (
-	protocolICMP         = 1
-	protocolTCP          = 6
-	protocolUDP          = 17
-	protocolIPv6Fragment = 44
-	protocolICMPv6       = 58
-)
-
 // Flags of TCP.
 const (
 	fin = 1 << iota
@@ -52,9 +44,9 @@ func To(frame []byte) []byte {
 	}
 	var answer []byte
 	switch ip.protocol {
-	case protocolTCP:
+	case inet.TCP:
 		answer = ip.reset()
-	case protocolUDP:
+	case inet.UDP:
 		answer = ip.unreachable()
 	}
 	if answer == nil {
@@ -95,7 +87,7 @@ func parse(kind uint16, b []byte) (p packet, ok bool) {
 
 // beginning looks behind the header of a fragment of IPv6, if it is the first one.
 func (p packet) beginning() (packet, bool) {
-	if p.protocol != protocolIPv6Fragment {
+	if p.protocol != inet.IPv6Fragment {
 		return p, true
 	}
 	if len(p.segment) < fragmentSize+8 || binary.BigEndian.Uint16(p.segment[2:])&^7 != 0 {
@@ -150,7 +142,7 @@ func (p packet) reset() []byte {
 	if data < 0 {
 		return nil
 	}
-	b, tcp := p.answer(protocolTCP, tcpSize)
+	b, tcp := p.answer(inet.TCP, tcpSize)
 	copy(tcp, segment[2:4])
 	copy(tcp[2:], segment[:2])
 	tcp[12], tcp[13] = tcpSize/4<<4, rst
@@ -166,15 +158,15 @@ func (p packet) reset() []byte {
 		}
 		binary.BigEndian.PutUint32(tcp[8:], next)
 	}
-	binary.BigEndian.PutUint16(tcp[16:], inet.Checksum(tcp, p.pseudo(protocolTCP, len(tcp))))
+	binary.BigEndian.PutUint16(tcp[16:], inet.Checksum(tcp, p.pseudo(inet.TCP, len(tcp))))
 	return b
 }
 
 // unreachable is the ICMP error about a packet to a closed port.
 func (p packet) unreachable() []byte {
-	kind, code, protocol, quoted := byte(3), byte(3), byte(protocolICMP), quoted4
+	kind, code, protocol, quoted := byte(3), byte(3), byte(inet.ICMP), quoted4
 	if !p.isIPv4() {
-		kind, code, protocol, quoted = 1, 4, protocolICMPv6, quoted6
+		kind, code, protocol, quoted = 1, 4, inet.ICMPv6, quoted6
 	}
 	about := p.all[:min(len(p.all), quoted)]
 	b, icmp := p.answer(protocol, icmpSize+len(about))

@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 		if inet.Checksum(ip[:ipv4Size], 0) != 0 {
 			t.Errorf("%s: checksum of the IP header is wrong: %s", test.name, text)
 		}
-		if ip[9] == protocolICMP && inet.Checksum(ip[ipv4Size:], 0) != 0 {
+		if ip[9] == inet.ICMP && inet.Checksum(ip[ipv4Size:], 0) != 0 {
 			t.Errorf("%s: checksum of ICMP is wrong: %s", test.name, text)
 		}
 		// Without the checksum of IP, in between.

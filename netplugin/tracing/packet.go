@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // sourcePort is that of the packets; hops that an IP packet begins with.
@@ -17,23 +18,18 @@ const (
 	firstTTL   = 64
 )
 
-// transports are the fields of the first packet of a connection.
-var transports = map[string]struct {
-	number uint8
-	fields string // besides ports
-}{
-	"tcp":  {openflow.ProtoTCP, ",tcp_flags=0x2"},
-	"udp":  {openflow.ProtoUDP, ""},
-	"sctp": {openflow.ProtoSCTP, ""},
-	"icmp": {openflow.ProtoICMP, ""},
-}
+// firstFields are those of the first packet of a connection besides its ports.
+var firstFields = map[uint8]string{inet.TCP: ",tcp_flags=0x2"}
 
 // packet is what the endpoint sends, as the fields of a flow: at its own port if it is here, else as it comes
 // out of the tunnel. Where nobody has an address of the sender's own network, that is its question
 // who has it, as nothing else is ever sent.
 func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, error) {
-	transport, known := transports[q.Protocol]
-	if !known || q.Port == 0 && q.Protocol != "icmp" {
+	protocol := inet.TransportNumber(q.Protocol)
+	if q.Protocol == "icmp" {
+		protocol = inet.ICMP
+	}
+	if protocol == 0 || q.Port == 0 && protocol != inet.ICMP {
 		return "", fault.New(fault.Invalid, "protocol %q, port %d: want tcp, udp or sctp with a port of 1 to 65535, or icmp", q.Protocol, q.Port)
 	}
 	source := from.IPv4
@@ -48,7 +44,7 @@ func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, erro
 	}
 	if !from.Local {
 		return w.arrival(from, to, func(ttl int) string {
-			return ipFields(transport.number, ttl, transport.fields, source, to.address, q.Port)
+			return ipFields(protocol, ttl, firstFields[protocol], source, to.address, q.Port)
 		})
 	}
 	port, has := w.numbers[from.ID]
@@ -63,7 +59,7 @@ func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, erro
 		return fmt.Sprintf("in_port=%d,%s", port, neighbourFields(from.MAC, source, to.address)), nil
 	}
 	return fmt.Sprintf("in_port=%d,dl_src=%s,dl_dst=%s,%s", port, mac(from.MAC), mac(receiver),
-		ipFields(transport.number, firstTTL, transport.fields, source, to.address, q.Port)), nil
+		ipFields(protocol, firstTTL, firstFields[protocol], source, to.address, q.Port)), nil
 }
 
 // arrival is the packet as it comes out of the tunnel from the sender's node, which has routed it.
@@ -114,7 +110,7 @@ func ipFields(protocol uint8, ttl int, more string, source, to netip.Addr, port 
 	if to.Is6() {
 		layer, addresses = "ipv6,nw_proto=%d", "ipv6_src=%s,ipv6_dst=%s"
 	}
-	name := map[uint8]string{openflow.ProtoTCP: "tcp", openflow.ProtoUDP: "udp", openflow.ProtoSCTP: "sctp"}[protocol]
+	name := inet.TransportName(protocol)
 	ports := fmt.Sprintf(",%s_src=%d,%s_dst=%d", name, sourcePort, name, port)
 	if protocol == openflow.ProtoICMP {
 		ports = ",icmp_type=8,icmp_code=0" // an echo request

@@ -1,6 +1,10 @@
 package openflow
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/utils/inet"
+)
 
 // prerequisite is what must be known of a packet before a field of it means
 // anything: the switch refuses arp_spa in a match that does not say "ARP".
@@ -22,13 +26,12 @@ const (
 	EthTypeIPv6 = 0x86dd
 	EthTypeMPLS = 0x8847
 
-	ProtoICMP   = 1
-	ProtoTCP    = 6
-	ProtoUDP    = 17
-	ProtoICMPv6 = 58
-
-	ProtoIPv6Fragment = 44 // of later fragments of any protocol
-	ProtoSCTP         = 132
+	ProtoICMP         = inet.ICMP
+	ProtoTCP          = inet.TCP
+	ProtoUDP          = inet.UDP
+	ProtoIPv6Fragment = inet.IPv6Fragment
+	ProtoICMPv6       = inet.ICMPv6
+	ProtoSCTP         = inet.SCTP
 
 	NDSolicit = 135
 	NDAdvert  = 136
