@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -97,24 +96,9 @@ func TestTheWayOutOfAnEarlierAgentStaysUntilItIsOpenedAgain(t *testing.T) {
 	startAgent(t, store.db, driver, func(c *Config) {
 		c.Outside, c.ReapInterval, c.ReapGrace = true, 5*time.Millisecond, 20*time.Millisecond
 	})
-	expectPorts := func(why string, want ...string) {
-		t.Helper()
-		eventually(t, why, func() error {
-			if got := portIDs(driver); !slices.Equal(got, want) {
-				return fmt.Errorf("ports: %q, want %q", got, want)
-			}
-			return nil
-		})
-	}
-	expectPorts("what nobody owns is removed, and nothing else", OutsideID)
-	looked := driver.portsAsked()
-	eventually(t, "the reaper looks again, and again", func() error {
-		if n := driver.portsAsked() - looked; n < 10 {
-			return fmt.Errorf("%d looks", n)
-		}
-		return nil
-	})
-	expectPorts("the way out stays", OutsideID)
+	expectPorts(t, driver, "what nobody owns is removed, and nothing else", OutsideID)
+	awaitLooks(t, driver)
+	expectPorts(t, driver, "the way out stays", OutsideID)
 	store.put(mastercfg.GlobalConfigKey, `{"fwd-mode":"routing"}`)
-	expectPorts("there is none any more")
+	expectPorts(t, driver, "there is none any more")
 }

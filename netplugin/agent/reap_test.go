@@ -35,6 +35,29 @@ func TestGraceOfAnEndpointThatIsAlone(t *testing.T) {
 	judge("c belongs to something", 70*time.Second, 50*time.Second)
 }
 
+// expectPorts waits until these are the endpoints with ports.
+func expectPorts(t *testing.T, driver *recorder, why string, want ...string) {
+	t.Helper()
+	eventually(t, why, func() error {
+		if got := portIDs(driver); !slices.Equal(got, want) {
+			return fmt.Errorf("ports: %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// awaitLooks waits until the reaper has looked a few times.
+func awaitLooks(t *testing.T, driver *recorder) {
+	t.Helper()
+	looked := driver.portsAsked()
+	eventually(t, "the reaper looks again, and again", func() error {
+		if n := driver.portsAsked() - looked; n < 10 {
+			return fmt.Errorf("%d looks", n)
+		}
+		return nil
+	})
+}
+
 // The store may have gone back while the checkpoint was lost: nobody on the node knows the pod.
 func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
@@ -49,15 +72,6 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 	startAgent(t, store.db, driver, func(c *Config) {
 		c.ReapInterval, c.ReapGrace, c.Log = time.Hour, 20*time.Millisecond, logrus.NewEntry(logger)
 	})
-	expectPorts := func(why string, want ...string) {
-		t.Helper()
-		eventually(t, why, func() error {
-			if got := portIDs(driver); !slices.Equal(got, want) {
-				return fmt.Errorf("ports: %q, want %q", got, want)
-			}
-			return nil
-		})
-	}
 	reports := func() (n int) {
 		for _, e := range messages.AllEntries() {
 			if e.Level == logrus.ErrorLevel && e.Data["endpoint"] == pod && e.Data["link"] == driver.ports[pod].HostLink && strings.Contains(e.Message, "a pod uses a port") {
@@ -66,18 +80,12 @@ func TestThePortOfAPodThatLivesStaysThoughNobodyKnowsIt(t *testing.T) {
 		}
 		return n
 	}
-	expectPorts("what no pod is behind is removed", pod)
-	looked := driver.portsAsked()
-	eventually(t, "the reaper looks again, and again", func() error {
-		if n := driver.portsAsked() - looked; n < 5 {
-			return fmt.Errorf("%d looks", n)
-		}
-		return nil
-	})
-	expectPorts("the pod is alive", pod)
+	expectPorts(t, driver, "what no pod is behind is removed", pod)
+	awaitLooks(t, driver)
+	expectPorts(t, driver, "the pod is alive", pod)
 	if n := reports(); n != 1 {
 		t.Errorf("%d reports of the port without an endpoint, want 1", n)
 	}
 	driver.use(pod, false)
-	expectPorts("the pod is gone")
+	expectPorts(t, driver, "the pod is gone")
 }
