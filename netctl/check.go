@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/netctl/checkup"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 var checkTool = tool{
@@ -20,7 +21,7 @@ var checkTool = tool{
 			&cli.StringFlag{Name: "group", Usage: "endpoint group for --probe"},
 			&cli.StringFlag{Name: "cni-conf", Value: "/etc/cni/net.d", TakesFile: true, Usage: "folder of network configurations, for --probe"},
 			&cli.StringFlag{Name: "cni-bin", Value: "/opt/cni/bin", TakesFile: true, Usage: "folder of CNI plugins, for --probe"},
-			&cli.IntFlag{Name: "agent-port", Value: checkup.DefaultAgentPort, Usage: "port of the agents' REST servers"},
+			&cli.IntFlag{Name: "agent-port", Value: ports.Agent, Usage: "port of the agents' REST servers"},
 		}
 	},
 	more: fmt.Sprintf("Each check is one line, `ok` or `FAIL`, a failure followed by a hint; with `-o json` or `-o yaml` all are a list of `{name, ok, detail, hint}` at the end. The exit code is %d if one failed. "+

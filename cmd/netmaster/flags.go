@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/k8sutils"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // options is the command line.
@@ -90,7 +91,7 @@ func command(o *options) *cli.Command {
 
 func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 	return []cli.Flag{
-		set.String(&o.external, "external-address", "EXTERNAL_ADDRESS", "0.0.0.0:9999", categoryMaster,
+		set.String(&o.external, "external-address", "EXTERNAL_ADDRESS", ports.At("0.0.0.0", ports.Netmaster), categoryMaster,
 			"address:port users and agents reach", "listen-url"),
 		set.String(&o.internal, "internal-address", "INTERNAL_ADDRESS", "", categoryMaster,
 			"address:port the other netmasters and agents are told (default: this host's address, port of --external-address)", "control-url"),

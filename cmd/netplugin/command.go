@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 const (
@@ -63,7 +64,7 @@ func nodeFlags(o *options) []cli.Flag {
 		set.String(&o.vlanUplinks, "vlan-uplinks", "VLAN_UPLINKS", "", categoryNode, "comma-separated links to the physical network, for vlan networks; several are a bond", "vlan-if"),
 		set.String(&o.vlanBondMode, "vlan-bond-mode", "VLAN_BOND_MODE", string(uplink.DefaultBondMode), categoryNode,
 			"how several uplinks are bonded: "+strings.Join(uplink.BondModes(), ", ")),
-		&cli.IntFlag{Name: "vxlan-port", Sources: set.Env("VXLAN_PORT"), Value: ovsd.DefaultVXLANPort, Destination: &o.vxlanPort,
+		&cli.IntFlag{Name: "vxlan-port", Sources: set.Env("VXLAN_PORT"), Value: ports.VXLAN, Destination: &o.vxlanPort,
 			Category: categoryNode, Usage: "UDP port of the tunnels", OnlyOnce: true},
 		&cli.StringFlag{Name: "ovs-rundir", Sources: cli.EnvVars("OVS_RUNDIR"), Value: ovsd.DefaultRunDir, Destination: &o.runDir,
 			Category: categoryNode, Usage: "directory of Open vSwitch's sockets", OnlyOnce: true},
@@ -85,7 +86,7 @@ func nodeFlags(o *options) []cli.Flag {
 		set.String(&o.netmasters, "netmasters", "NETMASTERS", "", categoryNode,
 			"comma-separated https URLs of netmasters, through which a node that joins, or has joined, reaches the state; instead of --etcd-endpoints"),
 		set.String(&o.join.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categoryNode, "directory of the node's key and certificate"),
-		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ":9090", categoryNode, "address:port of the node's REST server"),
+		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ports.At("", ports.Agent), categoryNode, "address:port of the node's REST server"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
 			Category: categoryNames, Usage: "answer endpoints' questions for names; --dns=false: do not", OnlyOnce: true},
 		set.String(&o.names.upstream, "dns-upstream", "DNS_UPSTREAM", "", categoryNames,

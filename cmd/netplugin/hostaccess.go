@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // newHostAccess makes what keeps the host's own interfaces.
@@ -60,10 +61,10 @@ func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 }
 
 // Ports of netmaster and etcd where nothing else is said, and of BGP.
-var standardPorts = []uint16{9999, 2379, 2380, 179}
+var standardPorts = []uint16{ports.Netmaster, ports.EtcdClient, ports.EtcdPeer, ports.BGP}
 
 // ownPorts are those of the API server and kubelet, and at which netplugin says how it serves Kubernetes' services (package kubehealth).
-var ownPorts = []uint16{6443, 10250, 10256, 10249}
+var ownPorts = []uint16{ports.KubeAPI, ports.Kubelet, ports.ServiceHealth, ports.ProxyMode}
 
 // closedFor is what the command line tells of what endpoints must not reach: the ports
 // of the cluster, and machines of etcd that are named by an address.

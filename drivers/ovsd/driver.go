@@ -76,6 +76,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/keylock"
 	"github.com/contiv/netplugin/utils/notify"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // Defaults of Config.
@@ -83,7 +84,6 @@ const (
 	DefaultRunDir        = "/var/run/openvswitch"
 	DefaultBridge        = "contivVxlanBridge"
 	DefaultUplinkBridge  = "contivVlanBridge"
-	DefaultVXLANPort     = 4789
 	DefaultAuditInterval = 45 * time.Second
 )
 
@@ -194,7 +194,7 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.VXLANPort == 0 {
-		c.VXLANPort = DefaultVXLANPort
+		c.VXLANPort = ports.VXLAN
 	}
 	if c.Datapath == "" {
 		c.Datapath = DatapathAuto

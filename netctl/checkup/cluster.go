@@ -18,9 +18,6 @@ import (
 	"github.com/contiv/netplugin/utils/buildinfo"
 )
 
-// DefaultAgentPort is where an agent's REST server listens.
-const DefaultAgentPort = 9090
-
 // agentTime bounds one request to an agent.
 const agentTime = 5 * time.Second
 

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // Host checks whether this machine can run the daemons. It is meant for a
-// machine on which they do not run yet: their ports must be free.
+// machine on which they do not run yet: their daemonPorts must be free.
 func Host(ctx context.Context, report Report) {
 	report.check("root", "run as root", "yes", unless(os.Geteuid() == 0, "user id is %d", os.Geteuid()))
 	tool, err := exec.LookPath("ovs-vsctl")
@@ -23,7 +25,7 @@ func Host(ctx context.Context, report Report) {
 	report.check("ovs-vswitchd", "start openvswitch-switch, or set OVS_RUNDIR", runDir, runs(filepath.Join(runDir, "ovs-vswitchd.pid")))
 	datapath, err := datapathType()
 	report.check("datapath", "load the module openvswitch or tun", datapath, err)
-	for _, p := range ports {
+	for _, p := range daemonPorts {
 		err := p.free(ctx)
 		report.check(fmt.Sprintf("port %s/%d", p.network, p.number), "see what listens there with ss -lnp; "+p.use, "free, "+p.use, err)
 	}
@@ -36,12 +38,12 @@ type port struct {
 	use     string
 }
 
-var ports = []port{
-	{"tcp", 9999, "used by netmaster"},
-	{"tcp", DefaultAgentPort, "used by netplugin"},
-	{"tcp", 2379, "used by the embedded etcd for its clients"},
-	{"tcp", 2380, "used by the embedded etcd for its peers"},
-	{"udp", 4789, "used by vxlan"},
+var daemonPorts = []port{
+	{"tcp", ports.Netmaster, "used by netmaster"},
+	{"tcp", ports.Agent, "used by netplugin"},
+	{"tcp", ports.EtcdClient, "used by the embedded etcd for its clients"},
+	{"tcp", ports.EtcdPeer, "used by the embedded etcd for its peers"},
+	{"udp", ports.VXLAN, "used by vxlan"},
 }
 
 // free fails if something else has the port.

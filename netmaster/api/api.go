@@ -63,7 +63,7 @@ type Config struct {
 	Defaults    contivmodel.Global           // what the global object gets where a request leaves a mode open
 	Self        string                       // control address of this netmaster, ip:port
 	Epoch       int64                        // of the term
-	NodePort    int                          // where agents answer questions; 0: DefaultNodePort
+	AgentPort   int                          // where agents answer questions; 0: ports.Agent
 	Bookmarks   time.Duration                // longest silence of a watch; 0: 30 s
 	Found       func() error                 // makes authorities, for a cluster that has none; nil: it cannot get any
 	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is

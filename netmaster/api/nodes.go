@@ -22,14 +22,11 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
-const (
-	// DefaultNodePort is where agents answer questions about themselves.
-	DefaultNodePort = 9090
-	// nodeTimeout is how long a node may take to answer.
-	nodeTimeout = 5 * time.Second
-)
+// nodeTimeout is how long a node may take to answer.
+const nodeTimeout = 5 * time.Second
 
 // How many bytes an answer may have, by what is asked. No node takes more of the leader's memory.
 const (
@@ -65,7 +62,7 @@ func newNodes(config Config, view func(func(ledger.Reader) error) error) nodes {
 		}
 		return key, err
 	}
-	return nodes{cmp.Or(config.NodePort, DefaultNodePort), config.NodeTLS, keyOf, make(ratelimit.Semaphore, 1), make(ratelimit.Semaphore, 1)}
+	return nodes{cmp.Or(config.AgentPort, ports.Agent), config.NodeTLS, keyOf, make(ratelimit.Semaphore, 1), make(ratelimit.Semaphore, 1)}
 }
 
 func (n nodes) client(at agentAt) (*http.Client, error) {

@@ -98,7 +98,7 @@ func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 		server.Start()
 		t.Cleanup(server.Close)
 	}
-	b = furnished(t, func(c *Config) { c.NodePort = port })
+	b = furnished(t, func(c *Config) { c.AgentPort = port })
 	var services []objdb.Service
 	for host, address := range map[string]string{"h1": "127.0.0.1", "h2": "127.0.0.2", "h3": "127.0.0.3"} {
 		for port, name := range map[int]string{9002: mastercfg.AgentService, 9003: mastercfg.AgentService, 4789: mastercfg.AgentVTEPService} {

@@ -74,7 +74,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 	}))
 	t.Cleanup(node.Close)
 	at := netip.MustParseAddrPort(node.Listener.Addr().String())
-	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.NodePort = int(at.Port()) })
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.AgentPort = int(at.Port()) })
 	registration, err := b.db.Register(t.Context(), 10*time.Second,
 		objdb.Service{ServiceName: mastercfg.AgentService, HostAddr: at.Addr().String(), Port: 9002, Hostname: "h1"},
 		objdb.Service{ServiceName: mastercfg.AgentVTEPService, HostAddr: at.Addr().String(), Port: 4789, Hostname: "h1"})

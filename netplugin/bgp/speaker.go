@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/notify"
+	"github.com/contiv/netplugin/utils/ports"
 	"github.com/contiv/netplugin/utils/retry"
 	"github.com/contiv/netplugin/utils/secret"
 )
@@ -45,7 +46,7 @@ const (
 
 // Config of a speaker.
 type Config struct {
-	Port        uint16        // of TCP, ours and the neighbours'; 0: 179
+	Port        uint16        // of TCP, ours and the neighbours'; 0: ports.BGP
 	MaxRoutes   uint32        // of a neighbour, for IPv4 and for IPv6 each; 0: DefaultMaxRoutes
 	RestartTime time.Duration // how long routes hold while their speaker restarts; 0: DefaultRestartTime
 	ClosedTime  time.Duration // how long a neighbour with too many routes stays closed; 0: DefaultClosedTime
@@ -79,7 +80,7 @@ type Speaker struct {
 // New makes a speaker that is silent until Configure.
 func New(cfg Config) *Speaker {
 	if cfg.Port == 0 {
-		cfg.Port = 179
+		cfg.Port = ports.BGP
 	}
 	if cfg.MaxRoutes == 0 {
 		cfg.MaxRoutes = DefaultMaxRoutes
