@@ -111,7 +111,7 @@ var limitSections = []struct {
 		{"netmaster/api/objects.others", number, "policies that who administers a tenant may make in it, and as many objects of each other type without a field of the tenant; operators may more"},
 		{"netmaster/api/objects.AppliedPerRule", number, "times as many rules as a tenant may have (`maxRules`) that he may have applied to groups, each rule counted for each group of its policy"},
 		{"netmaster/api/rest.longestRequestID", number, "bytes of the id that a client gives a request in `X-Request-Id`; a longer one is replaced"},
-		{"netmaster/api/auth.clientAnswers", number, "long answers of one identity that are written or wait for their reader, and searches"},
+		{"netmaster/api/auth.clientAnswers", number, "long answers of one identity: those that are searched for, that nodes are asked about, that are written, or that wait for their reader"},
 		{"netmaster/api.bookmarkEvery", span, "between two lines of a watch of which nothing changes"},
 		{"netmaster/api.nodeTimeout", span, "for a node that is asked something on behalf of a client"},
 		{"netmaster/api.countersPatience", span, "for all nodes together to tell what they count"},

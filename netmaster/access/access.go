@@ -195,7 +195,8 @@ func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (right
 }
 
 // Since is the revision at which an identity came to see what it sees now, or an earlier one where it cannot have seen anything
-// else; 0: it sees everything. It is also that of a change of the mode, in which rights count or do not.
+// else; 0: it sees everything. A change of the mode, in which rights count or do not, is among them; so is all else that the record of
+// security says, which changes rarely.
 func Since(r ledger.Reader, who identity.Identity) int64 {
 	mode := r.Revision(mastercfg.SecurityKey)
 	switch who.Kind {

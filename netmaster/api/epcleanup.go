@@ -50,7 +50,7 @@ func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	var registered bool
 	var silent error // of a host that does not answer, which is not asked again
 	for i, ep := range stuck {
-		if i == 0 || ep.HomingHost != stuck[i-1].HomingHost {
+		if i == 0 || ep.HomingHost != stuck[i-1].HomingHost || !registered && silent == nil { // it may have registered meanwhile
 			at, registered, silent = a.agentOf(r.Context(), mastercfg.AgentVTEPService, ep.HomingHost)
 		}
 		err := silent

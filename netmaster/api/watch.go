@@ -79,7 +79,7 @@ func wantsWatch(r *http.Request) (bool, error) {
 type watch struct {
 	api      *API
 	asked    *http.Request
-	asking   *auth.Caller
+	caller   *auth.Caller
 	kind     contivmodel.Kind
 	scope    scope // what the caller may see; see allowed
 	revision int64 // everything up to here has been told; 0: nothing
@@ -94,7 +94,7 @@ type watch struct {
 
 // watch answers with a stream of events.
 func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) {
-	w := &watch{api: a, asked: r, asking: auth.CallerFrom(r.Context()), kind: kind}
+	w := &watch{api: a, asked: r, caller: auth.CallerFrom(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
 		rev, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || rev < 0 {
@@ -156,11 +156,11 @@ func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 // begin finds what the caller may see. Who saw less, or more, until a later revision than
 // the one he wants to go on after has to list again.
 func (w *watch) begin(r ledger.Reader) (err error) {
-	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.asking == nil || w.revision == 0 {
+	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil || w.revision == 0 {
 		return err
 	}
-	if since := access.Since(r, w.asking.Who); since > w.revision {
-		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.asking.Who, since))
+	if since := access.Since(r, w.caller.Who); since > w.revision {
+		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.caller.Who, since))
 	}
 	return nil
 }
@@ -171,17 +171,17 @@ var errOver = errors.New("other rights")
 
 // allowed fails unless the caller may see in this state what he could at the beginning.
 func (w *watch) allowed(r ledger.Reader) error {
-	if mode, err := access.ModeOf(r); err != nil || mode != w.asking.Mode() {
+	if mode, err := access.ModeOf(r); err != nil || mode != w.caller.Mode() {
 		return errOver
 	}
-	if w.asking == nil {
+	if w.caller == nil {
 		return nil
 	}
 	now, err := scopeOf(r, w.kind, w.asked)
-	if err != nil || w.asking.Still(r) != nil || !now.equal(w.scope) {
+	if err != nil || w.caller.Still(r) != nil || !now.equal(w.scope) {
 		return errOver
 	}
-	w.api.logins.NoteUse(w.asking.Who)
+	w.api.logins.NoteUse(w.caller.Who)
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (w *watch) run(ctx context.Context, out *rest.Stream) {
 // asksAgain is when a silent watch asks whether its caller may still hear it: in an open
 // cluster never.
 func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
-	if w.asking == nil {
+	if w.caller == nil {
 		return nil, func() {}
 	}
 	ticker := time.NewTicker(rightsEvery)

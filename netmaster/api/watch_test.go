@@ -185,7 +185,7 @@ func TestAQuietWatchIsToldThatItIsAlive(t *testing.T) {
 // In an open cluster a watch asks for rights when it has something to say, and only then.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	for q, want := range map[*auth.Caller]bool{nil: false, {}: true} {
-		due, stop := (&watch{asking: q}).asksAgain()
+		due, stop := (&watch{caller: q}).asksAgain()
 		stop()
 		if asks := due != nil; asks != want {
 			t.Errorf("open cluster %t: asks %t", q == nil, asks)

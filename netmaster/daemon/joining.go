@@ -83,7 +83,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 		asked = append(asked, net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)))
 	}
 	own := d.certificates.authorities()
-	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr}
+	request := mastercfg.JoinRequest{Host: s.Name, CSR: csr, Established: own != nil}
 	for _, addr := range s.Addresses {
 		request.Addresses = append(request.Addresses, addr.String())
 	}

@@ -135,4 +135,12 @@ func TestTheFounderCanBeRemoved(t *testing.T) {
 		keys, passed := asMaster(t, second, by, shown)
 		return keys == "401" && passed == "401"
 	})
+	// It goes on with what it had, and is not let in again, whatever token it has.
+	back := run(t, func(c *Config) {
+		c.Security = cfg
+		c.Security.TokenFile = tokenFile(t, filepath.Join(dir, "netmaster.sock"), "master")
+	})
+	if err := back.daemon.tryJoin(t.Context()); err == nil || !strings.Contains(err.Error(), "was removed") {
+		t.Errorf("m1 joins again: %v", err)
+	}
 }

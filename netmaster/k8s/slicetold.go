@@ -86,27 +86,56 @@ func mismatch(service *corev1.Service, ports map[portID]struct{}, record masterc
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
 
-// useless tells of the backends of a service that are not served: those that mismatch, as was found out, and those of whom nobody
-// knows whose they are. Until that has been so for a while nothing is told; again is when to look again.
-func (b *balancer) useless(service string, all tenantBackends, mismatched int, mismatch string, now time.Time) (told []string, again time.Duration) {
-	unknown, stranger := all.nobodys()
-	why := cmp.Or(mismatch, stranger)
-	if why == "" {
+// useless tells of the backends of a service that are not served, each after a while: those that mismatch, as was found out, and those of
+// whom nobody knows whose they are. again is when to look again.
+func (b *balancer) useless(service string, strangers map[netip.Addr]bool, mismatched int, mismatch string, now time.Time) (told []string, again time.Duration) {
+	count, why := 0, ""
+	if mismatch == "" {
 		b.matched(service)
-		return nil, 0
+	} else if again = b.unmatchedWaits(service, mismatch, now); again <= 0 {
+		count, why, again = mismatched, mismatch, 0
 	}
-	again = b.unmatchedWaits(service, why, now)
-	if again <= 0 {
-		told, again = []string{fmt.Sprintf("%d backends are not served, the first because %s", mismatched+unknown, why)}, 0
+	long := b.strangersFor(service, strangers, now)
+	if count += len(long); len(long) > 0 {
+		why = cmp.Or(why, stranger(long[0]))
 	}
 	switch {
-	case unknown == 0:
-	case told == nil:
-		again = min(again, unknownAgain)
-	default:
-		again = unknownLater
+	case len(long) < len(strangers):
+		again = sooner(again, unknownAgain)
+	case len(long) > 0:
+		again = sooner(again, unknownLater)
+	}
+	if count > 0 {
+		told = []string{fmt.Sprintf("%d backends are not served, the first because %s", count, why)}
 	}
 	return told, again
+}
+
+// stranger says why a backend is not served of whom nobody knows whose it is.
+func stranger(address netip.Addr) string {
+	return fmt.Sprintf("%s is said to be of a pod (targetRef) that is not there, or of another tenant, "+
+		"or has no place in the network; name the pod that has the address, or none if it is no pod's", address)
+}
+
+// strangersFor are those of a service's backends that nobody has known for a while, sorted. Others are forgotten.
+func (b *balancer) strangersFor(service string, addresses map[netip.Addr]bool, now time.Time) (long []netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, since := b.strangers[service], map[netip.Addr]time.Time{}
+	for address := range addresses {
+		at, known := before[address]
+		if !known {
+			at = now
+		}
+		if since[address] = at; now.Sub(at) >= b.grace {
+			long = append(long, address)
+		}
+	}
+	if b.strangers[service] = since; len(since) == 0 {
+		delete(b.strangers, service)
+	}
+	slices.SortFunc(long, netip.Addr.Compare)
+	return long
 }
 
 // unmatchedWaits tells how long it is until backends of a service that are not served, for this reason now, are told.

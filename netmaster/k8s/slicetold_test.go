@@ -82,7 +82,7 @@ func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	w.toldThat("odd", "BackendNotServed", `1 backends are not served, the first because EndpointSlice odd-1 has port "htp" of TCP`)
 	w.wantTroubles(c, "service shop/odd BackendNotServed")
 	w.slice("odd-1", "odd", "http", 80, nil, "192.0.2.1", "10.128.0.9 u9 node1") // nobody knows u9
-	w.toldThat("odd", "BackendNotServed", "1 backends are not served, the first because 10.128.0.9:80 is said to be of a pod (targetRef) that is not there")
+	w.toldThat("odd", "BackendNotServed", "1 backends are not served, the first because 10.128.0.9 is said to be of a pod (targetRef) that is not there")
 	w.slice("odd-1", "odd", "http", 80, nil, "192.0.2.1")
 	w.wantTroubles(c, []string{}...)
 	list, err := w.client.EventsV1().Events("shop").List(t.Context(), metav1.ListOptions{})

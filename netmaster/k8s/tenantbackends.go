@@ -14,12 +14,12 @@ import (
 type tenantBackends struct {
 	of         map[string][]backend // the tenant of the service's namespace is always in it
 	everywhere []backend            // no pods: they serve in every tenant
-	unknown    []netip.AddrPort     // of these it is not known, or not yet, whose they are
+	strangers  map[netip.Addr]bool  // of those at these addresses it is not known, or not yet, whose they are
 }
 
 // byTenant finds the tenants of a service's backends. home is that of its namespace; empty: it has none.
 func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []backend) (all tenantBackends, err error) {
-	all.of = map[string][]backend{}
+	all.of, all.strangers = map[string][]backend{}, map[netip.Addr]bool{}
 	if home != "" {
 		all.of[home] = nil
 	}
@@ -28,7 +28,7 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 		case err != nil:
 			return all, err
 		case at.unknown:
-			all.unknown = append(all.unknown, one.Address)
+			all.strangers[one.Address.Addr()] = true
 		case at.tenant == "":
 			all.everywhere = append(all.everywhere, one)
 		default:
@@ -40,15 +40,6 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 
 // in are those that serve in a tenant.
 func (t tenantBackends) in(tenant string) []backend { return slices.Concat(t.of[tenant], t.everywhere) }
-
-// nobodys counts backends of whom it is not known whose they are, and tells of the first of them why.
-func (t tenantBackends) nobodys() (count int, first string) {
-	if len(t.unknown) == 0 {
-		return 0, ""
-	}
-	return len(t.unknown), fmt.Sprintf("%s is said to be of a pod (targetRef) that is not there, or of another tenant, "+
-		"or has no place in the network; name the pod that has the address, or none if it is no pod's", slices.MinFunc(t.unknown, netip.AddrPort.Compare))
-}
 
 // spans tells of a service whose pods are of several tenants; empty: it is not one. home is the tenant of its namespace.
 func (t tenantBackends) spans(home string) string {

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 
@@ -14,8 +15,13 @@ import (
 // the pods' records, with why nowhere.
 type warnings struct {
 	mu    sync.Mutex
-	holds map[string]map[string]string // messages by object, such as networkpolicy/shop/db, and reason
-	uids  map[string]types.UID         // of these objects, where it is known
+	holds map[string]map[string]warning // by object, such as networkpolicy/shop/db, and reason
+}
+
+// warning is a message about an object; of some it is not known which one of its name.
+type warning struct {
+	message string
+	uid     types.UID
 }
 
 // set notes what is wrong with an object for a reason; an empty message: nothing is any more. news
@@ -23,28 +29,21 @@ type warnings struct {
 func (w *warnings) set(object string, uid types.UID, reason, message string) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if uid != "" && w.uids[object] != uid && w.uids[object] != "" {
-		delete(w.holds, object)
-	}
 	before := w.holds[object][reason]
 	if message == "" {
 		if delete(w.holds[object], reason); len(w.holds[object]) == 0 {
 			delete(w.holds, object)
-			delete(w.uids, object)
 		}
 		return false
 	}
 	if w.holds == nil {
-		w.holds, w.uids = map[string]map[string]string{}, map[string]types.UID{}
+		w.holds = map[string]map[string]warning{}
 	}
 	if w.holds[object] == nil {
-		w.holds[object] = map[string]string{}
+		w.holds[object] = map[string]warning{}
 	}
-	w.holds[object][reason] = message
-	if uid != "" {
-		w.uids[object] = uid
-	}
-	return message != before
+	w.holds[object][reason] = warning{message, cmp.Or(uid, before.uid)}
+	return message != before.message || uid != "" && before.uid != "" && uid != before.uid
 }
 
 // gone forgets an object.
@@ -52,7 +51,6 @@ func (w *warnings) gone(object string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.holds, object)
-	delete(w.uids, object)
 }
 
 // troubles are the warnings that hold.
@@ -61,8 +59,8 @@ func (w *warnings) troubles() (all []Trouble) {
 	defer w.mu.Unlock()
 	for object, messages := range w.holds {
 		kind, name, _ := strings.Cut(object, "/")
-		for reason, message := range messages {
-			all = append(all, Trouble{kind + " " + name, reason, message})
+		for reason, warning := range messages {
+			all = append(all, Trouble{kind + " " + name, reason, warning.message})
 		}
 	}
 	return all

@@ -122,6 +122,8 @@ type JoinRequest struct {
 	CSR       []byte   `json:"csr"` // a certificate request for the own key, DER
 	Addresses []string `json:"addresses"`
 	VTEPs     []string `json:"vteps"`
+
+	Established bool `json:"established,omitempty"` // a netmaster that has the authorities of the cluster, perhaps former ones
 }
 
 // RenewRequest asks for another certificate for the key that has joined.

@@ -19,7 +19,7 @@ type Lasting int
 const (
 	Watch      Lasting = iota
 	Apply              // many changes at once
-	LongAnswer         // one that is kept until its client has read it
+	LongAnswer         // one that takes long to make, or is kept until its client has read it
 	kinds
 )
 
@@ -45,13 +45,13 @@ type Limiter struct {
 	limits Limits
 
 	mu      sync.Mutex
-	of      map[string]*share
+	of      map[string]*client
 	sweepAt int // so many clients are looked through for those that are silent
 	swept   time.Time
 }
 
-// share is what a client has.
-type share struct {
+// client is what one has done and has.
+type client struct {
 	rate  *rate.Limiter
 	last  time.Time // of what rate has counted
 	taken [kinds]int
@@ -60,15 +60,15 @@ type share struct {
 
 // New makes a limiter that has seen no client.
 func New(limits Limits) *Limiter {
-	return &Limiter{limits: limits, of: map[string]*share{}, sweepAt: 64}
+	return &Limiter{limits: limits, of: map[string]*client{}, sweepAt: 64}
 }
 
 // Request counts a request and returns how long it has to wait until it may be dealt with; ok is
 // false if that is too long, and it is not counted.
-func (s *Limiter) Request(client string, now time.Time) (wait time.Duration, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.share(client, now)
+func (l *Limiter) Request(name string, now time.Time) (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.client(name, now)
 	if now.Before(of.last) {
 		// Requests that look at the clock one after the other may come here in another order, and a Limiter counts
 		// the time between both twice then.
@@ -84,55 +84,55 @@ func (s *Limiter) Request(client string, now time.Time) (wait time.Duration, ok 
 }
 
 // Take counts one that lasts, until release, which is called once; ok is false if there are as many as there may be.
-func (s *Limiter) Take(client string, kind Lasting, now time.Time) (release func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.share(client, now)
-	if of.taken[kind] >= s.limits.Most[kind] {
+func (l *Limiter) Take(name string, kind Lasting, now time.Time) (release func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.client(name, now)
+	if of.taken[kind] >= l.limits.Most[kind] {
 		return nil, false
 	}
 	of.taken[kind]++
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		of.taken[kind]--
 	}, true
 }
 
 // Tell tells whether something of a client is worth telling, as one of the first or the first one for a while, and
 // how many of the kind were not since the last that was.
-func (s *Limiter) Tell(client string, kind Telling, now time.Time) (left int64, worth bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.share(client, now).told[kind].Tell(kind, now)
+func (l *Limiter) Tell(name string, kind Telling, now time.Time) (left int64, worth bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.client(name, now).told[kind].Tell(kind, now)
 }
 
-// share finds what a client has, or makes it. The lock is held.
-func (s *Limiter) share(client string, now time.Time) *share {
-	if of := s.of[client]; of != nil {
+// client finds one, or makes it. The lock is held.
+func (l *Limiter) client(name string, now time.Time) *client {
+	if of := l.of[name]; of != nil {
 		return of
 	}
-	if len(s.of) >= s.sweepAt && (s.sweepAt < remembered || now.Sub(s.swept) >= sweepEvery) {
-		s.sweep(now)
+	if len(l.of) >= l.sweepAt && (l.sweepAt < remembered || now.Sub(l.swept) >= sweepEvery) {
+		l.sweep(now)
 	}
-	if len(s.of) >= remembered {
-		client = ""
-		if of := s.of[client]; of != nil {
+	if len(l.of) >= remembered {
+		name = ""
+		if of := l.of[name]; of != nil {
 			return of
 		}
 	}
-	of := &share{rate: rate.NewLimiter(s.limits.Rate, s.limits.Burst)}
-	s.of[client] = of
+	of := &client{rate: rate.NewLimiter(l.limits.Rate, l.limits.Burst)}
+	l.of[name] = of
 	return of
 }
 
 // sweep forgets who is silent and has nothing.
-func (s *Limiter) sweep(now time.Time) {
-	for client, of := range s.of {
-		full := s.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(s.limits.Burst)
+func (l *Limiter) sweep(now time.Time) {
+	for name, of := range l.of {
+		full := l.limits.Rate == rate.Inf || of.rate.TokensAt(now) >= float64(l.limits.Burst)
 		if full && of.taken == [kinds]int{} && silent(of.told, now) {
-			delete(s.of, client)
+			delete(l.of, name)
 		}
 	}
-	s.swept, s.sweepAt = now, min(remembered, max(64, 2*len(s.of)))
+	l.swept, l.sweepAt = now, min(remembered, max(64, 2*len(l.of)))
 }

@@ -72,7 +72,7 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	}
 	if kind, often := q.often(r, status, entry.Decision); often {
 		client, _ := q.client()
-		left, worth := e.shares.Tell(client, kind, entry.Time)
+		left, worth := e.limiter.Tell(client, kind, entry.Time)
 		if !worth {
 			return
 		}

@@ -30,15 +30,15 @@ type Config struct {
 // Entrance is where the requests of a term enter: each with Enter, is admitted to its route with Admit, and, if it is
 // to change something, begins with Begin.
 type Entrance struct {
-	config Config
-	limits ratelimit.Limits
-	shares *ratelimit.Limiter
+	config  Config
+	limits  ratelimit.Limits
+	limiter *ratelimit.Limiter
 }
 
 // New makes the entrance of a term.
 func New(config Config) *Entrance {
 	limits := clientLimits(config.Rate)
-	return &Entrance{config: config, limits: limits, shares: ratelimit.New(limits)}
+	return &Entrance{config: config, limits: limits, limiter: ratelimit.New(limits)}
 }
 
 // Enter puts who asks into the context of a request; nobody, if the cluster is open.

@@ -55,7 +55,7 @@ func (e *Entrance) inTurn(ctx context.Context, q *Caller) error {
 	if !bounded {
 		return nil
 	}
-	wait, ok := e.shares.Request(client, e.config.Now())
+	wait, ok := e.limiter.Request(client, e.config.Now())
 	if !ok {
 		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(e.limits.Rate))
 	}
@@ -86,7 +86,7 @@ func (e *Entrance) Take(ctx context.Context, kind ratelimit.Lasting) (release fu
 	if !bounded {
 		return nothing, nil
 	}
-	if release, ok := e.shares.Take(client, kind, e.config.Now()); ok {
+	if release, ok := e.limiter.Take(client, kind, e.config.Now()); ok {
 		return release, nil
 	}
 	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, e.limits.Most[kind], lasting[kind])

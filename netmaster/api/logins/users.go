@@ -117,7 +117,11 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 	if q.Who.Kind == identity.Root {
 		return 0
 	}
-	return l.guesses.RankOfChange(q.Who.Name, rest.SourceOf(r), l.config.Now())
+	account := q.Who.Name
+	if q.Who.Kind != identity.User {
+		account = q.Who.String() // a token may have a user's name
+	}
+	return l.guesses.RankOfChange(account, rest.SourceOf(r), l.config.Now())
 }
 
 // about is the user that a request names. Everybody may look at himself, and change

@@ -81,7 +81,7 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 				return err
 			}
 		}
-		return wanted.admit(tx, at, identity.Kind(record.Role), joined)
+		return wanted.admit(tx, at, identity.Kind(record.Role), joined, request.Established)
 	})
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
@@ -164,8 +164,8 @@ func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate
 	return signed, wanted.by, err
 }
 
-// admit signs for who joins, and gives the authorities to a netmaster.
-func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) (err error) {
+// admit signs for who joins, and gives the authorities to a netmaster, which may be established.
+func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined, established bool) (err error) {
 	if kind == identity.Node {
 		nodes, err := ledger.ReadAll[mastercfg.Joined](tx, mastercfg.NodePrefix)
 		if err := cmp.Or(err, ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
@@ -174,7 +174,7 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		master.NodeReturned(tx, joined.Host)
 	}
 	if kind == identity.Master {
-		if err = readmit(tx, joined.Host, c.hash); err != nil {
+		if err = readmit(tx, joined.Host, c.hash, established); err != nil {
 			return err
 		}
 		if c.answer.Files, err = handed(c.by, c.keys); err != nil {

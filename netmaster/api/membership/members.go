@@ -42,16 +42,16 @@ func (m *Members) dismiss(tx *ledger.Tx, name string, record mastercfg.Joined) e
 	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Key: record.Key, Addresses: record.Addresses, Removed: m.term.Now().UTC()})
 }
 
-// readmit forgets that a netmaster was removed. It fails for the one that was: it runs with what it had, and whoever has removed
-// it does not want it given the keys that replace those.
-func readmit(tx *ledger.Tx, name, key string) error {
+// readmit forgets that a netmaster was removed. It fails for the one that was, which has its key or is established: it runs with
+// what it had, and whoever has removed it does not want it given the keys that replace those.
+func readmit(tx *ledger.Tx, name, key string, established bool) error {
 	at := mastercfg.RemovedMasterPrefix + name
 	switch removed, err := ledger.Read[mastercfg.RemovedMaster](tx, at); {
 	case fault.Is(err, fault.NotFound):
 		return nil
 	case err != nil:
 		return err
-	case removed.Key == key:
+	case established || removed.Key == key:
 		return fault.New(fault.Denied, "netmaster %s was removed at %s: it joins again when it is started with an empty --pki-dir",
 			name, removed.Removed.UTC().Format(time.RFC3339)).WithField("host")
 	}

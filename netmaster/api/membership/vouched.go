@@ -82,7 +82,7 @@ func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (
 		if before.Key == wanted.hash && joined.IsAt(before) {
 			joined.Joined = before.Joined
 		}
-		return wanted.admit(tx, at, who.Kind, joined)
+		return wanted.admit(tx, at, who.Kind, joined, request.Established)
 	})
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
