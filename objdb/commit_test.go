@@ -2,7 +2,9 @@ package objdb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +26,7 @@ type disturbed struct {
 
 	about   atomic.Pointer[string] // what is in it; nil: nothing is disturbed
 	happens bool                   // it happens all the same
-	dropped bool                   // the answer is that nothing was proposed
+	said    error                  // what is answered in place of nothing
 	away    atomic.Bool            // nothing passes any more
 	full    atomic.Bool            // it takes no candidate's key
 	kept    *testetcd.Request
@@ -46,15 +48,12 @@ func disturb(t *testing.T, patience time.Duration) *disturbed {
 		}
 		d.about.Store(nil)
 		d.kept = &r
-		if d.dropped {
-			return nil, status.Error(codes.Unknown, "raft proposal dropped")
-		}
 		if d.happens {
 			if _, err := r.Send(); err != nil {
 				return nil, err
 			}
 		}
-		return nil, testetcd.ErrNoAnswer
+		return nil, cmp.Or(d.said, testetcd.ErrNoAnswer)
 	})
 	d.near = open(t, Config{Endpoints: []string{url}})
 	d.term = campaign(t, open(t, Config{Endpoints: []string{relay}, RequestTimeout: patience}), "far", time.Minute)
@@ -67,6 +66,12 @@ func (d *disturbed) loses(key string, happens bool) {
 	d.happens = happens
 	d.about.Store(&key)
 }
+
+// What a member says that has proposed nothing, and gRPC of one that has ended in the middle of its answer.
+var (
+	errDropped = status.Error(codes.Unknown, "raft proposal dropped")
+	errCutOff  = status.Error(codes.Internal, "server closed the stream without sending trailers")
+)
 
 // Of a transaction without an answer is found out whether it has happened: it happens once, and is told as what it is.
 func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
@@ -126,25 +131,30 @@ func TestACommitWithoutAnAnswerHappensOnce(t *testing.T) {
 	}
 }
 
-// A member whose leader is handing over proposes nothing, for a moment.
+// A member whose leader is handing over proposes nothing, for a moment, and one that ends may have.
 func TestACommitThatAMemberHasDroppedIsSentAgain(t *testing.T) {
 	d := disturb(t, requestLimit)
-	d.dropped = true
-	key := state + "dropped"
-	d.loses(key, false)
-	rev, ok, err := d.term.Commit(t.Context(), Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}})
-	if !ok || err != nil {
-		t.Errorf("%t, %v", ok, err)
-	}
-	if kv, err := d.near.Get(t.Context(), key); err != nil || kv.ModRevision != rev {
-		t.Errorf("told at %d: %+v, %v", rev, kv, err)
+	for i, c := range []struct {
+		said    error
+		happens bool
+	}{{errDropped, false}, {errCutOff, false}, {errCutOff, true}} {
+		d.said = c.said
+		key := state + fmt.Sprint("dropped", i)
+		d.loses(key, c.happens)
+		rev, ok, err := d.term.Commit(t.Context(), Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}})
+		if !ok || err != nil {
+			t.Errorf("%v: %t, %v", c.said, ok, err)
+		}
+		if kv, err := d.near.Get(t.Context(), key); err != nil || kv.ModRevision != rev {
+			t.Errorf("%v: told at %d: %+v, %v", c.said, rev, kv, err)
+		}
 	}
 }
 
 // Whose time ends between two tries knows that nothing has happened, and leaves nothing open.
 func TestACommitThatIsGivenUpBetweenTwoTriesIsKnown(t *testing.T) {
 	d := disturb(t, requestLimit)
-	d.dropped = true
+	d.said = errDropped
 	key, first := state+"dropped", 20*time.Millisecond
 	limit := first
 	testkit.Eventually(t, time.Minute, "it is given up between two tries", func() bool {

@@ -45,6 +45,10 @@ var kinds = map[codes.Code]fault.Kind{
 // has none of what makes it one of gRPC.
 const stopped = "malformed header: missing HTTP content-type"
 
+// cutOff is what gRPC's client says, with the code of its own faults, of a member that has ended in the middle of an answer: what was
+// asked of it may have happened or not.
+const cutOff = "server closed the stream without sending trailers"
+
 // dropped is in the answer of a member that has proposed nothing: there is no leader, or this one is handing leadership
 // over. It says so with the code of what is not known.
 const dropped = "raft proposal dropped"
@@ -64,7 +68,8 @@ func kindOf(err error) fault.Kind {
 		return fault.Exhausted
 	case errors.Is(err, errLearner): // which it is not for long
 		return fault.Unavailable
-	case status.Code(err) == codes.Unknown && (strings.Contains(err.Error(), stopped) || strings.Contains(err.Error(), dropped)):
+	case status.Code(err) == codes.Unknown && (strings.Contains(err.Error(), stopped) || strings.Contains(err.Error(), dropped)),
+		status.Code(err) == codes.Internal && strings.Contains(err.Error(), cutOff):
 		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps),
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), oversize):
