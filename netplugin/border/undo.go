@@ -15,7 +15,7 @@ import (
 // being answered for elsewhere.
 func Undo(ctx context.Context) error {
 	link, err := findLink()
-	if link != nil && err == nil {
+	if link != nil && err == nil && link.Type() == "veth" { // as ours is
 		err = netlink.LinkDel(link)
 	}
 	if err != nil {

@@ -2,13 +2,13 @@ package domains
 
 import (
 	"encoding/binary"
-	"github.com/contiv/netplugin/utils/inet"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/miekg/dns"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Answer says what a name stands for: the name that was asked for, and no other. That it is an alias of another name says

@@ -25,8 +25,16 @@ const endpointRounds = 2
 // kindDeparted is the kind of who claims the note of an endpoint that is gone.
 const kindDeparted pipeline.Kind = "departed"
 
-// flushEndpoint has the connections of an endpoint ended.
+// flushEndpoint has the connections of an endpoint ended, those of each address by themselves: another endpoint may have one of them
+// before the other's are ended.
 func (l *books) flushEndpoint(e pipeline.Endpoint) {
+	four, six := e, e
+	four.IPv6, six.IPv4 = netip.Addr{}, netip.Addr{}
+	l.flushAddress(four)
+	l.flushAddress(six)
+}
+
+func (l *books) flushAddress(e pipeline.Endpoint) {
 	connections := pipeline.ConnectionsOf(e)
 	for _, c := range connections {
 		l.flushing[c] = &ctFlush{connections: c, rounds: endpointRounds, waits: true, patient: true}
@@ -52,9 +60,6 @@ func (l *books) forgetDeparted() {
 // flushUnknown has the connections ended of endpoints that the switch has flows of and nobody knows, and of the addresses
 // that others have no more. It does so once after a change with all that exist: of those that go later the changes tell.
 func (p *Programmer) flushUnknown() {
-	if p.known == nil {
-		return
-	}
 	known := make(map[uint64]*pipeline.Endpoint, len(p.known)+len(p.objects))
 	taken := map[inVRF]bool{}
 	for _, id := range p.known {
@@ -68,6 +73,9 @@ func (p *Programmer) flushUnknown() {
 			}
 		}
 	}
+	if p.known == nil { // nobody says who exists, and no flow who has gone, but for the notes
+		known = nil
+	}
 	p.known = nil
 	p.books.flushAllBut(known, taken)
 }
@@ -80,13 +88,16 @@ type inVRF struct {
 
 // flushAllBut has the connections ended of endpoints with flows under cookies that are not known, or with another address
 // than the one that is. Of a known cookie without an endpoint nobody says which addresses it has. Those of addresses that are
-// taken are spared.
+// taken are spared. Without known only those go of which there is a note.
 func (l *books) flushAllBut(known map[uint64]*pipeline.Endpoint, taken map[inVRF]bool) {
 	for _, p := range slices.Clone(l.flows.list) {
 		if !p.there {
 			continue
 		}
 		flow := openflow.PackedFlow{Key: p.name, Effect: p.have}
+		if known == nil && cookie.ClassOf(flow.Cookie()) != cookie.Departed {
+			continue
+		}
 		now, isKnown := known[flow.Cookie()]
 		if isKnown && now == nil {
 			continue

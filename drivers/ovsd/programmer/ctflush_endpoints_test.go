@@ -51,7 +51,7 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	for _, p := range s.flows.list {
 		next.flows.found(next.flows.place(p.name), p.have)
 	}
-	next.flushAllBut(nil, nil)
+	next.flushAllBut(nil, nil) // nobody knows who exists
 	next.write()
 	expect("the driver was killed", next, false, flushes)
 	expect("once more", next, true, flushes)
@@ -89,6 +89,9 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("its flows are out", s, false, flushes)
 	s.spareEndpoint(pipeline.Endpoint{VRF: e.VRF, IPv4: e.IPv4})
 	expect("another one has one of the addresses", s, true, six)
+	if len(s.departed) != 1 {
+		t.Errorf("%d notes, want that of the other address: %v", len(s.departed), s.departed)
+	}
 
 	s = start()
 	s.write()
