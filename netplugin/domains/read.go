@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
 	"github.com/contiv/netplugin/utils/inet"
 )
 
