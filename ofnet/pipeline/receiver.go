@@ -24,8 +24,9 @@ func Departed(e Endpoint) Wants {
 // ReceiverOf is dest, and Departed, read backwards: the endpoint of a routed network that a flow of the switch finds by VRF
 // and address, or one of any network that is gone. It has no more than ConnectionsOf needs to name all that may be tracked of it.
 func ReceiverOf(flow openflow.Flow) (e Endpoint, is bool) {
-	names := map[uint8]cookie.Class{tableDest: cookie.Endpoint, tableDeparted: cookie.Departed}
-	if class, has := names[flow.Table]; !has || !cookie.Ours(flow.Cookie) || cookie.ClassOf(flow.Cookie) != class {
+	class := cookie.ClassOf(flow.Cookie)
+	exists, isGone := flow.Table == tableDest && class == cookie.Endpoint, flow.Table == tableDeparted && class == cookie.Departed
+	if !cookie.Ours(flow.Cookie) || !exists && !isGone {
 		return Endpoint{}, false
 	}
 	vrf, _ := flow.Match.Get(openflow.FieldReg(regVRF.Index))
