@@ -146,7 +146,8 @@ func withoutForgotten(ctx context.Context, c *cluster.Cluster, lines []string) (
 	return lines, nil
 }
 
-// settled tells that a cluster has pods or backends of its own still, or that not all nodes have reported their own endpoint.
+// settled tells that a cluster has pods or backends of its own still, or connections of those that went, or that not all nodes have
+// reported their own endpoint.
 func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 	pods, err := list(ctx, api, "")
 	if err == nil && len(pods) > 0 {
@@ -172,6 +173,15 @@ func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 	}
 	if nodes := len(c.Nodes); have != [2]int{nodes, nodes} {
 		return fmt.Errorf("%d endpoints, %d of them reported, want those of %d nodes", have[0], have[1], nodes)
+	}
+	for _, n := range c.Nodes {
+		flows, err := n.Flows(ctx)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(flows, "table=50,") { // DEPARTED
+			return fmt.Errorf("%s ends the connections of a pod of the cluster's own still", n.Name)
+		}
 	}
 	return nil
 }
