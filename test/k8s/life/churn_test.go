@@ -51,10 +51,7 @@ func churn(t *testing.T, total int) {
 	if _, err := c.Kubectl(settling, "--namespace", "kube-system", "scale", "deployment", "coredns", "--replicas=0"); err != nil {
 		t.Fatal(err)
 	}
-	if err := testkit.Poll(settling, func() error { return settled(settling, c, api) }); err != nil {
-		t.Fatal(err)
-	}
-	before, err := c.Snapshot(t.Context())
+	before, err := rested(settling, c, func() error { return settled(settling, c, api) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +143,34 @@ func withoutForgotten(ctx context.Context, c *cluster.Cluster, lines []string) (
 	return lines, nil
 }
 
-// settled tells that a cluster has pods or backends of its own still, or connections of those that went, or that not all nodes have
-// reported their own endpoint.
+// restTime is for how long nothing changes in a cluster that rests: agents write a summary every five seconds at most, and end the
+// connections of pods that went within two.
+const restTime = 10 * time.Second
+
+// rested takes down what is there when the cluster is settled, and has not changed for a while.
+func rested(ctx context.Context, c *cluster.Cluster, settled func() error) (all testbed.Snapshot, err error) {
+	since := time.Now()
+	err = testkit.Poll(ctx, func() error {
+		if err := settled(); err != nil {
+			return err
+		}
+		now, err := c.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		if changed := all.Diff(now); len(changed) > 0 {
+			all, since = now, time.Now()
+			return fmt.Errorf("the cluster changes still: %s", changed[0])
+		}
+		if rests := time.Since(since); rests < restTime {
+			return fmt.Errorf("nothing has changed for %s only", rests)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// settled tells that a cluster has pods or backends of its own still, or that not all nodes have reported their own endpoint.
 func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 	pods, err := list(ctx, api, "")
 	if err == nil && len(pods) > 0 {
@@ -173,15 +196,6 @@ func settled(ctx context.Context, c *cluster.Cluster, api *cluster.API) error {
 	}
 	if nodes := len(c.Nodes); have != [2]int{nodes, nodes} {
 		return fmt.Errorf("%d endpoints, %d of them reported, want those of %d nodes", have[0], have[1], nodes)
-	}
-	for _, n := range c.Nodes {
-		flows, err := n.Flows(ctx)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(flows, "table=50,") { // DEPARTED
-			return fmt.Errorf("%s ends the connections of a pod of the cluster's own still", n.Name)
-		}
 	}
 	return nil
 }
