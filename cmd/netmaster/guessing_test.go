@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -152,16 +154,23 @@ func (c *closedOne) entitled(ctx context.Context, tokens ...string) time.Duratio
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident is the memory that the process occupies, in bytes.
-func (c *closedOne) resident() int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
-	if err != nil {
-		return 0
+// resident is the memory that the process and those that hash for it occupy, in bytes.
+func (c *closedOne) resident() (size int) {
+	at := fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)
+	processes := []string{at}
+	lists, _ := filepath.Glob(at + "/task/*/children")
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread may have ended
+		for pid := range strings.FieldsSeq(string(children)) {
+			processes = append(processes, "/proc/"+pid)
+		}
 	}
-	found := residentLine.FindSubmatch(status)
-	if found == nil {
-		return 0
+	for _, process := range processes {
+		status, _ := os.ReadFile(process + "/status") // a process may have ended, and has no memory then
+		if found := residentLine.FindSubmatch(status); found != nil {
+			kib, _ := strconv.Atoi(string(found[1])) // the kernel writes numbers
+			size += kib << 10
+		}
 	}
-	size, _ := strconv.Atoi(string(found[1])) // the kernel writes numbers
-	return size << 10
+	return size
 }

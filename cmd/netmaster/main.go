@@ -15,13 +15,24 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v3"
 
+	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/timerslack"
 )
 
+// hashing has the program work for another netmaster (accounts.Workers).
+const hashing = "hash-passwords"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == hashing {
+		if err := accounts.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "netmaster %s: %v\n", hashing, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := timerslack.Rerun(); err != nil {
 		fmt.Fprintf(os.Stderr, "netmaster: %v; going on without\n", err)
 	}
@@ -66,6 +77,9 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 	config.Security.Reread = reread
+	workers := accounts.NewWorkers(logrus.WithField("component", "accounts"), "/proc/self/exe", hashing)
+	defer workers.Close()
+	config.API.HashWorkers = workers
 	d, err := daemon.New(config)
 	if err != nil {
 		return invalid{err}

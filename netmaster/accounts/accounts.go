@@ -4,6 +4,8 @@
 //
 //	password.go  hashes of passwords, in the form in which they are stored
 //	hasher.go    few of them at a time: one costs 64 MiB and a tenth of a second
+//	task.go      one of them
+//	workers.go   the processes that hash, while nothing else wants the processor
 //	turns.go     whose turn is next
 //	token.go     tokens: made, taken apart, compared
 //	guesses.go   who has to wait after wrong passwords, and who goes first

@@ -43,7 +43,7 @@ func TestNamesAndPasswordsHaveLimits(t *testing.T) {
 }
 
 func TestOnlyTheRightPasswordIsRight(t *testing.T) {
-	h := NewHasher(cheap)
+	h := NewHasher(cheap, nil)
 	hash, err := h.Hash(t.Context(), right, 0)
 	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=8,t=1,p=1$") {
 		t.Fatalf("%q, %v", hash, err)
@@ -63,12 +63,12 @@ func TestOnlyTheRightPasswordIsRight(t *testing.T) {
 }
 
 func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
-	h := NewHasher(cheap)
+	h := NewHasher(cheap, nil)
 	old, err := bcrypt.GenerateFromPassword([]byte(right), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
-	weaker, err := NewHasher(Cost{Memory: 16, Time: 1, Threads: 1}).Hash(t.Context(), right, 0)
+	weaker, err := NewHasher(Cost{Memory: 16, Time: 1, Threads: 1}, nil).Hash(t.Context(), right, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOldHashesAreRightAndToBeRenewed(t *testing.T) {
 
 // Whoever can write the store must not get the machine's memory by it.
 func TestHashesThatAreNoneAreRefused(t *testing.T) {
-	h := NewHasher(cheap)
+	h := NewHasher(cheap, nil)
 	hash, err := h.Hash(t.Context(), right, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -102,23 +102,25 @@ func TestHashesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestFewHashesAtATime(t *testing.T) {
-	h := NewHasher(cheap)
+	h := NewHasher(cheap, nil)
 	release := make(chan struct{})
 	var mu sync.Mutex
 	now, most := 0, 0
 	var working sync.WaitGroup
+	h.do = func(task) (r result) {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		now--
+		mu.Unlock()
+		return r
+	}
 	for range h.turns.atOnce + hashesWaiting {
 		working.Go(func() {
-			if err := h.work(t.Context(), 1, func() {
-				mu.Lock()
-				now++
-				most = max(most, now)
-				mu.Unlock()
-				<-release
-				mu.Lock()
-				now--
-				mu.Unlock()
-			}); err != nil {
+			if _, err := h.Hash(t.Context(), right, 1); err != nil {
 				t.Error(err)
 			}
 		})
@@ -137,7 +139,7 @@ func TestFewHashesAtATime(t *testing.T) {
 }
 
 func TestWhoIsGoneDoesNotWaitForAHash(t *testing.T) {
-	h := NewHasher(cheap)
+	h := NewHasher(cheap, nil)
 	for range h.turns.atOnce {
 		if err := h.turns.wait(t.Context(), 0); err != nil {
 			t.Fatal(err)

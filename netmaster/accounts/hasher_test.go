@@ -10,7 +10,7 @@ import (
 // What two hashes at a time take is the memory of two, however many there are.
 func TestHashesLeaveNoGarbageToTheNext(t *testing.T) {
 	cost := Cost{Memory: DefaultCost.Memory, Time: 1, Threads: 1}
-	h := NewHasher(cost)
+	h := NewHasher(cost, nil)
 	h.turns.atOnce = 2
 	heap := func() uint64 {
 		now := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -23,7 +23,7 @@ func TestHashesLeaveNoGarbageToTheNext(t *testing.T) {
 	for range 2 {
 		hashing.Go(func() {
 			for range 8 {
-				if err := h.work(t.Context(), 0, func() { _ = cost.hash("a password") }); err != nil {
+				if _, err := h.Hash(t.Context(), "a password", 0); err != nil {
 					t.Error(err)
 				}
 			}

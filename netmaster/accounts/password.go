@@ -40,7 +40,10 @@ var encoding = base64.RawStdEncoding.Strict()
 func (c Cost) hash(password string) string {
 	salt := make([]byte, saltSize)
 	_, _ = rand.Read(salt) // never fails
-	digest := argon2.IDKey([]byte(password), salt, c.Time, c.Memory, c.Threads, digestSize)
+	return c.stored(salt, argon2.IDKey([]byte(password), salt, c.Time, c.Memory, c.Threads, digestSize))
+}
+
+func (c Cost) stored(salt, digest []byte) string {
 	return fmt.Sprintf("%s%s$%s", c.prefix(), encoding.EncodeToString(salt), encoding.EncodeToString(digest))
 }
 

@@ -71,6 +71,7 @@ type Config struct {
 	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
 	ClientRate  rate.Limit                   // requests a second of one identity, in clusters that ask; 0: auth.ClientRate, rate.Inf: any number
 	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
+	HashWorkers *accounts.Workers            // that hash them; nil: this process does
 	Foreseen    *auth.Foreseen               // what this netmaster has counted in all its terms; nil: it begins anew
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
@@ -140,7 +141,7 @@ func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 		Ledger: a.ledger, Services: store.Services, SealPlain: a.objects.SealPlain, Now: config.Now, Keyring: config.Keyring, Log: config.Log,
 	})
 	a.logins = logins.New(logins.Config{
-		Ledger: a.ledger, Now: config.Now, HashCost: config.HashCost, Keyring: config.Keyring, Log: config.Log, Certify: a.members.CertifyUser,
+		Ledger: a.ledger, Now: config.Now, HashCost: config.HashCost, HashWorkers: config.HashWorkers, Keyring: config.Keyring, Log: config.Log, Certify: a.members.CertifyUser,
 	})
 	a.router = a.routes()
 	return a

@@ -27,11 +27,12 @@ import (
 
 // Config is what logins need to know of the daemon, and of the rest of the API.
 type Config struct {
-	Ledger   master.Ledger // whose plans are judged by who asks
-	Now      func() time.Time
-	HashCost accounts.Cost    // of passwords
-	Keyring  *keyring.Keyring // of secrets in the store; nil: none are kept
-	Log      *logrus.Entry
+	Ledger      master.Ledger // whose plans are judged by who asks
+	Now         func() time.Time
+	HashCost    accounts.Cost     // of passwords
+	HashWorkers *accounts.Workers // that hash them; nil: this process does
+	Keyring     *keyring.Keyring  // of secrets in the store; nil: none are kept
+	Log         *logrus.Entry
 	// Certify makes a certificate of a user for the key of a request, and tells by which authorities.
 	Certify func(user string, csr []byte) (signed *x509.Certificate, by pki.Authorities, err error)
 }
@@ -48,7 +49,7 @@ type Logins struct {
 
 // New makes that of a term. The use of tokens is stored while Run runs.
 func New(config Config) *Logins {
-	return &Logins{config: config, hasher: accounts.NewHasher(config.HashCost), guesses: accounts.NewGuesses(),
+	return &Logins{config: config, hasher: accounts.NewHasher(config.HashCost, config.HashWorkers), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(ratelimit.Semaphore, greetedAtOnce)}, uses: newTokenUses()}
 }
 

@@ -1,0 +1,79 @@
+package accounts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/metrics"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// task is one hash, made or compared with.
+type task struct {
+	Password string
+	Against  string // the hash that is compared with; empty: one is made
+	Cost     Cost   // of the hash that is made
+}
+
+// result is what comes of it.
+type result struct {
+	Hash  string // that was made
+	Right bool   // the password is that of Against
+}
+
+func (t task) do() (r result) {
+	defer collect()
+	if t.Against == "" {
+		return result{Hash: t.Cost.hash(t.Password)}
+	}
+	against, err := parse(t.Against)
+	return result{Right: err == nil && against.matches(t.Password)}
+}
+
+// quietHeap is a heap, in bytes, that takes longer to look at than a hash takes.
+const quietHeap = 256 << 20
+
+// collect frees what a hash used before the next one begins: the collector by itself comes when the heap has doubled,
+// and by then the memory of several hashes has come and gone. A heap of quietHeap and more it leaves to that.
+func collect() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Uint64() < quietHeap {
+		runtime.GC()
+	}
+}
+
+// Serve does the tasks that it reads and writes their results, until there are no more: it is the whole work of a process
+// of Workers. Where the kernel lets it, it hashes only while nobody else wants the processor.
+func Serve(in io.Reader, out io.Writer) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = giveWay() // what it gets then is an equal share
+	tasks, results := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var t task
+		if err := tasks.Decode(&t); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read a task: %w", err)
+		}
+		if err := results.Encode(t.do()); err != nil {
+			return fmt.Errorf("write a result: %w", err)
+		}
+	}
+}
+
+// giveWay gives the thread the policy SCHED_IDLE: any other thread that wakes takes the processor from it at once, where
+// one of the lowest priority (nice 19) keeps it for some milliseconds. It is called as sched_setscheduler, whose policy
+// systemd's RestrictRealtime can see.
+func giveWay() error {
+	var priority int32 // struct sched_param
+	if _, _, errno := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, unix.SCHED_IDLE, uintptr(unsafe.Pointer(&priority))); errno != 0 {
+		return fmt.Errorf("set the policy SCHED_IDLE: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/logging"
+)
+
+const (
+	// keptFor is for how long a worker that has nothing to do is kept, with the memory of a hash.
+	keptFor = 10 * time.Second
+	// workerTime is how long a worker may take for a hash: it starts in a twentieth of a second and hashes in a tenth, and
+	// on a machine that is busy all the time it hashes never.
+	workerTime = time.Second
+)
+
+// Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: a thread of this
+// process could not give way like that, as the collector of garbage waits for all of them. They are started when there is
+// something to hash, and end some seconds after. What they do not do in time, this process does.
+type Workers struct {
+	command []string // program and arguments
+	keptFor time.Duration
+	log     *logrus.Entry
+	trouble logging.Trouble
+
+	ctx    context.Context
+	stop   context.CancelFunc
+	ending sync.WaitGroup
+
+	mu      sync.Mutex
+	resting []*worker // with nothing to do
+}
+
+// NewWorkers makes workers of a command that calls Serve with its standard input and output. Call Close.
+func NewWorkers(log *logrus.Entry, command ...string) *Workers {
+	w := &Workers{command: command, keptFor: keptFor, log: log}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	return w
+}
+
+// Close ends the workers and waits for them. Tasks are done by this process then.
+func (w *Workers) Close() {
+	w.mu.Lock()
+	w.stop() // none is started from here on
+	w.mu.Unlock()
+	w.ending.Wait()
+}
+
+// do does a task, in any case.
+func (w *Workers) do(t task) result {
+	if w == nil {
+		return t.do()
+	}
+	r, err := w.ask(t)
+	if err == nil {
+		return r
+	}
+	if w.ctx.Err() == nil && w.trouble.IsNews(err, time.Now()) {
+		w.log.WithError(err).Warn("a process that hashes passwords failed, this one hashes instead")
+	}
+	return t.do()
+}
+
+// ask has a worker do a task. One that fails is ended.
+func (w *Workers) ask(t task) (r result, err error) {
+	p, err := w.take()
+	if err != nil {
+		return r, err
+	}
+	late := time.AfterFunc(workerTime, p.kill)
+	if err = p.tasks.Encode(t); err == nil {
+		err = p.results.Decode(&r)
+	}
+	if !late.Stop() {
+		err = errors.Join(err, fmt.Errorf("no result within %s", workerTime))
+	}
+	if err != nil {
+		p.kill()
+		return r, err
+	}
+	w.rest(p)
+	return r, nil
+}
+
+// worker is one process.
+type worker struct {
+	tasks   *json.Encoder
+	results *json.Decoder
+	input   io.Closer // ends it when it has nothing to do
+	kill    context.CancelFunc
+	tired   *time.Timer
+}
+
+// take gives the caller a worker that rests, or a new one.
+func (w *Workers) take() (*worker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.resting) > 0 {
+		p := w.resting[len(w.resting)-1]
+		w.resting = w.resting[:len(w.resting)-1]
+		if p.tired.Stop() {
+			return p, nil
+		}
+	}
+	return w.start()
+}
+
+// rest keeps a worker for the next task.
+func (w *Workers) rest(p *worker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.tired = time.AfterFunc(w.keptFor, func() { _ = p.input.Close() })
+	w.resting = append(w.resting, p)
+}
+
+// start makes a process, without the environment of this one.
+func (w *Workers) start() (*worker, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, kill := context.WithCancel(w.ctx)
+	cmd := exec.CommandContext(ctx, w.command[0], w.command[1:]...)
+	cmd.Env = []string{}
+	in, err := cmd.StdinPipe()
+	var out io.Reader
+	if err == nil {
+		out, err = cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("run %s: %w", w.command[0], err)
+	}
+	w.ending.Go(func() {
+		defer kill()
+		_ = cmd.Wait()
+	})
+	return &worker{tasks: json.NewEncoder(in), results: json.NewDecoder(out), input: in, kill: kill}, nil
+}
