@@ -54,11 +54,7 @@ func (f Field) validate(v reflect.Value) error {
 	case reflect.String:
 		return f.validateText(v.String())
 	case reflect.Slice:
-		for _, item := range v.Interface().([]string) {
-			if err := limits.Text(f.Name, item, limits.ListItem); err != nil {
-				return err
-			}
-		}
+		return limits.List(f.Name, v.Interface().([]string))
 	case reflect.Int:
 		if n := v.Int(); n < int64(f.Min) || f.Max > 0 && n > int64(f.Max) {
 			return fault.New(fault.Invalid, "%s Value Out of bound", f.Name).WithField(f.Name).

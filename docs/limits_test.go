@@ -67,6 +67,8 @@ var limitSections = []struct {
 		{"contivmodel/limits.LabelValue", bytes, "value of a label"},
 		{"contivmodel/limits.LabelsTotal", bytes, "keys and values of all labels of a container"},
 		{"contivmodel/limits.ListItem", bytes, "item of a list of an object"},
+		{"contivmodel/limits.ListItems", number, "items of a list of an object"},
+		{"contivmodel/limits.ListTotal", bytes, "all items of a list of an object together"},
 	}},
 	{"What a cluster can have", connectionTracking, []limit{
 		{"ofnet/pipeline.MaxVNI", number, "highest VNI of a network"},

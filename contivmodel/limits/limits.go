@@ -28,6 +28,9 @@ const (
 
 	// ListItem is an item of an object's list, of which a selector is the longest.
 	ListItem = LabelKey + 1 + LabelValue
+	// ListItems are those of one list, and ListTotal is the length of all of them.
+	ListItems = 1000
+	ListTotal = 128 << 10
 )
 
 // Operations is how many changes an apply may have: those of a large cluster that
@@ -43,6 +46,24 @@ func Text(field, text string, most int) error {
 		return refuse(field, "%s %q... has %d bytes, want at most %d", field, head(text), len(text), most)
 	}
 	return Plain(field, text)
+}
+
+// List refuses a list that has too many items, one that Text refuses, or too much in all.
+func List(field string, items []string) error {
+	if len(items) > ListItems {
+		return refuse(field, "%s: %d items, want at most %d", field, len(items), ListItems)
+	}
+	total := 0
+	for _, item := range items {
+		if err := Text(field, item, ListItem); err != nil {
+			return err
+		}
+		total += len(item)
+	}
+	if total > ListTotal {
+		return refuse(field, "%s: the items have %d bytes, want at most %d", field, total, ListTotal)
+	}
+	return nil
 }
 
 // Plain refuses a text that is not UTF-8 or has control characters. U+FFFD is

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,25 @@ func TestLabelsAreBounded(t *testing.T) {
 	} {
 		err := Labels("Labels", c.labels)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+}
+
+func TestListsAreBounded(t *testing.T) {
+	items := func(n, length int) []string { return slices.Repeat([]string{strings.Repeat("x", length)}, n) }
+	for what, c := range map[string]struct {
+		items []string
+		want  string
+	}{
+		"none":          {nil, ""},
+		"as many":       {items(ListItems, ListTotal/ListItems), ""},
+		"too many":      {items(ListItems+1, 0), "names: 1001 items, want at most 1000"},
+		"a long one":    {items(1, ListItem+1), "has 4415 bytes, want at most 4414"},
+		"much together": {items(ListTotal/ListItem+1, ListItem), "names: the items have"},
+	} {
+		err := List("names", c.items)
+		if c.want == "" && err != nil || c.want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 	}

@@ -18,19 +18,20 @@ import (
 const (
 	// keptFor is for how long a worker that has nothing to do is kept, with the memory of a hash.
 	keptFor = 10 * time.Second
-	// workerTime is how long a worker may take for a hash: it starts in a twentieth of a second and hashes in a tenth, and
+	// patience is how long a worker may take for a hash: it starts in a twentieth of a second and hashes in a tenth, and
 	// on a machine that is busy all the time it hashes never.
-	workerTime = time.Second
+	patience = time.Second
 )
 
 // Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: a thread of this
 // process could not give way like that, as the collector of garbage waits for all of them. They are started when there is
 // something to hash, and end some seconds after. What they do not do in time, this process does.
 type Workers struct {
-	command []string // program and arguments
-	keptFor time.Duration
-	log     *logrus.Entry
-	trouble logging.Trouble
+	command  []string // program and arguments
+	keptFor  time.Duration
+	patience time.Duration
+	log      *logrus.Entry
+	trouble  logging.Trouble
 
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -42,7 +43,7 @@ type Workers struct {
 
 // NewWorkers makes workers of a command that calls Serve with its standard input and output. Call Close.
 func NewWorkers(log *logrus.Entry, command ...string) *Workers {
-	w := &Workers{command: command, keptFor: keptFor, log: log}
+	w := &Workers{command: command, keptFor: keptFor, patience: patience, log: log}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
@@ -76,12 +77,12 @@ func (w *Workers) ask(t task) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	late := time.AfterFunc(workerTime, p.kill)
+	late := time.AfterFunc(w.patience, p.kill)
 	if err = p.tasks.Encode(t); err == nil {
 		err = p.results.Decode(&r)
 	}
 	if !late.Stop() {
-		err = errors.Join(err, fmt.Errorf("no result within %s", workerTime))
+		err = errors.Join(err, fmt.Errorf("no result within %s", w.patience))
 	}
 	if err != nil {
 		p.kill()

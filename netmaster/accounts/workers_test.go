@@ -78,6 +78,7 @@ func verified(t *testing.T, h *Hasher) {
 
 func TestAWorkerHashesWhileNobodyElseWantsTheProcessor(t *testing.T) {
 	h, w, said := crew(t, "/proc/self/exe", working)
+	w.patience = time.Minute // others may want the processor all the time
 	verified(t, h)
 	pids := children(t)
 	if len(pids) != 1 {
@@ -121,6 +122,7 @@ func TestAWorkerHashesWhileNobodyElseWantsTheProcessor(t *testing.T) {
 
 func TestAWorkerWithNothingToDoEnds(t *testing.T) {
 	h, w, _ := crew(t, "/proc/self/exe", working)
+	w.patience = time.Minute
 	w.keptFor = time.Millisecond
 	verified(t, h)
 	noneLeft(t)

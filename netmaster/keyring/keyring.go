@@ -52,6 +52,10 @@ func (k *Keyring) Seal(place, secret string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return k.seal(keys, place, secret)
+}
+
+func (k *Keyring) seal(keys content, place, secret string) (string, error) {
 	sealing, err := cipherOf(keys.Keys[keys.Primary])
 	if err != nil {
 		return "", fault.New(fault.Internal, "keyring %s: key %s: %w", k.path, keys.Primary, err)
@@ -64,13 +68,24 @@ func (k *Keyring) Seal(place, secret string) (string, error) {
 
 // Open is the secret that was sealed at a place. The error does not show it.
 func (k *Keyring) Open(place, sealed string) (string, error) {
-	id, text, ok := strings.Cut(strings.TrimPrefix(sealed, prefix), ":")
-	if k == nil || k.path == "" || !ok || !strings.HasPrefix(sealed, prefix) {
-		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it has not the form of one", place)
+	if k == nil || k.path == "" || !strings.HasPrefix(sealed, prefix) {
+		return "", formless(place)
 	}
 	keys, err := k.read()
 	if err != nil {
 		return "", fault.New(fault.Internal, "the secret at %s cannot be read: keyring %s: %w: copy that of the netmaster that has sealed it", place, k.path, err)
+	}
+	return k.open(keys, place, sealed)
+}
+
+func formless(place string) error {
+	return fault.New(fault.Internal, "the secret at %s cannot be read: it has not the form of one", place)
+}
+
+func (k *Keyring) open(keys content, place, sealed string) (string, error) {
+	id, text, ok := strings.Cut(strings.TrimPrefix(sealed, prefix), ":")
+	if !ok {
+		return "", formless(place)
 	}
 	opening, err := cipherOf(keys.Keys[id])
 	if err != nil {

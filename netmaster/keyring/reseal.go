@@ -24,12 +24,12 @@ func (k *Keyring) Reseal(place string, value []byte) (now []byte, resealed, left
 		if strings.HasPrefix(string(old), prefix+keys.Primary+":") {
 			return old
 		}
-		secret, failed := k.Open(place, string(old))
+		secret, failed := k.open(keys, place, string(old))
 		if failed != nil {
 			left++
 			return old
 		}
-		fresh, failed := k.Seal(place, secret)
+		fresh, failed := k.seal(keys, place, secret)
 		if failed != nil {
 			err = failed
 			return old

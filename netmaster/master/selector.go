@@ -53,14 +53,20 @@ func CheckPorts(ports []string) error {
 	if len(ports) == 0 {
 		return refused.WithExplanation("ports: want at least one servicePort:providerPort:protocol, such as 80:8080:tcp")
 	}
+	taken := make(map[string]string, len(ports)) // the service's own port and its protocol, and which of ports that is
 	for _, text := range ports {
 		numbers, protocol := portOf(text)
+		port, _, _ := strings.Cut(text, ":")
+		own := strings.TrimLeft(port, "0") + "/" + strings.ToLower(protocol)
 		switch {
 		case !numbers || protocol == "":
 			return refused.WithExplanation("ports %q: want servicePort:providerPort:protocol, such as 80:8080:tcp", text)
 		case !slices.Contains(servedProtocols, protocol):
 			return refused.WithExplanation("ports %q: services are of tcp and udp, and %q is not balanced: clients have to ask the providers themselves", text, protocol)
+		case taken[own] != "":
+			return refused.WithExplanation("ports %q and %q: port %s of the service is there twice", taken[own], text, own)
 		}
+		taken[own] = text
 	}
 	return nil
 }

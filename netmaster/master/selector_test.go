@@ -24,3 +24,16 @@ func TestAServiceOfAnotherProtocolIsRefusedInClearWords(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A port that is there again may lead somewhere else, and a thousand of them cost an agent a million steps.
+func TestAPortOfAServiceIsThereOnce(t *testing.T) {
+	for _, again := range []string{"53:53:udp", "53:54:UDP", "053:53:udp"} {
+		err := master.CheckPorts([]string{"53:53:udp", again})
+		if says := "port 53/udp of the service is there twice"; !fault.Is(err, fault.Invalid) || !strings.Contains(fault.Explain(err), says) {
+			t.Errorf("%s: %v: %s, want %s", again, err, fault.Explain(err), says)
+		}
+	}
+	if err := master.CheckPorts([]string{"53:53:udp", "53:53:tcp", "54:53:udp"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -118,13 +118,12 @@ func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 
 // unique drops repeated names and keeps the order.
 func unique(names []string) []string {
-	var once []string
-	for _, name := range names {
-		if !slices.Contains(once, name) {
-			once = append(once, name)
-		}
-	}
-	return once
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 func removeGroup(c *Change, g *contivmodel.EndpointGroup) error {

@@ -28,8 +28,8 @@ func setNetProfile(c *Change, g *contivmodel.EndpointGroup, rec *mastercfg.Endpo
 // caller stores the group.
 func linkContracts(c *Change, g *contivmodel.EndpointGroup, contracts []string) error {
 	g.LinkSets.ExtContractsGrps = nil
-	for _, name := range contracts {
-		contract, err := master.Get[contivmodel.ExtContractsGroup](c, g.TenantName+":"+name,
+	for _, name := range unique(contracts) {
+		contract, err := master.GetShared[contivmodel.ExtContractsGroup](c, g.TenantName+":"+name,
 			missing("External contracts group %s not found", name))
 		if err != nil {
 			return err
