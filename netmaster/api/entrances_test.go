@@ -133,6 +133,7 @@ func TestEntrancesAreOfOneService(t *testing.T) {
 	const oddPort = `: want nodePort:servicePort:protocol, each nodePort of a protocol once, in 30000..32767, such as 30080:80:tcp`
 	b.refuseAll([]refusal{
 		invalid(`,"externalIps":["x"]`, `external address "x"`+oddAddress),
+		invalid(`,"externalIps":["2001:db8::80%x"]`, `external address "2001:db8::80%x"`+oddAddress),
 		invalid(`,"externalIps":["224.0.0.1"]`, `external address "224.0.0.1"`+oddAddress),
 		invalid(`,"externalIps":["2001:DB8::1"]`, `external address "2001:DB8::1"`+oddAddress),
 		invalid(`,"externalIps":["203.0.113.81","203.0.113.81"]`, `external address "203.0.113.81"`+oddAddress),

@@ -88,7 +88,7 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	if s.Founding == "" || s.Founding == mastercfg.SecurityOpen {
 		return fault.New(fault.Invalid, "the store's URLs are https, which needs authorities, and a new cluster is to be open: use http URLs, or leave out --insecure")
 	}
-	if s.Vouched != nil && len(others) > 0 {
+	if s.Vouched != nil {
 		switch _, _, err := s.Vouched(ctx); {
 		case err == nil && joining.Cluster(ctx, others) == "":
 			return fault.New(fault.Unavailable, "there is a cluster already, whose netmasters give it the authorities, and none of them answers yet; if all have lost their data, "+

@@ -96,12 +96,17 @@ func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 // All netmasters have lost their data, and what the last leader has published has outlived them: nobody founds another cluster
 // in place of theirs, whoever asks hears why and what to do, and somebody who does it gets a new cluster.
 func TestAClusterIsFoundedInPlaceOfALostOneByItsOperatorOnly(t *testing.T) {
+	t.Run("of several", func(t *testing.T) { foundedInPlace(t, seats(t, 2)[0]) })
+	t.Run("of one", func(t *testing.T) { foundedInPlace(t, seats(t, 1)[0]) }) // which comes onto a node without the data
+}
+
+func foundedInPlace(t *testing.T, first *seat) {
 	lost, err := pki.NewCluster(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	outlived := string(pki.EncodeCertificates(lost[pki.API].Bundle()...))
-	v, first := &vouching{}, seats(t, 2)[0]
+	v := &vouching{}
 	v.published.Store(&outlived)
 	first.security.Anew = "forget it"
 	n := v.start(t, first)

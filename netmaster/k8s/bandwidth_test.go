@@ -36,7 +36,7 @@ func TestTheBandwidthOfAPodIsWhatItsAnnotationsSayNow(t *testing.T) {
 	w.rated("u0", 10_000_000, 0, false)
 	w.change("web", says("1Ki", "1P"))
 	w.rated("u0", 1024, 1_000_000_000_000_000, false)
-	for _, bad := range []string{"999", "2P", "-1M", "fast", "1e99999"} {
+	for _, bad := range []string{"999", "2P", "-1M", "fast", "1e99999", "1e1000000000", "1e-1000000000", "1e999999999", "99999999999999999999M"} {
 		w.change("web", says(bad, "1M"))
 		w.rated("u0", 1024, 1_000_000_000_000_000, true)
 		w.change("web", says("1Ki", "1P"))

@@ -23,8 +23,21 @@ func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(hostPorts(stripped.(*corev1.Pod)))
-	if want := "[tcp port 80 udp 192.0.2.1:53 tcp [::1]:53 tcp port 90]"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	all, err := hostPorts(stripped.(*corev1.Pod))
+	if want := "[tcp port 80 udp 192.0.2.1:53 tcp [::1]:53 tcp port 90]"; fmt.Sprint(all) != want || err != nil {
+		t.Errorf("%s, %v, want %s", all, err, want)
+	}
+}
+
+// The API server does not look at hostIP.
+func TestAHostIPThatIsNoAddressOpensNothing(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "[tcp port 80]", "::": "[tcp port 80]", "::ffff:0.0.0.0": "[tcp port 80]", "127.0.0.01": "[tcp 127.0.0.1:80]",
+		"localhost": "[]", "fe80::1%eth0": "[]", "192.0.2.1/24": "[]",
+	} {
+		all, err := hostPorts(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: text}}}}}})
+		if fmt.Sprint(all) != want || (err == nil) != (want != "[]") {
+			t.Errorf("%q: %s, %v, want %s", text, all, err, want)
+		}
 	}
 }

@@ -20,7 +20,9 @@ import (
 // lives, but for its group; what else is asked for by now is noted. One that has not started, and by now would
 // not get the address that it has been promised, is judged as a new one.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), HostPorts: hostPorts(pod)}
+	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod)}
+	var badPort error
+	record.HostPorts, badPort = hostPorts(pod)
 	asked := namespace
 	if before.Tenant == "" && isMirror(pod) {
 		var err error
@@ -54,7 +56,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 		record.Profile = before.Profile
 	}
 	if err == nil {
-		err = cmp.Or(badRate, badProfile)
+		err = cmp.Or(badPort, badRate, badProfile)
 	}
 	var refused *refusal
 	if err != nil && !errors.As(err, &refused) {

@@ -38,7 +38,7 @@ func CheckEntrances(s *contivmodel.ServiceLB) error {
 	}
 	for i, text := range s.ExternalIPs {
 		a, err := netip.ParseAddr(text)
-		if err != nil || a.String() != text || !a.IsGlobalUnicast() || a.Is4In6() || slices.Contains(s.ExternalIPs[:i], text) {
+		if err != nil || a.String() != text || !a.IsGlobalUnicast() || a.Is4In6() || a.Zone() != "" || slices.Contains(s.ExternalIPs[:i], text) {
 			return refuse("externalIps", "external address %q: want addresses of hosts, each once and in its shortest form, such as 203.0.113.80 or 2001:db8::80", text)
 		}
 	}

@@ -102,7 +102,7 @@ func (c *cache) entrances() (e Entrances) {
 	slices.SortFunc(e.Addresses, netip.Addr.Compare)
 	e.Addresses = slices.Compact(e.Addresses)
 	nodes := c.nodes.list() // whoever leads them to the switch is cut off from them
-	e.Addresses = slices.DeleteFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(nodes, a) })
+	e.Addresses = slices.DeleteFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })
 	slices.SortFunc(e.NodePorts, func(a, b NodePort) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})

@@ -56,6 +56,11 @@ func TestAServiceForHostsIsOnEveryNode(t *testing.T) {
 	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 0 {
 		t.Errorf("the host leads the address of a node to the switch: %+v", in)
 	}
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"],"externalIPs":["2001:db8::80%x"`))
+	n.step()
+	if in := n.cache.hostAccess().Entrances; len(in.Addresses) != 0 {
+		t.Errorf("the host leads an address that is not of one host: %+v", in)
+	}
 	n.cache.outside = false // endpoints are served all the same
 	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
 	if err != nil || len(o.(pipeline.Service).Ports) != 2 || o.(pipeline.Service).Ports[1].From != pipeline.FromPods {

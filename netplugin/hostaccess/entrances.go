@@ -107,7 +107,7 @@ func (e entrances) chains() []chain {
 		}
 	}
 	return []chain{
-		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, in},
+		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, fromAbroad(in)},
 		{"node-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, here},
 	}
 }

@@ -84,7 +84,7 @@ func (h hostPorts) letIn() (all []rule) {
 // private addresses to which it could not answer either, and come as somebody else, whom
 // rules judge. An IPv6 loopback address cannot be left at all.
 func (h hostPorts) chains() []chain {
-	var lead, hide []rule
+	var lead, hide []rule // lead: by the host itself
 	for _, p := range h.outside.Prefixes() {
 		ip, suffix, notItself := version(p), "", ""
 		if p.Addr().Is6() {
@@ -100,10 +100,20 @@ func (h hostPorts) chains() []chain {
 			rule{knftables.Concat(led, "fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to a host port"})
 	}
 	return []chain{
-		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, lead},
+		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, fromAbroad(lead)},
 		{"host-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
 		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority, hide},
 	}
+}
+
+// fromAbroad are rules of what comes in, for all but what comes by the host's interfaces in networks of its endpoints. That comes
+// with an endpoint's own address and would be led to another one, which answers it directly, not translated back: no connection
+// over TCP comes of it, and from one over UDP the first could go on with no policy asked about what it sends.
+func fromAbroad(rules []rule) (all []rule) {
+	for _, r := range rules {
+		all = append(all, rule{knftables.Concat("iifgroup !=", infraGroup, r.text), r.comment})
+	}
+	return all
 }
 
 // loopbackGuard keeps endpoints from the host's loopback addresses. It stands whether there

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
@@ -176,6 +177,41 @@ ip neighbour add 172.19.0.4 lladdr 02:00:00:00:00:04 dev contivh0`)
 	for at, led := range map[string]bool{"198.18.5.1:8088": true, "198.18.5.5:8088": false} {
 		if _, is := stale.leads(netip.MustParseAddrPort(at)); is != led {
 			t.Errorf("datagrams to %s are led: %v", at, is)
+		}
+	}
+}
+
+// What an endpoint sends to an address that the host has in its network is not led to another one, past the policies about what it
+// may send: that is what the host's address outside is for.
+func TestWhatComesByAnInterfaceInANetworkIsNotLed(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; ip netns del endpoint; ip link del contivh0; conntrack -D -p udp --orig-port-dst 8088 2>/dev/null; conntrack -D -p udp --orig-port-dst 30088 2>/dev/null || true")
+	})
+	run(t, `ip netns add endpoint
+ip link add contivh1 group 194 type veth peer name eth0 netns endpoint && ip address add 198.18.6.1/24 dev contivh1 && ip link set contivh1 up
+ip link add abroad type veth peer name eth1 netns endpoint && ip address add 198.18.7.1/24 dev abroad && ip link set abroad up
+ip -n endpoint address add 198.18.6.2/24 dev eth0 && ip -n endpoint link set eth0 up && ip -n endpoint address add 198.18.7.2/24 dev eth1 && ip -n endpoint link set eth1 up
+ip link add contivh0 type veth peer name esw && ip address add 172.19.255.254/16 dev contivh0 && ip link set contivh0 up && ip link set esw up
+ip neighbour add 172.19.0.4 lladdr 02:00:00:00:00:04 dev contivh0; ip neighbour add 172.19.255.253 lladdr 02:00:00:00:00:05 dev contivh0
+sysctl -qw net.ipv4.ip_forward=1`)
+	all := hostPorts{[]HostPort{{HostPort: mastercfg.HostPort{Protocol: "udp", Port: 8088, To: 80}, Number: 4, IPv4: true}}, wayOut}
+	in := entrances{agent.Entrances{NodePorts: []agent.NodePort{{Protocol: openflow.ProtoUDP, Port: 30088}}}, wayOut, Everywhere()}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(all)); err != nil {
+		t.Fatal(err)
+	}
+	for at, led := range map[string]bool{"198.18.6.1": false, "198.18.7.1": true} {
+		for _, port := range []string{"8088", "30088"} {
+			run(t, "ip netns exec endpoint bash -c 'echo hello > /dev/udp/"+at+"/"+port+"'")
+			var got string
+			testkit.Eventually(t, 5*time.Second, "the kernel has seen it", func() bool {
+				got = run(t, "conntrack -L -p udp --orig-dst "+at+" --orig-port-dst "+port+" 2>/dev/null")
+				return got != ""
+			})
+			if strings.Contains(got, "src=172.19.") != led {
+				t.Errorf("%s:%s, led %v:\n%s", at, port, !led, got)
+			}
 		}
 	}
 }
