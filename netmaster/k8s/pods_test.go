@@ -38,8 +38,10 @@ type world struct {
 	db       *objdb.DB
 }
 
-func newWorld(t *testing.T) *world {
-	policies, db := policyfake.NewSimpleClientset(), storetest.Open(t)
+func newWorld(t *testing.T) *world { return worldIn(t, storetest.Open(t)) }
+
+func worldIn(t *testing.T, db *objdb.DB) *world {
+	policies := policyfake.NewSimpleClientset()
 	w := &world{t, fake.NewClientset(), policies, storetest.Lead(t, db), &epochs{of: map[string]mastercfg.K8sEnforced{}}, db}
 	w.namespace("shop", nil)
 	w.put(&contivmodel.Tenant{TenantName: "default"}, &contivmodel.Network{TenantName: "default", NetworkName: "default-net"})

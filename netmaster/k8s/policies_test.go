@@ -228,15 +228,33 @@ func TestPodsArePlacedWhilePoliciesAreBusy(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()
 	w.run(c)
+	labelled := func(app string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+	}
 	w.pod("web", "u1", "node1", nil)
-	w.wantClasses(map[string]string{"web": ""})
-	c.policies.mu.Lock()
-	unlock := sync.OnceFunc(c.policies.mu.Unlock)
-	w.Cleanup(unlock)
-	w.pod("late", "u2", "node1", nil)
-	w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u2": "default/default-net/"})
-	unlock()
-	w.wantClasses(map[string]string{"web": "", "late": ""})
+	w.pod("db", "u3", "node1", labelled("db"))
+	w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}}, metav1.CreateOptions{}))
+	w.wantClasses(map[string]string{"web": "", "db": "db"}, "networkpolicy/shop/db")
+	for uid, late := range map[string]struct {
+		app, class string
+		anew       bool // other nodes may have judged connections with it as of one that no policy selects
+	}{"u2": {"web", "", false}, "u4": {"db", "db", true}} {
+		before := w.epoch()
+		c.policies.mu.Lock()
+		unlock := sync.OnceFunc(c.policies.mu.Unlock)
+		w.Cleanup(unlock)
+		w.pod("late", uid, "node1", labelled(late.app))
+		w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u3": "default/default-net/", "node1/" + uid: "default/default-net/"})
+		unlock()
+		w.wantClasses(map[string]string{"web": "", "db": "db", "late": late.class}, "networkpolicy/shop/db")
+		if now := w.epoch(); (now != before) != late.anew {
+			t.Errorf("a pod of %q: epoch %d after %d; judged anew: want %v", late.app, now, before, late.anew)
+		}
+		w.deletePod("late")
+		w.want(map[string]string{"node1/u1": "default/default-net/", "node1/u3": "default/default-net/"})
+		w.wantClasses(map[string]string{"web": "", "db": "db"}, "networkpolicy/shop/db")
+	}
 }
 
 // A pod is of the class of its own labels when it is placed, and not of one that had its name before, of which the engine knows still.

@@ -40,6 +40,23 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	bump := changes.Moved || err != nil // there is always one; a damaged one begins anew
 	lasting, other := lastingClasses(tx, changes.Classes)
 	bump = bump || other
+	// Whom no policy selects any more is told first: a large plan is stored in parts, and whose class is gone is isolated.
+	of := func(selected bool) error {
+		for name, class := range changes.Pods {
+			if (class != 0) != selected {
+				continue
+			}
+			first, err := p.writePod(tx, name, class)
+			if err != nil {
+				return err
+			}
+			bump = bump || first
+		}
+		return nil
+	}
+	if err := of(false); err != nil {
+		return err
+	}
 	for id, policy := range changes.Policies {
 		other, err := writePolicy(tx, mastercfg.K8sPolicyPrefix+id, policy, epoch.Number+1, lasting)
 		if err != nil {
@@ -52,10 +69,8 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 			return err
 		}
 	}
-	for name, class := range changes.Pods {
-		if err := p.writePod(tx, name, class); err != nil {
-			return err
-		}
+	if err := of(true); err != nil {
+		return err
 	}
 	if !bump {
 		return nil
@@ -101,18 +116,20 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint3
 	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
 }
 
-// writePod writes the class of a pod into its record, if it has one.
-func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) error {
+// writePod writes the class of a pod into its record, if it has one. first tells that nobody knew the class of a pod that policies select:
+// other nodes may have judged connections with it as of one that none selects.
+func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) (first bool, err error) {
 	namespace, short, _ := strings.Cut(name, "/")
 	pod, err := p.pods.Pods(namespace).Get(short)
 	if err != nil {
-		return nil // it has gone meanwhile
+		return false, nil // it has gone meanwhile
 	}
 	key := mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
 	record, err := ledger.Read[mastercfg.K8sPod](tx, key)
 	if err != nil || record.Pod() != name {
-		return nil // it gets its class when it is placed
+		return false, nil // it gets its class when it is placed
 	}
+	first = class != 0 && !record.Classed
 	record.Class, record.Classed = class, true
-	return ledger.Write(tx, key, record)
+	return first, ledger.Write(tx, key, record)
 }
