@@ -210,19 +210,22 @@ const drainsMost = time.Hour
 func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
 	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
-	keeps := map[string]bool{} // names of ports of TCP
-	for _, p := range service.Ports {
-		keeps[p.Name] = keeps[p.Name] || p.Protocol == "TCP"
+	noted, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name))
+	if err != nil {
+		noted = service // it has none yet, or is damaged
 	}
+	names := portNames(noted.Ports, service.Ports)
 	var own, others []backend
 	var failed error
 	r.Range(prefix, func(key string, _ []byte) bool {
 		port, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
-		name := mastercfg.K8sPortName(port)
 		before, err := ledger.Read[mastercfg.K8sBackend](r, key)
-		isIt := err == nil && key == mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address) && // else it is damaged
-			pipeline.OfOneHost(before.Address.Addr())
-		if _, stays := wanted[key]; !isIt || stays || !keeps[name] {
+		at := func(name string) string {
+			return mastercfg.K8sBackendKey(tenant, service.Namespace, service.Name, name, before.Address)
+		}
+		name, keeps := names[mastercfg.K8sPortName(port)]
+		isIt := err == nil && key == at(mastercfg.K8sPortName(port)) && pipeline.OfOneHost(before.Address.Addr()) // else it is damaged
+		if _, stays := wanted[at(name)]; !isIt || stays || !keeps {
 			return true
 		}
 		one := backend{port: name, K8sBackend: mastercfg.K8sBackend{Address: before.Address, Node: before.Node, Pod: before.Pod, Terminating: true}}
@@ -256,6 +259,23 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		return nil, failed
 	}
 	return append(own, others...), failed
+}
+
+// portNames are the names that ports of TCP have by now, by those that they have and those that they had: slices know a new name later.
+func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
+	names, numbers := map[string]string{}, map[uint16]string{}
+	for _, p := range now {
+		if p.Protocol == "TCP" {
+			names[p.Name], numbers[p.Port] = p.Name, p.Name
+		}
+	}
+	for _, p := range before {
+		_, has := names[p.Name]
+		if name, same := numbers[p.Port]; same && !has && p.Protocol == "TCP" {
+			names[p.Name] = name
+		}
+	}
+	return names
 }
 
 // drainsUntil is when the connections end of a backend of which nobody tells whether it lives: as is noted, which may be nothing

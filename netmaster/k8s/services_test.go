@@ -275,6 +275,33 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w.wantServices(of("10.128.0.5")...)
 }
 
+// A port has to get a name when a second one comes. The service says so first, and slices after it.
+func TestConnectionsOutliveAnotherNameOfTheirPort(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-0", "u0", "node1", nil)
+	w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/"})
+	w.service("web", nil, "http=80")
+	w.slice("web-1", "web", "http", 80, nil, "10.128.0.4 u0 node1")
+	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:80")
+	is := func(terminating bool) {
+		t.Helper()
+		w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
+		w.eventually(func() error {
+			if b := w.backend("10.128.0.4:80"); b.Ready == terminating || b.Terminating != terminating {
+				return fmt.Errorf("%+v", b)
+			}
+			return nil
+		})
+	}
+	w.service("web", nil, "=80")
+	is(true)
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1")
+	is(false)
+	w.service("web", nil, "other=81")
+	w.wantServices("default/shop/web")
+}
+
 // A backend that is no pod keeps its connections while its address is a node's, and otherwise until a time that
 // the next leader keeps to. The API server's is such a one: it leaves its slice before it ends.
 func TestABackendWithoutAPodThatLeavesDrains(t *testing.T) {
