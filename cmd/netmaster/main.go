@@ -22,16 +22,9 @@ import (
 	"github.com/contiv/netplugin/utils/timerslack"
 )
 
-// hashing has the program work for another netmaster (accounts.Workers).
-const hashing = "hash-passwords"
-
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == hashing {
-		if err := accounts.Serve(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "netmaster %s: %v\n", hashing, err)
-			os.Exit(1)
-		}
-		return
+	if isWorker(os.Args) {
+		os.Exit(work(os.Stdin, os.Stdout, os.Stderr))
 	}
 	if err := timerslack.Rerun(); err != nil {
 		fmt.Fprintf(os.Stderr, "netmaster: %v; going on without\n", err)
@@ -66,6 +59,20 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	}
 	fmt.Fprintf(errOut, "netmaster: %s\n", err)
 	return 1
+}
+
+// hashing is the argument by which the program hashes passwords for the netmaster that has started it.
+const hashing = "hash-passwords"
+
+func isWorker(args []string) bool { return len(args) == 2 && args[1] == hashing }
+
+// work hashes until there is nothing more to read.
+func work(in io.Reader, out, errOut io.Writer) int {
+	if err := accounts.Serve(in, out); err != nil {
+		fmt.Fprintf(errOut, "netmaster %s: %v\n", hashing, err)
+		return 1
+	}
+	return 0
 }
 
 // serve runs the daemon until a signal comes.
