@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
 	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -39,6 +41,33 @@ func TestADelIsFinishedWhenWhatItNeedsIsBack(t *testing.T) {
 			node.NothingLeft(t)
 		})
 	}
+}
+
+// Kubelet ends pods because the disk is full.
+func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
+	testkit.NeedsMachine(t)
+	node := fakenode.NewNode(t)
+	if err := os.MkdirAll(node.StateDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", node.StateDir(), "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(node.StateDir(), unix.MNT_DETACH) })
+	node.Start(t)
+	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+	filler := filepath.Join(node.StateDir(), "filler")
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	node.Cluster.Fail(fakenode.DeleteEndpoint, away)
+	refused(t, node, request(cniwire.Del, "pod", "", ""), 5) // nobody would remember the rest
+	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
+	do(t, node, request(cniwire.Del, "pod", "", ""))
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	node.NothingLeft(t)
 }
 
 func TestAFailedAddIsUndoneWhenTheMasterIsBack(t *testing.T) {

@@ -1,6 +1,7 @@
 package k8splugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,20 +13,26 @@ import (
 
 // release undoes an attachment whose lock the caller holds. The intention is
 // on disk before the first effect, so whatever is left when it returns an
-// error, the worker goes on with. It is not stopped by the end of the command
+// error, the worker goes on with. Where the disk is full it undoes all the same,
+// as what is undone takes no room and may give some back; what is left then, the
+// runtime has to ask for again. It is not stopped by the end of the command
 // it serves, only by its own time limit.
 func (s *Server) release(ctx context.Context, r attachment.Record) error {
+	var unnoted error
 	if r.State != attachment.Deleting {
-		if err := s.store.Delete(&r, time.Now()); err != nil {
-			return failed(stepState, err)
-		}
+		unnoted = failed(stepState, s.store.Delete(&r, time.Now()))
 		s.tellHostPorts(&r)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Undo)
 	defer cancel()
 	err := s.undo(ctx, r)
-	if err != nil {
+	switch {
+	case err == nil && unnoted != nil:
+		s.Log.WithField("attachment", r.Attachment().String()).WithError(unnoted).Warn("undone without a note of it")
+		s.tellHostPorts(&r) // it was among those that have them until now
+	case err != nil:
 		s.wake.Send()
+		err = cmp.Or(unnoted, err)
 	}
 	return err
 }

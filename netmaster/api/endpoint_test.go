@@ -124,7 +124,7 @@ func TestEndpointWithoutAContainerIsNamedAfterItsHost(t *testing.T) {
 	}
 	b.ok("POST", "networks/blue:other", `{"tenantName":"blue","networkName":"other","encap":"vxlan","subnet":"10.8.0.0/24"}`)
 	b.refused("POST", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"other","ConfigEP":{"Host":"h1"}}`,
-		"endpoint id h1-native-intf is taken by an endpoint of network web.blue", 409, "conflict")
+		"endpoint id h1-native-intf is taken by an endpoint of another network", 409, "conflict")
 	b.noEndpoint("blue", "web", "h1")
 	if got := counts(b); got != [3]int{} {
 		t.Errorf("counters %v", got)

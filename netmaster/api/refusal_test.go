@@ -122,7 +122,7 @@ func TestNetworksWhoseDottedNamesGiveOneIDAreToldApart(t *testing.T) {
 	b.ok("POST", "tenants/b.blue", `{"tenantName":"b.blue"}`)
 	b.ok("POST", "networks/blue:a.b", `{"tenantName":"blue","networkName":"a.b","encap":"vxlan","subnet":"10.8.0.0/24"}`)
 	b.refused("POST", "networks/b.blue:a", `{"tenantName":"b.blue","networkName":"a","encap":"vxlan","subnet":"10.8.0.0/24"}`,
-		"network id a.b.blue is taken by network a.b of tenant blue", 409, "conflict")
+		"network id a.b.blue is taken, by a network of another tenant: use another name", 409, "conflict")
 }
 
 func TestInfraNetworkGoesBeforeItsEndpoints(t *testing.T) {

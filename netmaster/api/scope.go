@@ -58,6 +58,9 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	return s, nil
 }
 
+// isEmpty tells whether there is nothing that it could hold.
+func (s scope) isEmpty() bool { return len(s.prefixes) == 0 || s.only != nil && len(s.only) == 0 }
+
 // holds tells whether a key of the store is in the scope.
 func (s scope) holds(key string) bool {
 	below := slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })

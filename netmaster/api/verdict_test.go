@@ -145,6 +145,8 @@ func TestAVerdictKnowsTheInternalIPsOfANode(t *testing.T) {
 	allowed("it is among those that are let in", true)
 	policy([]string{"192.0.2.0/24"}, []mastercfg.TierExcept{{Net: "192.0.0.0/8", Except: []string{"10.10.0.0/16"}}})
 	allowed("processes are taken out", false)
+	policy([]string{"192.0.2.0/24"}, []mastercfg.TierExcept{{Net: "192.0.0.0/8", Except: []string{"10.10.0.0/16"}}, {Net: "192.0.2.0/24"}})
+	allowed("another network lets them in", true)
 	policy([]string{"198.51.100.0/24"}, nil)
 	allowed("it is not among them", false)
 }

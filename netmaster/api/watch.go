@@ -156,11 +156,14 @@ func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 // begin finds what the caller may see. Who saw less, or more, until a later revision than
 // the one he wants to go on after has to list again.
 func (w *watch) begin(r ledger.Reader) (err error) {
-	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil || w.revision == 0 {
+	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil {
 		return err
 	}
-	if since := access.Since(r, w.caller.Who); since > w.revision {
+	if since := access.Since(r, w.caller.Who); w.revision > 0 && since > w.revision {
 		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.caller.Who, since))
+	}
+	if w.scope.isEmpty() { // it would keep one of the places of all
+		return rest.Denial{Cause: fault.New(fault.Denied, "%s may see nothing of type %s, and so not watch it", w.caller.Who, w.kind.Type), Status: http.StatusForbidden}
 	}
 	return nil
 }

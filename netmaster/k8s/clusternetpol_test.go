@@ -183,7 +183,9 @@ func TestClusterNetworkPoliciesAreInForceWhileTheirKindIsThere(t *testing.T) {
 	// Another leader writes nothing new, and knows what is gone.
 	stop()
 	before = w.epoch()
-	stop = w.follow()
+	next := w.controller()
+	stop = w.run(next)
+	w.begun(next)
 	w.pod("web2", "u2", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })
 	w.wantClasses(map[string]string{"web0": "web", "web2": "web", "db1": "other"}, ofClusterPolicy+"guard")
 	if after := w.epoch(); after != before {

@@ -35,6 +35,8 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 	room := classes.MaxNets
 	add := func(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 		r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
+		var blocks []classes.Except
+		takes := false // one of them takes something out
 		for _, peer := range peers {
 			switch {
 			case peer.IPBlock != nil:
@@ -43,8 +45,8 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 					doubts = append(doubts, err.Error())
 				}
 				r.Nets, room = append(r.Nets, nets...), room-len(nets)
-				if !out && len(nets) > 0 && len(taken.Except) > 0 { // pods reach nodes at the addresses that policies know
-					r.Excepts = append(r.Excepts, taken)
+				if !out && len(nets) > 0 { // pods reach nodes at the addresses that policies know
+					blocks, takes = append(blocks, taken), takes || len(taken.Except) > 0
 				}
 			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
 				doubts = append(doubts, "a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
@@ -57,6 +59,9 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 					}
 				}
 			}
+		}
+		if takes { // also those that do not: what one takes out, another one may let in
+			r.Excepts = blocks
 		}
 		for i := range ports {
 			if r.Ports == nil {

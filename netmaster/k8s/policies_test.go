@@ -84,6 +84,11 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 				Nets: []netip.Prefix{net("10.0.0.7/32"), net("10.0.0.1/32"), net("0.0.0.0/1")},
 				Excepts: []classes.Except{{Net: net("10.0.0.6/31"), Except: []netip.Prefix{net("10.0.0.6/32")}},
 					{Net: net("10.0.0.0/31"), Except: []netip.Prefix{net("10.0.0.0/32")}}, {Net: net("0.0.0.0/0"), Except: []netip.Prefix{net("128.0.0.0/1")}}}}}}, 2},
+		"a block beside one with exceptions": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
+			{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/31", Except: []string{"10.0.0.0/32"}}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.1.0.0/16"}}}}}},
+			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept,
+				Nets:    []netip.Prefix{net("10.0.0.1/32"), net("10.1.0.0/16")},
+				Excepts: []classes.Except{{Net: net("10.0.0.0/31"), Except: []netip.Prefix{net("10.0.0.0/32")}}, {Net: net("10.1.0.0/16")}}}}}, 0},
 		"exceptions that leave too many networks, and a block beside them": {networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{
 			{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: scattered}}, {IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}}}},
 			classes.Policy{Subject: classes.PodSelector{Namespace: "shop"}, Tier: classes.Isolating, In: true, Rules: []classes.Rule{{Verdict: classes.Accept, Nets: []netip.Prefix{net("10.0.0.0/8")}}}}, 1},
@@ -198,7 +203,9 @@ func TestPodsGetClassesAndPoliciesRules(t *testing.T) {
 	before = w.epoch()
 	state := w.state()
 	stop()
-	stop = w.follow()
+	next := w.controller()
+	stop = w.run(next)
+	w.begun(next)
 	w.pod("web5", "u5", "node2", labels("web")) // the last to be written
 	w.wantClasses(map[string]string{"web5": "web", "web1": "web", "db2": "db"}, "networkpolicy/shop/db")
 	w.deletePod("web5")

@@ -37,7 +37,7 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, cooldow
 	known, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
 	if err == nil && known.NetID != ep.NetID {
 		// Names may hold what joins them; and a host has one endpoint without a container.
-		return none, fault.New(fault.Conflict, "endpoint id %s is taken by an endpoint of network %s", ep.ID, known.NetID)
+		return none, fault.New(fault.Conflict, "endpoint id %s is taken by an endpoint of another network", ep.ID)
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return known, err

@@ -37,14 +37,14 @@ func DeriveNetwork(tx *ledger.Tx, n *contivmodel.Network) error {
 // composedIDFree refuses a network whose id another one has: names may contain
 // dots, so that a.b of tenant c and a of tenant b.c have the same.
 func composedIDFree(r ledger.Reader, id string) error {
-	other, err := GetNetwork(r, id)
+	_, err := GetNetwork(r, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.Conflict, "network id %s is taken by network %s of tenant %s", id, other.NetworkName, other.Tenant)
+	return fault.New(fault.Conflict, "network id %s is taken, by a network of another tenant: use another name", id) // which is not for everybody to know
 }
 
 // NetworkVacated refuses a new network while endpoints of a deleted one of its

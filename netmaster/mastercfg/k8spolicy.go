@@ -33,7 +33,7 @@ type TierRule struct {
 	AnyPod   bool         `json:"anyPod,omitempty"`  // peers are all pods, of whatever class, in place of AnyPeer and Peers
 	Peers    []uint16     `json:"peers,omitempty"`   // classes, ascending
 	Nets     []string     `json:"nets,omitempty"`    // CIDRs
-	Excepts  []TierExcept `json:"excepts,omitempty"` // what was taken out of Nets. Nodes whose InternalIPs are among Nets are peers at the addresses of their processes, too, but not at those that were taken out beside the InternalIP
+	Excepts  []TierExcept `json:"excepts,omitempty"` // what was taken out of Nets, and then also the networks that nothing was taken out of. Nodes whose InternalIPs are among Nets are peers at the addresses of their processes, too, but not at those that each network with the InternalIP leaves out
 	Names    []string     `json:"names,omitempty"`   // of domains, or *.DOMAIN for all below: what agents hear that they stand for are peers, too
 	Serving  []uint16     `json:"serving,omitempty"` // classes, ascending: the rule is for receivers of these only. None: for all receivers
 	Ports    []TierPorts  `json:"ports,omitempty"`   // none: any, of any protocol

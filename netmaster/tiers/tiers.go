@@ -102,9 +102,9 @@ func concerns(r mastercfg.TierRule, subject, peer End, c Connection) bool {
 	}
 	isPeer := r.Anyone() || peer.Judged && peer.Classed && (r.AnyPod && peer.Class != 0 || slices.Contains(r.Peers, peer.Class))
 	isPeer = isPeer || within(r.Nets, peer.Address) || !r.Out && slices.ContainsFunc(peer.Known, func(a netip.Addr) bool {
-		return within(r.Nets, a) && !slices.ContainsFunc(r.Excepts, func(x mastercfg.TierExcept) bool {
-			return within([]string{x.Net}, a) && !within(x.Except, a) && within(x.Except, peer.Address)
-		})
+		names := func(x mastercfg.TierExcept) bool { return within([]string{x.Net}, a) && !within(x.Except, a) }
+		return within(r.Nets, a) && (!slices.ContainsFunc(r.Excepts, names) ||
+			slices.ContainsFunc(r.Excepts, func(x mastercfg.TierExcept) bool { return names(x) && !within(x.Except, peer.Address) }))
 	})
 	return isPeer && (len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p mastercfg.TierPorts) bool {
 		return p.Protocol == c.Protocol && p.First <= c.Port && c.Port <= p.Last

@@ -60,14 +60,14 @@ func takenOut(all []mastercfg.TierExcept) (list []taken, err error) {
 	return list, nil
 }
 
-// isTakenOut tells whether a network that names a node by one address leaves another one of it out.
+// isTakenOut tells whether each of the networks that name a node by one address leaves another one of it out.
 func isTakenOut(list []taken, known, own netip.Addr) bool {
-	return slices.ContainsFunc(list, func(x taken) bool {
-		excepts := func(a netip.Addr) bool {
-			return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
-		}
-		return x.net.Contains(known) && !excepts(known) && excepts(own)
-	})
+	names := func(x taken) bool { return x.net.Contains(known) && !x.excepts(known) }
+	return slices.ContainsFunc(list, names) && !slices.ContainsFunc(list, func(x taken) bool { return names(x) && !x.excepts(own) })
+}
+
+func (x taken) excepts(a netip.Addr) bool {
+	return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // isOfHost tells whether an endpoint with this id is that of its host itself in a network.

@@ -21,19 +21,19 @@ func TestWhoseShareALongAnswerCountsIn(t *testing.T) {
 		header string // which a netmaster that passes a request on sets
 		want   string
 	}{
-		"an address":                       {from: far, want: "nobody at 10.1.1.1"},
-		"an address of IPv6":               {from: "[2001:db8::1]:40000", want: "nobody at 2001:db8::/64"},
-		"who says that he passes it on":    {from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
-		"who shows a certificate":          {who: ann, from: far, want: "user/ann"},
-		"a netmaster":                      {who: master, from: far},
-		"a netmaster that says no more":    {who: master, from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
-		"root":                             {who: identity.Identity{Kind: identity.Root}, from: "@"},
-		"the machine itself":               {from: "127.0.0.1:40000"},
-		"the machine itself, by IPv6":      {from: "[::1]:40000"},
-		"permissive, an address":           {mode: mastercfg.SecurityPermissive, from: far, want: "nobody at 10.1.1.1"},
-		"permissive, somebody":             {mode: mastercfg.SecurityPermissive, who: ann, from: far, want: "user/ann"},
-		"permissive, a netmaster":          {mode: mastercfg.SecurityPermissive, who: master, from: far},
-		"enforced, who has so many places": {mode: mastercfg.SecurityEnforced, who: ann, from: far},
+		"an address":                    {from: far, want: "nobody at 10.1.1.1"},
+		"an address of IPv6":            {from: "[2001:db8::1]:40000", want: "nobody at 2001:db8::/64"},
+		"who says that he passes it on": {from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
+		"who shows a certificate":       {who: ann, from: far, want: "user/ann"},
+		"a netmaster":                   {who: master, from: far},
+		"a netmaster that says no more": {who: master, from: far, header: "10.2.2.2:9999", want: "nobody at 10.1.1.1"},
+		"root":                          {who: identity.Identity{Kind: identity.Root}, from: "@"},
+		"the machine itself":            {from: "127.0.0.1:40000"},
+		"the machine itself, by IPv6":   {from: "[::1]:40000"},
+		"permissive, an address":        {mode: mastercfg.SecurityPermissive, from: far, want: "nobody at 10.1.1.1"},
+		"permissive, somebody":          {mode: mastercfg.SecurityPermissive, who: ann, from: far, want: "user/ann"},
+		"permissive, a netmaster":       {mode: mastercfg.SecurityPermissive, who: master, from: far},
+		"enforced, somebody":            {mode: mastercfg.SecurityEnforced, who: ann, from: far, want: "user/ann"},
 	} {
 		r := httptest.NewRequest("GET", "/api/v1/networks/", nil)
 		r.RemoteAddr = c.from

@@ -98,11 +98,11 @@ func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 }
 
 // BudgetKey is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
-// address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, for who is on the machine of a
-// netmaster, and in an enforced cluster, where the number of long answers is limited.
+// address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, and for who is on the machine of a
+// netmaster.
 //
-// In the other clusters nothing else keeps a client that reads just fast enough from having the whole budget for hours. The address
-// is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
+// Nothing else keeps a client that reads just fast enough from having the whole budget for hours: in an enforced cluster, where the number of
+// its long answers is limited, with four large ones. The address is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
 // certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for
 // several answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of two followers.
 func BudgetKey(r *http.Request) string {
@@ -114,7 +114,7 @@ func BudgetKey(r *http.Request) string {
 		}
 	}
 	client, bounded := q.client()
-	if !bounded || !q.mayExceed() || rest.OfThisMachine(r) {
+	if !bounded || rest.OfThisMachine(r) {
 		return ""
 	}
 	return client

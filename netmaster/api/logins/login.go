@@ -32,7 +32,6 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	if accounts.CheckName(account) != nil {
 		account = "" // nobody has this name
 	}
-	auth.CallerFrom(r.Context()).SetSubject(cmp.Or(account, "a name that nobody can have")) // it may be a password
 	hash, local := l.hashOf(account)
 	guess := account
 	if !local { // to a directory all spellings are one account, and they share their guesses
@@ -41,6 +40,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
+	auth.CallerFrom(r.Context()).SetSubject(cmp.Or(account, "a name that nobody can have")) // it may be a password
 	if !local && account != "" && !l.isLocal(account) {
 		if groups, found, err := l.groupsOf(r.Context(), account, sent.Password); found {
 			return l.loginForeign(r, guess, groups, err)
