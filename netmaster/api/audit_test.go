@@ -114,6 +114,14 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 			b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 		}
 	}
+	const refused = 50 // tries that are not judged
+	for i := range 2 + refused {
+		status := 401
+		if i >= 2 {
+			status = 429
+		}
+		b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, status, "")
+	}
 	tell(begin.Add(11 * time.Second))
 	b.want("", "GET", "networks/blue:last", "", 401, "")
 	text := linesOf(t, log, path)
@@ -123,7 +131,7 @@ func TestRefusalsOfNobodyAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(part string) int { return strings.Count(text, part) }
-	if len(lines) != 2+3+3 || count(`"user/ann"`) != 3 || count(`"about":"eve"`) != 3 || last.Untold != asked-1 || !strings.HasSuffix(last.Key, "blue:last/") {
+	if len(lines) != 2+3+5 || count(`"user/ann"`) != 3 || count(`"about":"eve"`) != 5 || last.Untold != asked+refused-1 || !strings.HasSuffix(last.Key, "blue:last/") {
 		t.Errorf("%d lines, %d of ann, %d of tries to log in; the last one %+v", len(lines), count(`"user/ann"`), count(`"about":"eve"`), last)
 	}
 }

@@ -372,6 +372,9 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		}
 	}
 	b.want(listedToken, "GET", fmt.Sprintf("/api/v1/networks/?watch=true&revision=%d", e.Revision), "", 500, "may see changed")
+	for _, of := range []string{"networks", "tenants"} { // each would have one of the places of all
+		b.want(listedToken, "GET", "/api/v1/"+of+"/?watch=true", "", 403, "")
+	}
 	seen := map[string]bool{}
 	for len(seen) < 4 {
 		e, ok := other.next()

@@ -59,10 +59,12 @@ func (s counting) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	}
 }
 
-// begin hears of each stream before anything is done about it, also of those for which there is no call.
-func (s counting) begin(ctx context.Context, _ *tap.Info) (context.Context, error) {
+// begin hears of each stream before anything is done about it, also of those for which there is no call. Whoever is no node any
+// more is answered at once: a request is read whole before its call begins, and could be left half sent.
+func (s counting) begin(ctx context.Context, call *tap.Info) (context.Context, error) {
 	s.count(ctx, 1, 0)
-	return ctx, nil
+	_, err := s.g.member(ctx, call.FullMethodName)
+	return ctx, err
 }
 
 func (s counting) count(ctx context.Context, begun, resets int) {

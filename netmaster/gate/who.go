@@ -37,19 +37,29 @@ func (*caller) AuthType() string { return "node" }
 
 // caller finds who makes a call, charges it, and fails if it is no node any more.
 func (g *Gate) caller(ctx context.Context) (*caller, error) {
+	call, _ := grpc.Method(ctx)
+	c, err := g.member(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.budget.spend(ctx)
+}
+
+// member finds who makes a call, and fails if it is no node any more, which is written down.
+func (g *Gate) member(ctx context.Context, call string) (*caller, error) {
 	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return nil, unauthenticated("nobody is known to call")
+	}
 	c, ok := p.AuthInfo.(*caller)
 	if !ok {
 		return nil, unauthenticated("no certificate was shown")
 	}
-	if err := g.known(c); err != nil {
-		if status.Code(err) == codes.PermissionDenied {
-			call, _ := grpc.Method(ctx)
-			g.writeDown(c, call, "", status.Convert(err).Message())
-		}
-		return nil, err
+	err := g.known(c)
+	if status.Code(err) == codes.PermissionDenied {
+		g.writeDown(c, call, "", status.Convert(err).Message())
 	}
-	return c, c.budget.spend(ctx)
+	return c, err
 }
 
 // known fails if a caller is no node any more.

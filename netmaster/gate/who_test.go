@@ -11,9 +11,13 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
@@ -139,6 +143,15 @@ func removalEndsStreams(t *testing.T, within time.Duration) {
 		err := n.Ping(t.Context())
 		return err != nil && strings.Contains(err.Error(), "was removed")
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	half, err := c.ActiveConnection().NewStream(ctx, &grpc.StreamDesc{}, "/etcdserverpb.KV/Range") // and sends nothing
+	if err == nil {
+		err = half.RecvMsg(&pb.RangeResponse{})
+	}
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("who is removed and leaves a request half sent: %v", err)
+	}
 	testkit.Eventually(t, soon, "it is written down", func() bool {
 		return strings.Contains(read(), `"verb":"/etcdserverpb.`) && strings.Contains(read(), "was removed")
 	})
