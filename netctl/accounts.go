@@ -37,6 +37,8 @@ var userFamily = family{name: "user", usage: "Local users, who log in with a pas
 		flags: func() []cli.Flag { return []cli.Flag{passwordStdinFlag()} },
 		more:  "Users may do that for themselves. The password is asked for, twice, or read from standard input."},
 	userCertTool,
+	{name: "logout", usage: "End the sessions of a user, also of one of a directory", args: "<user>", run: endSessions,
+		more: "A user of a directory is named as `netctl whoami` shows him. Who can log in still may do so again: remove him there, or disable the local user."},
 	{name: "rm", usage: "Remove a user with its roles; its sessions and certificates end", args: "<user>", run: func(s *session) error {
 		return s.done("Removed user "+s.cmd.Args().First(), s.client.RemoveUser(s.ctx, s.cmd.Args().First()))
 	}},
@@ -174,6 +176,12 @@ func changePassword(s *session) error {
 	}
 	name := s.cmd.Args().First()
 	return s.done("Changed the password of user "+name, s.client.ChangeUser(s.ctx, client.User{Username: name, Password: &password}))
+}
+
+func endSessions(s *session) error {
+	name := s.cmd.Args().First()
+	ended, err := s.client.EndSessions(s.ctx, name)
+	return s.done(fmt.Sprintf("Ended %d sessions of user %s", ended, name), err)
 }
 
 func listUsers(s *session) error {

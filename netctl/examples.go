@@ -125,6 +125,7 @@ var examples = map[string][]string{
 	"user update":   {"netctl user update ann --last-name Smith", "netctl user update ann --disable"},
 	"user password": {"netctl user password ann"},
 	"user cert":     {"netctl user cert --dir certs", "netctl user cert --list ann", "netctl user cert --revoke ann"},
+	"user logout":   {"netctl user logout ann"},
 	"user rm":       {"netctl user rm ann"},
 
 	"role grant":  {"netctl role grant ann admin", "netctl role grant ann tenant-admin -t blue", "netctl role grant cn=net,ou=groups,dc=example,dc=org viewer --group"},

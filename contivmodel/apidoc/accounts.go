@@ -30,6 +30,9 @@ type (
 	proxyVersion struct {
 		Version string `json:"version"`
 	}
+	endedSessions struct {
+		Ended int `json:"ended"` // how many there were
+	}
 	proxyHealth struct {
 		Netmaster struct {
 			Status  string `json:"status"`
@@ -156,6 +159,8 @@ var plainRoutes = []plainRoute{
 	{"POST", proxied + "/local_users/{user}/certificates", "createUserCertificate", "make a certificate of 7 days for a local user's key; " +
 		"with a certificate alone users get no other one, unless they are admins", himself, certificateRequest{}, client.UserCertificate{}, 201},
 	{"DELETE", proxied + "/local_users/{user}/certificates", "endUserCertificates", "end all certificates of a local user", himself, nil, nil, 204},
+
+	{"DELETE", proxied + "/sessions/{user}", "endSessions", "end the sessions of a user, local or of a directory", anAdmin, nil, endedSessions{}, 0},
 
 	{"GET", proxied + "/authorizations", "listAuthorizations", "list the roles that the caller may take away", known, nil, []authorized{}, 0},
 	{"POST", proxied + "/authorizations", "authorize", "give a role: viewer, tenant-admin (or ops), operator, admin, metrics", granter, authorization{}, authorized{}, 201},

@@ -99,6 +99,13 @@ func (c *Client) RemoveUser(ctx context.Context, name string) error {
 	return c.account(ctx, http.MethodDelete, userPath(name), nil, nil)
 }
 
+// EndSessions ends the sessions of a user, local or of a directory, and tells how many there were.
+func (c *Client) EndSessions(ctx context.Context, name string) (int, error) {
+	var told struct{ Ended int }
+	err := c.account(ctx, http.MethodDelete, accountsPath+"sessions/"+url.PathEscape(name)+"/", nil, &told)
+	return told.Ended, err
+}
+
 // UserCertificate is a client certificate of a local user.
 type UserCertificate struct {
 	Username    string    `json:"username"`

@@ -86,8 +86,19 @@ func DeleteUser(tx *ledger.Tx, by identity.Identity, name string) error {
 		if err := DropCertificates(tx, name); err != nil {
 			return err
 		}
-		return eachSession(tx, name, func(key string, _ mastercfg.Session) { tx.Delete(key) })
+		_, err := EndSessions(tx, name)
+		return err
 	})
+}
+
+// EndSessions ends those of a user, whether he is local or of another directory, and tells how many there were. Who may log in there
+// may begin another one.
+func EndSessions(tx *ledger.Tx, name string) (ended int, err error) {
+	err = eachSession(tx, name, func(key string, _ mastercfg.Session) {
+		tx.Delete(key)
+		ended++
+	})
+	return ended, err
 }
 
 // mostSessions is how many a user has, with those that have ended lately: the oldest makes room.

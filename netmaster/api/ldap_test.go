@@ -69,7 +69,9 @@ func TestUsersOfADirectoryLogIn(t *testing.T) {
 	b.want("proven:root", "PATCH", directoryPath+"/", `{"port":1}`, 200, `"port":1`)
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"bob","password":"`+goodPassword+`"}`, 503, "local users can log in")
 	b.want(token, "GET", logins.WhoAmIPath, "", 200, "user/ann")
-	b.want(token, "POST", logins.AuthPath+"/logout/", "", 204, "")
+	b.want("proven:root", "DELETE", logins.AuthPath+"/sessions/nobody/", "", 200, `"ended":0`)
+	b.want("proven:root", "DELETE", logins.AuthPath+"/sessions/ann/", "", 200, `"ended":2`) // he has left, and is in no directory any more
+	b.want(local, "GET", logins.WhoAmIPath, "", 401, "")
 	b.want(token, "GET", logins.WhoAmIPath, "", 401, "")
 }
 

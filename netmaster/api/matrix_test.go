@@ -104,6 +104,7 @@ var matrix = map[string]map[string]row{
 	logins.AuthPath + "/local_users":                     {logins.AuthPath + "/local_users": rowAccess},
 	logins.AuthPath + "/local_users/{user}":              {logins.AuthPath + "/local_users/none": rowAccess},
 	logins.AuthPath + "/local_users/{user}/certificates": {logins.AuthPath + "/local_users/none/certificates": rowAccess},
+	logins.AuthPath + "/sessions/{user}":                 {logins.AuthPath + "/sessions/none": rowAccess},
 	logins.AuthPath + "/authorizations":                  {logins.AuthPath + "/authorizations": rowKnown}, // cut to what the caller may give
 	logins.AuthPath + "/authorizations/{id}":             {logins.AuthPath + "/authorizations/none": rowAccess},
 	directoryPath:                                        {directoryPath: rowAccess},

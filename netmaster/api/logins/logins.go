@@ -88,6 +88,7 @@ func (l *Logins) Routes() []rest.Route {
 		rest.At(user, rights.Access, rest.Methods{http.MethodGet: l.listUsers, http.MethodPost: l.createUser}),
 		rest.At(user+"/{user}", rights.Known, rest.Methods{http.MethodGet: l.getUser, http.MethodPatch: l.changeUser, http.MethodDelete: l.deleteUser}),
 		rest.At(user+"/{user}/certificates", rights.Known, rest.Methods{http.MethodGet: l.listUserCerts, http.MethodPost: l.createUserCert, http.MethodDelete: l.dropUserCerts}),
+		rest.At(AuthPath+"/sessions/{user}", rights.Access, rest.Methods{http.MethodDelete: l.endSessions}),
 		rest.At(binding, rights.Known, rest.Methods{http.MethodGet: l.listBindings, http.MethodPost: l.bind}),
 		rest.At(binding+"/{id}", rights.Known, rest.Methods{http.MethodGet: l.getBinding, http.MethodDelete: l.unbind}),
 		rest.At(token, rights.Access, rest.Methods{http.MethodGet: l.listTokens, http.MethodPost: l.createToken}),

@@ -180,6 +180,16 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: formOf(user), Revision: rev}, err
 }
 
+// endSessions ends the sessions of anybody: those of a user whom a directory does not know any more would go on for hours.
+func (l *Logins) endSessions(r *http.Request) (rest.Reply, error) {
+	name, ended := mux.Vars(r)["user"], 0
+	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
+		ended, err = access.EndSessions(tx, name)
+		return err
+	})
+	return rest.Reply{Body: map[string]int{"ended": ended}, Revision: rev}, err
+}
+
 func (l *Logins) deleteUser(r *http.Request) (rest.Reply, error) {
 	name, err := l.about(r, rights.Change, false)
 	if err != nil {
