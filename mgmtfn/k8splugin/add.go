@@ -96,13 +96,30 @@ func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, 
 // same namespace: those containers are gone, or the path or the namespace's
 // identity would not have been given to this one.
 func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace) error {
-	inWay := func(r *attachment.Record) bool {
+	return s.replace(ctx, c.IfName+" of "+c.Netns, func(r *attachment.Record) bool {
 		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && (r.NetnsID == netns.ID() || r.Netns == c.Netns)
+	})
+}
+
+// clearAddress undoes attachments of earlier sandboxes of the pod, for one that asks for an address: they are dead, though the
+// runtime may have lost them before it could delete them, and have the address still.
+func (s *Server) clearAddress(ctx context.Context, c *call) error {
+	uid := c.args[netconf.PodUID]
+	if uid == "" || !c.wanted.IPv4.IsValid() && !c.wanted.IPv6.IsValid() {
+		return nil
 	}
+	return s.replace(ctx, "the address of pod "+uid, func(r *attachment.Record) bool {
+		return r.IfName == c.IfName && r.ContainerID != c.ContainerID && r.PodUID == uid &&
+			r.PodNamespace == c.args[netconf.PodNamespace] && r.PodName == c.args[netconf.PodName]
+	})
+}
+
+// replace undoes attachments of containers that are gone, which have what is the caller's now.
+func (s *Server) replace(ctx context.Context, what string, inWay func(*attachment.Record) bool) error {
 	for _, r := range s.store.Select(inWay) {
 		unlock, busy := s.locks.Try(r.Attachment())
 		if busy != nil {
-			return failed(stepState, fault.New(fault.Conflict, "%s uses %s of %s, too, and is being worked on", r.Attachment(), c.IfName, c.Netns))
+			return failed(stepState, fault.New(fault.Conflict, "%s uses %s, too, and is being worked on", r.Attachment(), what))
 		}
 		var err error
 		if now, still := s.store.Get(r.Attachment()); still && inWay(&now) {
@@ -110,7 +127,7 @@ func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace
 		}
 		unlock()
 		if err != nil {
-			return fmt.Errorf("replace %s, which used %s of %s before: %w", r.Attachment(), c.IfName, c.Netns, err)
+			return fmt.Errorf("replace %s, which used %s before: %w", r.Attachment(), what, err)
 		}
 	}
 	return nil
@@ -130,6 +147,9 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 		if !wanted.IsValid() {
 			*wanted = placed
 		}
+	}
+	if err := s.clearAddress(ctx, c); err != nil {
+		return attachment.Record{}, err
 	}
 	var selected map[string]string // under Kubernetes, services are its own
 	if s.Mode == CNI {

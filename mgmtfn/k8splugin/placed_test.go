@@ -31,6 +31,21 @@ func TestAPodGetsTheAddressThatItAsksFor(t *testing.T) {
 	refused(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), ""), 7)
 }
 
+// A runtime that is killed between ADD and its note of it makes another sandbox of the same pod, and never deletes the first.
+func TestAnAddressIsOfThePodAndNotOfASandboxThatIsLost(t *testing.T) {
+	node := fakenode.NewNode(t)
+	node.Start(t, func(c *k8splugin.Config) { c.Labels = fixed{netip.MustParseAddr("10.1.0.77")} })
+	const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID="
+	do(t, node, request(cniwire.Add, "lost", fakenode.NewNamespace(t), pod+"u1"))
+	refused(t, node, request(cniwire.Add, "other", fakenode.NewNamespace(t), pod+"u2"), 7)
+	if got := addressOf(t, do(t, node, request(cniwire.Add, "next", fakenode.NewNamespace(t), pod+"u1"))); got != "10.1.0.77" {
+		t.Errorf("address %s", got)
+	}
+	do(t, node, request(cniwire.Del, "lost", "", "")) // if it comes after all
+	do(t, node, request(cniwire.Del, "next", "", ""))
+	node.NothingLeft(t)
+}
+
 // withPorts gives pods ports of the node, by their names.
 type withPorts map[string][]mastercfg.HostPort
 
