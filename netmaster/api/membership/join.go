@@ -167,8 +167,8 @@ func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate
 // admit signs for who joins, and gives the authorities to a netmaster, which may be established.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined, established bool) (err error) {
 	if kind == identity.Node {
-		nodes, err := ledger.ReadAll[mastercfg.Joined](tx, mastercfg.NodePrefix)
-		if err := cmp.Or(err, ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
+		nodes := nodesOf(tx)
+		if err := cmp.Or(ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
 			return err
 		}
 		master.NodeReturned(tx, joined.Host)
@@ -184,9 +184,21 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 	return c.sign(tx, at, kind, joined)
 }
 
+// nodesOf are the nodes that have joined. They are decoded once and not for each that joins: who has a token may join hundreds of
+// times a second, and all other plans wait for these.
+func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
+	tx.Range(mastercfg.NodePrefix, func(key string, _ []byte) bool {
+		if node, err := ledger.ReadShared[mastercfg.Joined](tx, key); err == nil { // a damaged one is told of where it is read alone
+			all = append(all, node)
+		}
+		return true
+	})
+	return all
+}
+
 // ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
 // would go to one of them only.
-func ownTunnelEnds(nodes []mastercfg.Joined, joins mastercfg.Joined) error {
+func ownTunnelEnds(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	own := map[netip.Addr]bool{}
 	for _, text := range joins.VTEPs {
 		if addr, err := netip.ParseAddr(text); err == nil {
@@ -206,7 +218,7 @@ func ownTunnelEnds(nodes []mastercfg.Joined, joins mastercfg.Joined) error {
 
 // ownLeases refuses a node under a name whose leases would be those of another one, too: either could end what
 // the other has registered. Of names that nobody looked for, two in thousands of millions are like that.
-func ownLeases(nodes []mastercfg.Joined, joins mastercfg.Joined) error {
+func ownLeases(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	for _, other := range nodes {
 		if other.Host != joins.Host && mastercfg.LeasesOf(other.Host) == mastercfg.LeasesOf(joins.Host) {
 			return fault.New(fault.Conflict, "node %s: the leases of that name are those of node %s, which has joined before: give %s another --host",
