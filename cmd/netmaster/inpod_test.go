@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/identity"
+	"github.com/contiv/netplugin/netmaster/podjoin"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -29,11 +31,18 @@ ln -s "$1" /run/secrets/kubernetes.io/serviceaccount
 shift
 exec "$@"`
 
-// pod starts a netmaster on a node as the manifests do, with a Kubernetes that answers nothing of use.
+// pod starts a netmaster on a node as the manifests do, with a Kubernetes that knows of no cluster, and nothing else.
 func pod(t *testing.T, node string, flags ...string) (p *process, dir string) {
 	t.Helper()
 	testkit.NeedsMachine(t)
-	api := httptest.NewTLSServer(http.NotFoundHandler())
+	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/configmaps/"+podjoin.ConfigMap) {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1"}`) // the client may be gone
+	}))
 	t.Cleanup(api.Close)
 	dir = t.TempDir()
 	for name, text := range map[string]string{

@@ -68,6 +68,7 @@ func isWorker(args []string) bool { return len(args) == 2 && args[1] == hashing 
 
 // work hashes until there is nothing more to read.
 func work(in io.Reader, out, errOut io.Writer) int {
+	accounts.GiveWay()
 	if err := accounts.Serve(in, out); err != nil {
 		fmt.Fprintf(errOut, "netmaster %s: %v\n", hashing, err)
 		return 1

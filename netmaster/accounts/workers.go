@@ -21,6 +21,8 @@ const (
 	// patience is how long a worker may take for a hash: it starts in a twentieth of a second and hashes in a tenth, and
 	// on a machine that is busy all the time it hashes never.
 	patience = time.Second
+	// pause is for how long nothing is asked of workers after one that took longer: each turn would take that much longer.
+	pause = time.Minute
 )
 
 // Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: a thread of this
@@ -39,6 +41,7 @@ type Workers struct {
 
 	mu      sync.Mutex
 	resting []*worker // with nothing to do
+	late    time.Time // when one took too long
 }
 
 // NewWorkers makes workers of a command that calls Serve with its standard input and output. Call Close.
@@ -58,7 +61,7 @@ func (w *Workers) Close() {
 
 // do does a task, in any case.
 func (w *Workers) do(t task) result {
-	if w == nil {
+	if w == nil || w.paused() {
 		return t.do()
 	}
 	r, err := w.ask(t)
@@ -69,6 +72,12 @@ func (w *Workers) do(t task) result {
 		w.log.WithError(err).Warn("a process that hashes passwords failed, this one hashes instead")
 	}
 	return t.do()
+}
+
+func (w *Workers) paused() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.late.IsZero() && time.Since(w.late) < pause
 }
 
 // ask has a worker do a task. One that fails is ended.
@@ -82,6 +91,9 @@ func (w *Workers) ask(t task) (r result, err error) {
 		err = p.results.Decode(&r)
 	}
 	if !late.Stop() {
+		w.mu.Lock()
+		w.late = time.Now()
+		w.mu.Unlock()
 		err = errors.Join(err, fmt.Errorf("no result within %s", w.patience))
 	}
 	if err != nil {

@@ -21,6 +21,7 @@ const working = "hash"
 
 func TestMain(m *testing.M) {
 	if os.Args[len(os.Args)-1] == working {
+		GiveWay()
 		if err := Serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -95,8 +96,8 @@ func TestAWorkerHashesWhileNobodyElseWantsTheProcessor(t *testing.T) {
 			idle++
 		}
 	}
-	if idle != 1 {
-		t.Errorf("%d of its %d threads have the policy SCHED_IDLE, want the one that hashes", idle, len(threads))
+	if idle < len(threads) { // the hash is worked on by any of them
+		t.Errorf("%d of its %d threads have the policy SCHED_IDLE", idle, len(threads))
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[0]))
 	if err != nil || len(environment) > 0 {

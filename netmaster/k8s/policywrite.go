@@ -65,12 +65,19 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 		bump = bump || other
 	}
 	for number, class := range changes.Classes {
-		if err := put(tx, mastercfg.K8sClassKey(number), class); err != nil {
-			return err
+		if class != nil {
+			if err := ledger.Write(tx, mastercfg.K8sClassKey(number), class); err != nil {
+				return err
+			}
 		}
 	}
 	if err := of(true); err != nil {
 		return err
+	}
+	for number, class := range changes.Classes { // which no pod is of any more
+		if class == nil {
+			tx.Delete(mastercfg.K8sClassKey(number))
+		}
 	}
 	if !bump {
 		return nil

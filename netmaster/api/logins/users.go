@@ -184,7 +184,11 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 func (l *Logins) endSessions(r *http.Request) (rest.Reply, error) {
 	name, ended := mux.Vars(r)["user"], 0
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		ended, err = access.EndSessions(tx, name)
+		if ended, err = access.EndSessions(tx, name); err != nil || strings.ToLower(name) == name {
+			return err
+		}
+		more, err := access.EndSessions(tx, strings.ToLower(name)) // as a directory's are kept
+		ended += more
 		return err
 	})
 	return rest.Reply{Body: map[string]int{"ended": ended}, Revision: rev}, err
