@@ -167,8 +167,8 @@ func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate
 // admit signs for who joins, and gives the authorities to a netmaster, which may be established.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined, established bool) (err error) {
 	if kind == identity.Node {
-		nodes, err := nodesOf(tx)
-		if err := cmp.Or(err, ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
+		nodes := nodesOf(tx)
+		if err := cmp.Or(ownTunnelEnds(nodes, joined), ownLeases(nodes, joined)); err != nil {
 			return err
 		}
 		master.NodeReturned(tx, joined.Host)
@@ -186,15 +186,14 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 
 // nodesOf are the nodes that have joined. They are decoded once and not for each that joins: who has a token may join hundreds of
 // times a second, and all other plans wait for these.
-func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined, err error) {
+func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
 	tx.Range(mastercfg.NodePrefix, func(key string, _ []byte) bool {
-		var node *mastercfg.Joined
-		if node, err = ledger.ReadShared[mastercfg.Joined](tx, key); err == nil {
+		if node, err := ledger.ReadShared[mastercfg.Joined](tx, key); err == nil { // a damaged one stops nobody else
 			all = append(all, node)
 		}
-		return err == nil
+		return true
 	})
-	return all, err
+	return all
 }
 
 // ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
