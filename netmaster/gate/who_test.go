@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,21 +68,23 @@ func TestAnotherKeyTakesNoConnectionOfANode(t *testing.T) {
 	b := newBed(t)
 	g := b.open()
 	n := b.join("h1", []string{"192.0.2.1"})
-	held := n.dial(t, g)
-	if _, err := io.WriteString(held, http2.ClientPreface); err != nil {
-		t.Fatal(err)
+	greets := func(n *node) *http2.Framer { // and so may stay
+		conn := n.dial(t, g)
+		frames := http2.NewFramer(conn, conn)
+		_, err := io.WriteString(conn, http2.ClientPreface)
+		if err := errors.Join(err, frames.WriteSettings()); err != nil {
+			t.Fatal(err)
+		}
+		return frames
 	}
-	frames := http2.NewFramer(held, held)
-	if err := frames.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
+	frames := greets(n)
 	testkit.Eventually(t, soon, "the node has entered", func() bool { return g.Connections() == 1 })
 
 	thief := &node{host: "h1", pool: n.pool, own: b.certificate(identity.Node, "h1")}
 	for range nodeConnections {
-		thief.dial(t, g)
+		greets(thief)
 	}
-	testkit.Eventually(t, 5*time.Second, "they are there beside the node's", func() bool { return g.Connections() == nodeConnections+1 })
+	testkit.Eventually(t, soon, "they are there beside the node's", func() bool { return g.Connections() == nodeConnections+1 })
 	if err := frames.WritePing(false, [8]byte{}); err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 	agents.set(map[string]bool{"node1": true})
 	c, stop := begin()
 	wants("the agent of a node is not there", false)
+	w.wantClasses(map[string]string{"db": "db", "web": "web"}, "networkpolicy/shop/db") // a class that comes late has them judged anew
 	epoch := w.epoch()
 	agents.set(map[string]bool{"node1": true, "node2": true})
 	wants("all agents know it", true)
