@@ -5,7 +5,8 @@
 //	password.go  hashes of passwords, in the form in which they are stored
 //	hasher.go    few of them at a time: one costs 64 MiB and a tenth of a second
 //	task.go      one of them
-//	workers.go   the processes that hash, while nothing else wants the processor
+//	workers.go   processes that hash, so that requests do not wait for it
+//	worker.go    what one of them does
 //	turns.go     whose turn is next
 //	token.go     tokens: made, taken apart, compared
 //	guesses.go   who has to wait after wrong passwords, and who goes first

@@ -1,0 +1,148 @@
+package k8s
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// A backend that is not meant any more keeps its connections while its pod lives, with a network of its own or with the node's.
+func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-0", "u0", "node1", nil)
+	w.pod("web-1", "u1", "node1", func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+	w.pod("web-2", "u2", "node1", func(p *corev1.Pod) { // a static one
+		p.Annotations = map[string]string{mirrorAnnotation: "abc", hashAnnotation: "abc"}
+	})
+	stop := w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/abc": "default/default-net/"})
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1", "192.0.2.1 u1 node1", "10.128.0.5 u2 node1")
+	of := func(addresses ...string) []string {
+		keys := []string{"default/shop/web"}
+		for _, a := range addresses {
+			keys = append(keys, "default/shop/web/-/"+a+":80")
+		}
+		return keys
+	}
+	w.wantServices(of("10.128.0.4", "10.128.0.5", "192.0.2.1")...)
+	w.slice("web-1", "web", "", 80, nil)
+	w.eventually(func() error {
+		for _, at := range []string{"10.128.0.4:80", "10.128.0.5:80", "192.0.2.1:80"} {
+			if b := w.backend(at); b.Ready || b.Serving || !b.Terminating || !b.Until.IsZero() {
+				return fmt.Errorf("%+v", b)
+			}
+		}
+		return nil
+	})
+	w.wantServices(of("10.128.0.4", "10.128.0.5", "192.0.2.1")...)
+	stop()
+	w.deletePod("web-0")
+	ended, err := w.client.CoreV1().Pods("shop").Get(t.Context(), "web-1", metav1.GetOptions{})
+	w.must(ended, err)
+	ended.Status.Phase = corev1.PodSucceeded
+	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), ended, metav1.UpdateOptions{}))
+	w.follow() // it is looked at again now
+	w.wantServices(of("10.128.0.5")...)
+}
+
+// A port has to get a name when a second one comes. The service says so first, and slices after it.
+func TestConnectionsOutliveAnotherNameOfTheirPort(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-0", "u0", "node1", nil)
+	w.follow()
+	w.want(map[string]string{"node1/u0": "default/default-net/"})
+	w.service("web", nil, "http=80")
+	w.slice("web-1", "web", "http", 80, nil, "10.128.0.4 u0 node1")
+	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:80")
+	is := func(terminating bool) {
+		t.Helper()
+		w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
+		w.eventually(func() error {
+			if b := w.backend("10.128.0.4:80"); b.Ready == terminating || b.Terminating != terminating {
+				return fmt.Errorf("%+v", b)
+			}
+			return nil
+		})
+	}
+	w.service("web", nil, "=80")
+	is(true)
+	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1")
+	is(false)
+	w.service("web", nil, "other=81")
+	w.wantServices("default/shop/web")
+}
+
+// A backend that is no pod keeps its connections while its address is a node's, and otherwise until a time that
+// the next leader keeps to. The API server's is such a one: it leaves its slice before it ends.
+func TestABackendWithoutAPodThatLeavesDrains(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}, metav1.CreateOptions{}))
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1", "198.51.100.9")
+	stop := w.follow()
+	both := []string{"default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/-/198.51.100.9:80"}
+	w.wantServices(both...)
+	begin := time.Now()
+	w.slice("web-1", "web", "", 80, nil)
+	w.eventually(func() error {
+		node, other := w.backend("192.0.2.1:80"), w.backend("198.51.100.9:80")
+		if !node.Terminating || node.Ready || !node.Until.IsZero() || !other.Terminating || other.Ready ||
+			other.Until.Before(begin.Add(drainsMost-time.Second)) || other.Until.After(time.Now().Add(drainsMost)) {
+			return fmt.Errorf("%+v, %+v", node, other)
+		}
+		return nil
+	})
+	stop()
+
+	before := w.backend("198.51.100.9:80")
+	before.Until = before.Until.Add(-drainsMost / 2) // of a leader of half an hour ago
+	write := func() {
+		w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			return ledger.Write(tx, mastercfg.K8sBackendKey("default", "shop", "web", "", before.Address), before)
+		}))
+	}
+	write()
+	stop = w.follow()
+	w.slice("web-1", "web", "", 80, nil, "203.0.113.3")
+	w.wantServices(append([]string{"default/shop/web/-/203.0.113.3:80"}, both...)...)
+	if now := w.backend("198.51.100.9:80"); !now.Until.Equal(before.Until) {
+		t.Errorf("until %v, was %v", now.Until, before.Until)
+	}
+	stop()
+
+	before.Until = begin // its time is over
+	write()
+	stop = w.follow()
+	w.wantServices("default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/-/203.0.113.3:80")
+	w.slice("web-1", "web", "", 80, nil, "192.0.2.1", "203.0.113.3") // it comes back
+	w.eventually(func() error {
+		if b := w.backend("192.0.2.1:80"); !b.Ready || b.Terminating {
+			return fmt.Errorf("%+v", b)
+		}
+		return nil
+	})
+	stop()
+	w.must(nil, w.client.CoreV1().Services("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.follow()
+	w.wantServices()
+}
+
+func TestATimeThatAWrongClockHasNotedCountsForNoLonger(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("east", 3600))
+	latest := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // an hour later
+	for _, c := range []struct{ noted, want time.Time }{
+		{time.Time{}, latest}, {latest, latest}, {latest.Add(time.Second), latest}, {latest.Add(-time.Second), latest.Add(-time.Second)}, {now.Add(-time.Hour), now.Add(-time.Hour)},
+	} {
+		if got := drainsUntil(c.noted, now); got != c.want {
+			t.Errorf("noted %v: until %v, want %v", c.noted, got, c.want)
+		}
+	}
+}
