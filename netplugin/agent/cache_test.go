@@ -235,6 +235,19 @@ func TestARefusedRegistrationRefusesNoOther(t *testing.T) {
 	}
 }
 
+// node3 is held at an address that a refused registration of node2 names, and leaves it by
+// the same change that moves node2.
+func TestARefusedAddressIsForgottenOnceItsLastHostLeaves(t *testing.T) {
+	n := blueHere(t)
+	n.put(vtepKey("192.0.2.9"), vtepValue("node3", "192.0.2.9"))
+	n.put(epKey("web.blue-3"), epValue("web.blue", "node3", "10.1.0.4"))
+	n.put(vtepKey("192.0.2.8"), vtepValue("node2", "192.0.2.8"))
+	n.put(vtepKey("192.0.2.9"), vtepValue("node2", "192.0.2.9"))
+	n.expect("node3 is in use, at the address that was its own", "+endpoint web.blue-3", "+peer 192.0.2.9")
+	n.put(vtepKey("192.0.2.2"), vtepValue("node3", "192.0.2.2"))
+	n.expect("node3 has the address of node2", "-peer 192.0.2.9", "+endpoint web.blue-2", "+endpoint web.blue-3", "+peer 192.0.2.8")
+}
+
 // A store that went back counts its revisions from there.
 func TestARegistrationOfARestoredStoreIsLaterThanWhatIsKnown(t *testing.T) {
 	n := blueHere(t)

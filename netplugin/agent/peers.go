@@ -214,18 +214,23 @@ func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	}
 }
 
+// settle brings the VTEPs of these hosts in line with their registrations. What has
+// been refused is forgotten only when all are settled: before, a host of those that
+// follow may still be at an address that it gives up by the same change.
 func (c *cache) settle(hosts ...string) {
+	var refused []string
 	for _, host := range hosts {
-		changed, refused := c.peers.settle(host, len(c.endpointsOn[host]) > 0)
+		changed, newly := c.peers.settle(host, len(c.endpointsOn[host]) > 0)
 		if changed {
 			c.markHost(host)
 		}
 		if vtep := c.peers.vtep[host]; vtep.IsValid() && host != c.host {
 			c.setPeer(vtep)
 		}
-		for _, key := range refused {
-			c.log.WithFields(logrus.Fields{"key": peerPrefix + key, "cause": c.peers.refused[key]}).Error("registration of a node refused: it claims what another one has")
-			c.unsetPeer(c.peers.entries[key].vtep)
-		}
+		refused = append(refused, newly...)
+	}
+	for _, key := range refused {
+		c.log.WithFields(logrus.Fields{"key": peerPrefix + key, "cause": c.peers.refused[key]}).Error("registration of a node refused: it claims what another one has")
+		c.unsetPeer(c.peers.entries[key].vtep)
 	}
 }
