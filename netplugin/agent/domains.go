@@ -61,8 +61,10 @@ func (c *cache) overhears(service string) bool {
 	return len(c.named.users) > 0 && strings.HasSuffix(service, nameService)
 }
 
-// addressesFor are those of the names of a rule.
-func (c *cache) addressesFor(rule string) []netip.Prefix { return c.named.book.Of(c.named.names[rule]) }
+// addressesFor are those of the names of a rule, and those that only connections keep which have begun.
+func (c *cache) addressesFor(rule string) (open, over []netip.Prefix) {
+	return c.named.book.Of(c.named.names[rule])
+}
 
 // renamed has the rules looked at whose names have other addresses.
 func (c *cache) renamed() {

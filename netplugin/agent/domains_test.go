@@ -81,8 +81,19 @@ func TestARuleHasTheAddressesOfItsNames(t *testing.T) {
 	has("they do not count any more")
 	a.stop()
 	driver = newRecorder()
-	start()
+	a = start()
 	has("nor for the next agent")
+	over := []netip.Prefix{netip.MustParsePrefix("198.51.100.2/32"), netip.MustParsePrefix("198.51.100.3/32"), netip.MustParsePrefix("2001:db8::1/128")}
+	if r := driver.object(rule).(pipeline.TierRule); !slices.Equal(r.Begun, over) {
+		t.Errorf("connections go on to %s, want %s", r.Begun, over)
+	}
+	a.ForgetAnswers(time.Now().Add(30 * 24 * time.Hour))
+	eventually(t, "nothing is known of them", func() error {
+		if r := driver.object(rule).(pipeline.TierRule); len(r.Begun) > 0 {
+			return fmt.Errorf("connections go on to %s", r.Begun)
+		}
+		return nil
+	})
 }
 
 // What cannot be written down now is written down later, though nothing new is heard.

@@ -272,7 +272,8 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	if !slices.ContainsFunc(rule.Subjects, c.isHere) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
-	rule.Nets = slices.Concat(rule.Nets, c.addressesFor(id), c.nodesAmong(rule))
+	open, over := c.addressesFor(id)
+	rule.Nets, rule.Begun = slices.Concat(rule.Nets, open, c.nodesAmong(rule)), over
 	return rule, nil
 }
 

@@ -17,16 +17,18 @@ type Book map[string]map[netip.Addr]Entry
 // Entry is what is known of an address.
 type Entry struct {
 	Heard time.Time // when last
-	Until time.Time // it counts
+	Until time.Time // connections to it may begin
+	Over  bool      `json:",omitempty"` // that is over: those that have begun go on
 }
 
 // How long and how much is kept. Many clients look a name up once and keep the address, so a TTL of seconds
-// would cut them off. Of more addresses, those that were heard longest ago do not count: whoever has new ones answered
-// cannot keep out what others are answered later.
+// would cut them off, and many keep a connection for days. Of more addresses, those that are over and then those that
+// were heard longest ago do not count: whoever has new ones answered cannot keep out what others are answered later.
 const (
 	least   = time.Hour
 	longest = 24 * time.Hour
-	most    = 1000 // addresses of a name
+	begun   = 7 * 24 * time.Hour // beyond Until, for connections
+	most    = 1000               // addresses of a name
 )
 
 // matches tells whether a name is one of those that a policy means.
@@ -49,16 +51,16 @@ func (b Book) Hear(names []string, a Answer, now time.Time) (changed []string, n
 		if b[name] == nil {
 			b[name] = map[netip.Addr]Entry{}
 		}
-		known := b[name]
-		before := len(known)
+		known, more := b[name], false
 		for _, address := range a.Addresses {
-			e := Entry{Heard: now, Until: until}
-			if old := known[address].Until; old.After(until) {
-				e.Until = old
+			e, before := Entry{Heard: now, Until: until}, known[address]
+			if before.Until.After(until) {
+				e.Until = before.Until
 			}
+			more = more || before.Over || before.Until.IsZero()
 			known[address] = e
 		}
-		if len(known) > before {
+		if more {
 			changed = append(changed, name)
 			forgetOldest(known, len(known)-most)
 		}
@@ -66,29 +68,45 @@ func (b Book) Hear(names []string, a Answer, now time.Time) (changed []string, n
 	return changed, news
 }
 
-// forgetOldest forgets so many addresses, those that were heard longest ago.
+// forgetOldest forgets so many addresses: those that are over, then others, of each those that were heard longest ago.
 func forgetOldest(known map[netip.Addr]Entry, count int) {
 	if count <= 0 {
 		return
 	}
-	oldest := slices.SortedFunc(maps.Keys(known), func(x, y netip.Addr) int { return known[x].Heard.Compare(known[y].Heard) })
+	oldest := slices.SortedFunc(maps.Keys(known), func(x, y netip.Addr) int {
+		if over := known[x].Over; over != known[y].Over {
+			if over {
+				return -1
+			}
+			return 1
+		}
+		return known[x].Heard.Compare(known[y].Heard)
+	})
 	for _, address := range oldest[:count] {
 		delete(known, address)
 	}
 }
 
-// Expire forgets what does not count any more, and returns the names that have lost addresses. What counts for longer than an
+// Expire ends what does not count any more, and returns the names of which it has ended anything. What counts for longer than an
 // answer can was heard before the clock of the node was put back, and counts as if it was heard now.
 func (b Book) Expire(now time.Time) (changed []string) {
+	last := now.Add(longest)
 	for name, known := range b {
-		before := len(known)
-		maps.DeleteFunc(known, func(_ netip.Addr, e Entry) bool { return !e.Until.After(now) })
+		ended := false
 		for address, e := range known {
-			if last := now.Add(longest); e.Until.After(last) {
-				known[address] = Entry{Heard: now, Until: last}
+			switch {
+			case e.Until.After(last):
+				known[address] = Entry{Heard: now, Until: last, Over: e.Over}
+			case !e.Until.Add(begun).After(now):
+				delete(known, address)
+				ended = true
+			case !e.Until.After(now) && !e.Over:
+				e.Over = true
+				known[address] = e
+				ended = true
 			}
 		}
-		if len(known) < before {
+		if ended {
 			changed = append(changed, name)
 		}
 		if len(known) == 0 {
@@ -98,13 +116,22 @@ func (b Book) Expire(now time.Time) (changed []string) {
 	return changed
 }
 
-// Of lists the addresses of names, as prefixes, ascending.
-func (b Book) Of(names []string) (all []netip.Prefix) {
+// Of lists the addresses of names, as prefixes, ascending: those to which connections may begin, and those to which
+// only what has begun goes on.
+func (b Book) Of(names []string) (open, over []netip.Prefix) {
 	for _, name := range names {
-		for address := range b[name] {
-			all = append(all, inet.Host(address))
+		for address, e := range b[name] {
+			if e.Over {
+				over = append(over, inet.Host(address))
+			} else {
+				open = append(open, inet.Host(address))
+			}
 		}
 	}
+	return ascending(open), ascending(over)
+}
+
+func ascending(all []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(all, netip.Prefix.Compare)
 	return slices.Compact(all)
 }

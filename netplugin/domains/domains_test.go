@@ -105,21 +105,28 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	hear("kubernetes.io", "192.0.2.1", 0, "[]") // once more
 	has := func(when, want string) {
 		t.Helper()
-		if got := fmt.Sprint(book.Of(names)); got != want {
-			t.Errorf("%s: %s, want %s", when, got, want)
+		if open, over := book.Of(names); fmt.Sprint(open, over) != want {
+			t.Errorf("%s: %s and %s, want %s", when, open, over, want)
 		}
 	}
-	has("heard", "[192.0.2.1/32 192.0.2.2/32 2001:db8::1/128]")
+	has("heard", "[192.0.2.1/32 192.0.2.2/32 2001:db8::1/128] []")
 	now = now.Add(40 * time.Minute)
 	hear("kubernetes.io", "192.0.2.1", time.Second, "[]") // counts for longer now
 	now = now.Add(40 * time.Minute)
 	if changed := book.Expire(now); fmt.Sprint(changed) != "[*.kubernetes.io]" {
 		t.Errorf("too old: %s", changed)
 	}
-	has("a name of a second was heard again", "[192.0.2.1/32 192.0.2.2/32]")
-	book.Expire(now.Add(longest))
-	if len(book) != 0 {
-		t.Errorf("left: %v", book)
+	has("a name of a second was heard again", "[192.0.2.1/32 192.0.2.2/32] [2001:db8::1/128]")
+	if changed := book.Expire(now); len(changed) != 0 {
+		t.Errorf("once more: %s", changed)
+	}
+	hear("latest.blog.kubernetes.io", "2001:db8::1", 0, "[*.kubernetes.io]")
+	has("connections may begin again", "[192.0.2.1/32 192.0.2.2/32 2001:db8::1/128] []")
+	now = now.Add(longest)
+	book.Expire(now)
+	has("after a day only connections that have begun go on", "[] [192.0.2.1/32 192.0.2.2/32 2001:db8::1/128]")
+	if changed := book.Expire(now.Add(begun)); len(changed) != 2 || len(book) != 0 {
+		t.Errorf("a week later: %s change, left: %v", changed, book)
 	}
 }
 
@@ -129,12 +136,11 @@ func TestAnswersOfTomorrowDoNotCountForLonger(t *testing.T) {
 	book, names := Book{}, []string{"example"}
 	book.Hear(names, Answer{"example", []netip.Addr{netip.MustParseAddr("192.0.2.1")}, 0}, now.Add(1000*time.Hour))
 	book.Expire(now)
-	if len(book.Of(names)) != 1 {
-		t.Error("it does not count any more")
+	if open, over := book.Of(names); len(open) != 1 || len(over) != 0 {
+		t.Errorf("it does not count any more: %s, %s", open, over)
 	}
-	book.Expire(now.Add(longest))
-	if len(book) != 0 {
-		t.Errorf("left after a day: %v", book)
+	if book.Expire(now.Add(longest)); !book[names[0]][netip.MustParseAddr("192.0.2.1")].Over {
+		t.Errorf("counts after a day: %v", book)
 	}
 }
 
@@ -168,7 +174,13 @@ func TestTheAddressesHeardLongestAgoMakeRoom(t *testing.T) {
 			t.Errorf("%s counts: %v, want %v", one, got, want)
 		}
 	}
-	if hear(0, append(all, late...)...); len(book.Of(names)) != most {
-		t.Errorf("%d addresses of one name, want %d", len(book.Of(names)), most)
+	if hear(0, append(all, late...)...); len(book[names[0]]) != most {
+		t.Errorf("%d addresses of one name, want %d", len(book[names[0]]), most)
+	}
+	over := late[0]
+	book[names[0]][over] = Entry{Heard: now, Until: now, Over: true}
+	hear(0, once)
+	if _, left := book[names[0]][over]; left || len(book[names[0]]) != most {
+		t.Errorf("what is over is to make room first: %v, %d addresses", left, len(book[names[0]]))
 	}
 }

@@ -61,6 +61,8 @@ var goldenObjects = []Object{
 		Ports: []PortRange{{6, 80, 81}, {17, 0, 65535}, {132, 7, 7}}},
 	TierRule{ID: "ns/named", Tier: PolicyTier, Out: true, Number: 7, Subjects: []uint16{5}, Nets: []netip.Prefix{prefix("10.1.2.0/24")}, Serving: []uint16{6},
 		Ports: []PortRange{{6, 8080, 8080}}},
+	TierRule{ID: "cluster/names", Tier: FirstTier, Out: true, Rank: 29, Number: 9, Subjects: []uint16{5}, Nets: []netip.Prefix{prefix("203.0.113.1/32")},
+		Begun: []netip.Prefix{prefix("203.0.113.2/32"), prefix("2001:db8::2/128")}},
 	TierRule{ID: "cluster/deny", Tier: FirstTier, Rank: 26, Verdict: Deny, Number: 3, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/pass", Tier: FirstTier, Out: true, Rank: 27, Verdict: Pass, Number: 4, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/default", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 5, Subjects: []uint16{5}, Peers: []uint16{7}},

@@ -42,6 +42,7 @@ type TierRule struct {
 	AnyPod   bool           // peers are those of any class: each class has a bit that is set, so a flow for each bit finds them
 	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer or AnyPod
 	Nets     []netip.Prefix // peers, too, whoever has the addresses; masked
+	Begun    []netip.Prefix // peers, too, of connections that have been answered: these go on, and none begins; masked
 	Serving  []uint16       // classes: the receiver is of one of them, too; nil: whoever it is
 	Ports    []PortRange    // nil: any, of any protocol
 }
@@ -86,7 +87,7 @@ func (r TierRule) Equal(other Object) bool {
 	o, ok := other.(TierRule)
 	return ok && r.ID == o.ID && r.Tier == o.Tier && r.Out == o.Out && r.Rank == o.Rank && r.Verdict == o.Verdict && r.Number == o.Number &&
 		slices.Equal(r.Subjects, o.Subjects) && r.AnyPeer == o.AnyPeer && r.AnyPod == o.AnyPod && slices.Equal(r.Peers, o.Peers) &&
-		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Serving, o.Serving) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
+		slices.Equal(r.Nets, o.Nets) && slices.Equal(r.Begun, o.Begun) && slices.Equal(r.Serving, o.Serving) && slices.Equal(r.Ports, o.Ports) && (r.Ports == nil) == (o.Ports == nil)
 }
 
 // Key identifies the epoch.
@@ -191,6 +192,9 @@ func (r TierRule) dimensions() [][]openflow.Match {
 			}
 			peers = append(peers, m)
 		}
+		for _, p := range r.Begun {
+			peers = append(peers, openflow.Match{familyOf(p.Addr()).is(), answeredState(), s.peerNet(p)})
+		}
 		all = append(all, peers)
 	}
 	if r.Serving != nil {
@@ -227,6 +231,12 @@ func ofAnyClass(in Register) (all []openflow.Match) {
 // trackedState is what matches of a connection's first packet need beside them.
 func trackedState() openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTInv)
+}
+
+// answeredState is that of connections whose receiver has answered: they were admitted once.
+func answeredState() openflow.FieldMatch {
+	state := openflow.CTTrk | openflow.CTEst
+	return openflow.CTState(state, state|openflow.CTInv)
 }
 
 func (r TierRule) side() side { return sides[r.Out] }
@@ -315,7 +325,7 @@ func checkTierRule(r TierRule) error {
 			return fault.New(fault.Invalid, "tier rule %s: ports %d to %d of protocol %d", r.ID, p.First, p.Last, p.Protocol)
 		}
 	}
-	for _, n := range r.Nets {
+	for _, n := range slices.Concat(r.Nets, r.Begun) {
 		if !n.IsValid() || n != n.Masked() || n.Addr().Is4In6() {
 			return fault.New(fault.Invalid, "tier rule %s: %s is not a network", r.ID, n)
 		}

@@ -327,6 +327,39 @@ func TestConnectionsAreJudgedAnewWhenTheRulesChange(t *testing.T) {
 	try("the receivers' rules have gone", false)
 }
 
+// Whoever of the two speaks first after the change.
+func TestPeersOfBegunConnectionsKeepThemAndGetNoOthers(t *testing.T) {
+	c := startCluster(t, web1, db2)
+	tiers := map[string]Tiers{web1.ID: JudgesOut | IsolatesOut}
+	peers := []netip.Prefix{inet.Host(db2.IPv4), inet.Host(db2.IPv6)}
+	server := c.pod(db2)
+	c.judge(tiers, allowing(true, classWeb1, withNets(peers...)))
+	var talks []talkOver
+	for i, at := range []netip.Addr{db2.IPv4, db2.IPv6, db2.IPv4, db2.IPv6} {
+		talks = append(talks, c.calls(web1, server, at, 7000+uint16(i)))
+	}
+	server.serve(80)
+	c.judge(tiers, allowing(true, classWeb1, withNets(), func(r *TierRule) { r.Begun = peers }))
+	for i, talk := range talks {
+		from, to := talk.client, talk.server
+		if i < 2 {
+			from, to = to, from
+		}
+		if !says(1, from, to, soon) || !says(2, to, from, soon) {
+			t.Errorf("connection %d has ended", i)
+		}
+	}
+	for _, at := range []netip.Addr{db2.IPv4, db2.IPv6} {
+		if c.pod(web1).connects(at, 80, false) {
+			t.Errorf("a connection to %s begins", at)
+		}
+	}
+	c.judge(tiers)
+	if says(3, talks[0].client, talks[0].server, never) {
+		t.Error("without the rule the connection goes on")
+	}
+}
+
 func TestTheHostOfAnEndpointIsNotJudged(t *testing.T) {
 	c := startCluster(t, web1, web2, db1)
 	for _, e := range []Endpoint{web1, web2, db1} {
