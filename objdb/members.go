@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -63,6 +65,9 @@ func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]s
 				m.Name, m.PeerURLs, m.ID)
 		}
 	}
+	if err := inReach(members, peerURL); err != nil {
+		return nil, err
+	}
 	if !slices.ContainsFunc(members, known) {
 		added, err := Call(ctx, db, "add member "+peerURL, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 			return c.MemberAddAsLearner(ctx, []string{peerURL})
@@ -84,6 +89,29 @@ func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]s
 		}
 	}
 	return all, nil
+}
+
+// inReach refuses a member on another machine than one that listens at loopback: the two would never meet.
+func inReach(members []*etcdserverpb.Member, peerURL string) error {
+	if isLoopback(peerURL) {
+		return nil
+	}
+	for _, m := range members {
+		if len(m.PeerURLs) > 0 && !slices.ContainsFunc(m.PeerURLs, func(u string) bool { return !isLoopback(u) }) {
+			return fault.New(fault.Conflict, "member %q of the store listens at %s, where no other machine reaches it: start its netmaster with an address of its machine there first (--embedded-etcd-peer-url)",
+				m.Name, strings.Join(m.PeerURLs, ", "))
+		}
+	}
+	return nil
+}
+
+func isLoopback(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return err == nil && address.IsLoopback() || u.Hostname() == "localhost"
 }
 
 // PromoteMembers gives a vote to members that were added and have caught up; waiting tells whether

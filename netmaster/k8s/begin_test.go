@@ -23,6 +23,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -298,5 +299,48 @@ func TestLabelsThatChangeBetweenLeadersHaveConnectionsJudgedAnew(t *testing.T) {
 				t.Errorf("epoch %d after %d; judged anew: want %v", after, before, c.anew)
 			}
 		})
+	}
+}
+
+// Agents go on while the store goes back to a backup: the epochs that come then are none of those that they have seen.
+func TestEpochsAfterABackupAreNew(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web", "web", "node1", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })
+	policies := w.client.NetworkingV1().NetworkPolicies("shop")
+	isolate := func(name string) {
+		t.Helper()
+		w.must(policies.Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec: networkingv1.NetworkPolicySpec{PodSelector: *appIn("web")}}, metav1.CreateOptions{}))
+	}
+	isolate("first")
+	stop := w.follow()
+	w.wantClasses(map[string]string{"web": "web"}, "networkpolicy/shop/first")
+	stop()
+	const backup, seen = 5, 1000
+	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sEpochKey, mastercfg.K8sEpoch{Number: backup})
+	}))
+
+	isolate("second")
+	w.run(w.controller())
+	w.eventually(func() error {
+		if now := w.epoch(); now == backup {
+			return errors.New("the policy is not written yet")
+		}
+		return nil
+	})
+	if now := w.epoch(); now <= seen {
+		t.Errorf("epoch %d after %d: agents have seen those to %d", now, backup, seen)
+	}
+}
+
+func TestTheNextEpochIsAboveItsFloorAndTheNextToTheSwitch(t *testing.T) {
+	for _, last := range []uint32{0, 1, 62, 63, 490, 1000} {
+		for _, floor := range []uint32{0, 1, 2, 63, 64, 489, 490, 491, 492, 1 << 31} {
+			next := nextEpoch(last, floor)
+			if next <= floor || next <= last || next%pipeline.EpochCycle != (last+1)%pipeline.EpochCycle || next > max(last+1, floor+pipeline.EpochCycle) {
+				t.Errorf("after %d, above %d: %d", last, floor, next)
+			}
+		}
 	}
 }

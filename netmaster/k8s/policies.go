@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type policies struct {
 	cluster    *clusterPolicies
 
 	reportEvery time.Duration
+	epochFloor  uint32 // what epochs of this term are above: when it began, in seconds since 1970, which those of before have not come to
 
 	mu       lock
 	engine   *classes.Engine
@@ -63,10 +65,14 @@ const (
 	writeAll        = "write"
 )
 
+// lastFloor leaves numbers for epochs, whatever the clock says.
+const lastFloor = math.MaxUint32 - 1<<24
+
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
 		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, ranks: map[string]rank{}}
+	p.epochFloor = uint32(max(0, min(time.Now().Unix(), lastFloor)))
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}

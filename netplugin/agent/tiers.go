@@ -25,13 +25,14 @@ type tiers struct {
 	judges     map[uint16]pipeline.Tiers // what is judged of a class, if it has a record
 	classOf    map[string]uint16         // endpoints of this node that have a class
 	classes    map[uint16]int            // how many of them have it
-	lately     map[uint16]uint32         // classes that endpoints of this node have changed for another one, and the epoch then
+	lately     map[uint16]int            // classes that endpoints of this node have changed for another one, and how many epochs there were then
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
 	fromNets   map[string][]taken             // what was taken out of the networks of rules about what comes in from networks
 	numbers    ruleNumbers
 	epoch      uint32 // 0: there is none
+	epochs     int    // how many there were
 }
 
 // podClass is the class in a pod's record.
@@ -42,7 +43,7 @@ type podClass struct {
 
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
-		classes: make(map[uint16]int), lately: make(map[uint16]uint32), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
+		classes: make(map[uint16]int), lately: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
 		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string][]taken), numbers: newRuleNumbers()}
 }
 
@@ -103,7 +104,7 @@ func (c *cache) settleClass(id string) {
 		return
 	}
 	if before != 0 && c.knows(id) {
-		c.lately[before] = c.epoch
+		c.lately[before] = c.epochs
 	}
 	c.classOf[id] = class
 	if class == 0 {
@@ -293,8 +294,11 @@ func (c *cache) putEpoch(_ string, value []byte, _ int64) error {
 }
 
 func (c *cache) setEpoch(number uint32) {
+	if number != c.epoch {
+		c.epochs++
+	}
 	for class, then := range c.lately {
-		if number > then+1 { // the next epoch is that of the change itself
+		if c.epochs > then+1 { // the next epoch is that of the change itself
 			delete(c.lately, class)
 			for rule := range c.about[class] {
 				c.mark(pipeline.KindTierRule, rule)

@@ -88,10 +88,10 @@ func TestRulesAboutTheClassBeforeStayForAnEpoch(t *testing.T) {
 	n.put(mastercfg.K8sEpochKey, `{"number":3}`)
 	n.put(pod, `{"uid":"u1","class":7,"classed":true}`)
 	n.put(epKey(id), podEndpoint("web.blue", "node1", "10.1.0.30", "u1")).expect("a subject", "+endpoint "+id, "+"+old, "+epoch tiers")
-	n.put(mastercfg.K8sEpochKey, `{"number":4}`)
+	n.put(mastercfg.K8sEpochKey, `{"number":400}`) // a new leader's
 	n.put(pod, `{"uid":"u1","class":8,"classed":true}`).expect("of another class", "+endpoint "+id, "+"+new, "+epoch tiers")
-	n.put(mastercfg.K8sEpochKey, `{"number":5}`).expect("the epoch after", "+epoch tiers")
-	n.put(mastercfg.K8sEpochKey, `{"number":6}`).expect("one more", "-"+old, "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":500}`).expect("the epoch after", "+epoch tiers")
+	n.put(mastercfg.K8sEpochKey, `{"number":501}`).expect("one more", "-"+old, "+epoch tiers")
 	n.del(epKey(id)).expect("the subject goes", "-"+new, "-endpoint "+id)
 }
 

@@ -92,6 +92,21 @@ func TestAMemberThatNeverComesHasNoVote(t *testing.T) {
 	testdb.Put(t, db, "/x/a", "1")
 }
 
+// A member at loopback would be looked for by the other one on its own machine.
+func TestAMemberAtLoopbackGetsNoneOnAnotherMachine(t *testing.T) {
+	a := growing(t, "a")
+	testetcd.Ready(t, start(t, within(time.Minute), a))
+	db := connect(t, a.ClientURL)
+	for range 2 {
+		if _, err := db.AddMember(t.Context(), "b", "http://192.0.2.2:2380"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), a.PeerURL) {
+			t.Errorf("added: %v", err)
+		}
+	}
+	if learners, err := db.Learners(t.Context()); err != nil || len(learners) > 0 {
+		t.Errorf("learners %v, %v", learners, err)
+	}
+}
+
 // The others learn where a member listens that was started with another URL.
 func TestAMemberPublishesItsPeerURL(t *testing.T) {
 	c := newTrio(t)

@@ -75,9 +75,12 @@ const (
 	Tracked // its connections are known to the tracker; so are those of whom anything is judged
 )
 
-// short is the epoch in the register, never 0. It comes again after 63 epochs: the datapath's
+// EpochCycle is after how many epochs one has the number of another in the register. The datapath's
 // flows are looked at again long before.
-func (e Epoch) short() uint32 { return 1 + e.Number%(1<<regEpoch.Bits-1) }
+const EpochCycle = 63
+
+// short is the epoch in the register, never 0.
+func (e Epoch) short() uint32 { return 1 + e.Number%EpochCycle }
 
 // arrived writes down where a packet came from, and in which epoch, before anything else.
 func arrived(where uint32) []openflow.Action {

@@ -25,7 +25,7 @@ func TestAnOpenInstallationIsClosed(t *testing.T) {
 
 // open installs as it was before.
 func (i installation) open() {
-	i.ownTunnels()
+	i.ownTunnels("three")
 	i.must(os.CopyFS(i.Installation("open"), os.DirFS("testdata/open")))
 	i.kubectl("apply", "--kustomize", i.Installation("open"))
 	i.must(i.Settle(i.Context()))
@@ -135,7 +135,7 @@ func (i installation) plain(path string) (code int, err error) {
 }
 
 // ownTunnels has tunnels in a network of their own, by the example of the page.
-func (i installation) ownTunnels() {
+func (i installation) ownTunnels(folder string) {
 	i.Helper()
 	text, err := os.ReadFile(page)
 	i.must(err)
@@ -145,7 +145,7 @@ func (i installation) ownTunnels() {
 	if !strings.HasPrefix(patch, "patches:") || !strings.Contains(patch, example) {
 		i.Fatalf("the example of the page is another one:\n%s", patch)
 	}
-	own, err := os.OpenFile(filepath.Join(i.Installation("three"), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	own, err := os.OpenFile(filepath.Join(i.Installation(folder), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	i.must(err)
 	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))
 	i.must(err)

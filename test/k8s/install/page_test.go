@@ -50,7 +50,7 @@ func (i installation) byThePage() {
 	if err := os.Symlink(i.Bin, filepath.Join(i.Files(), "bin")); err != nil {
 		i.Fatal(err)
 	}
-	i.ownTunnels()
+	i.ownTunnels("three")
 	i.follow("Install")
 	i.must(i.Settle(i.Context()))
 }
@@ -127,6 +127,9 @@ func (i installation) upgradeByThePage() {
 // setUpAnew is the section about a netmaster that has lost its data.
 const setUpAnew = "A machine of a netmaster is set up anew"
 
+// growing is the section about the way from one netmaster to three.
+const growing = "From one netmaster to three"
+
 // lookAround runs the commands of the page that show something.
 func (i installation) lookAround() {
 	manifest := filepath.Join(i.Files(), "shown.yaml")
@@ -136,7 +139,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing}, s.Title) {
 			i.follow(s.Title)
 		}
 	}
