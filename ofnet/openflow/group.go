@@ -42,6 +42,17 @@ type Bucket struct {
 	Actions    []Action
 }
 
+// GroupRoom is how many bytes of buckets fit into a group that a bundle changes: a message has a length of 16 bits,
+// and its headers, which those of the bundle and of the group are, have 24 and 16 bytes.
+const GroupRoom = 0xffff - 24 - 16
+
+// Size is how many bytes the bucket has in a message.
+func (k Bucket) Size() int {
+	var e encoder
+	e.bucket(k, GroupSelect)
+	return len(e.b)
+}
+
 // GroupStats are the counters of a group.
 type GroupStats struct {
 	ID             uint32

@@ -55,7 +55,9 @@ const (
 	MaxPriority = 100
 	MaxMembers  = 1000 // of a bridged network on one node: the switch follows a packet through 4096 tables, four for each member
 
-	MaxProviders = 500 // of a service: its group must fit into a message of 64 KiB
+	// The group of a service, or of what a network floods to, is in one message of 64 KiB.
+	MaxProviders  = 380 // of a port: buckets have at most 168 bytes; beside them there is room for those that are being ended
+	MaxFloodPeers = 800 // other nodes with endpoints of a bridged network
 
 	maxBuckets = 100 * 1000 // of all groups of a service of Kubernetes, which has providers of its own at each port
 )
@@ -104,6 +106,9 @@ func checkEndpoint(e Endpoint) error {
 func checkFloodSet(s FloodSet) error {
 	if len(s.Members) > MaxMembers {
 		return fault.New(fault.Exhausted, "flood set %s: %d endpoints on this node, at most %d can be flooded to", s.Network, len(s.Members), MaxMembers)
+	}
+	if len(s.VTEPs) > MaxFloodPeers {
+		return fault.New(fault.Exhausted, "flood set %s: it has endpoints on %d other nodes, at most %d can be flooded to", s.Network, len(s.VTEPs), MaxFloodPeers)
 	}
 	return checkSegment("flood set", s.Network, s.Encap, s.Tag, s.VNI)
 }

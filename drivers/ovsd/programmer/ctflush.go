@@ -130,8 +130,9 @@ func (l *books) flushFormer() {
 	clear(l.former)
 }
 
-// keepBuckets keeps those buckets in groups about to change whose connections have to
-// be ended first.
+// keepBuckets keeps those buckets in groups about to change whose connections have to be ended first, as far as they fit into
+// a message beside those that are wanted: a group that does not fit would stay as it is, with providers that are gone. The
+// connections of the others are ended without a bucket, and by this run only.
 func (l *books) keepBuckets() {
 	for _, p := range slices.Clone(l.groups.dirty) {
 		if !p.pending {
@@ -148,10 +149,40 @@ func (l *books) keepBuckets() {
 		}
 		var rest []entry[openflow.Group]
 		if len(ends) > 0 {
-			rest = []entry[openflow.Group]{{p.name, pipeline.Ending(p.have, ends)}}
+			wanted, _ := wantedBy(p.claims)
+			kept, left := fitting(pipeline.Ending(p.have, ends), openflow.GroupRoom-sizeOf(wanted.thing))
+			for _, c := range left {
+				l.flushing[c].leave(p.name)
+			}
+			rest = []entry[openflow.Group]{{p.name, kept}}
 		}
 		l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, rest)
 	}
+}
+
+// fitting is what fits of a group of buckets that are to be ended, and what connections the others make.
+func fitting(g openflow.Group, room int) (kept openflow.Group, left []openflow.CTFlush) {
+	kept = openflow.Group{ID: g.ID, Type: g.Type}
+	for _, b := range g.Buckets {
+		if room -= b.Size(); room < 0 {
+			left = append(left, pipeline.Connections(openflow.Group{Buckets: []openflow.Bucket{b}})...)
+			continue
+		}
+		kept.Buckets = append(kept.Buckets, b)
+	}
+	return kept, left
+}
+
+func sizeOf(g openflow.Group) (bytes int) {
+	for _, b := range g.Buckets {
+		bytes += b.Size()
+	}
+	return bytes
+}
+
+// leave notes that a group keeps no bucket of the connections.
+func (e *ctFlush) leave(group string) {
+	e.groups = slices.DeleteFunc(e.groups, func(g string) bool { return g == group })
 }
 
 // flushOf ends connections that a group has made. Several groups make the same ones, for clients of
@@ -170,15 +201,10 @@ func (l *books) flushOf(c openflow.CTFlush, group string) *ctFlush {
 
 // uniteGroups adds the buckets that are to be ended to those that an object wants.
 func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group] {
-	isFlushed := func(c claim[openflow.Group]) bool { return c.owner.Kind == kindFlushed }
-	wanted := slices.DeleteFunc(slices.Clone(claims), isFlushed)
-	best := claims[len(claims)-1]
-	if len(wanted) > 0 {
-		best = wanted[len(wanted)-1]
-	}
+	best, there := wantedBy(claims)
 	i := slices.IndexFunc(claims, isFlushed)
-	if i < 0 || len(wanted) == 0 {
-		return best
+	if i < 0 || !there {
+		return claims[len(claims)-1]
 	}
 	made := map[openflow.CTFlush]bool{}
 	for _, c := range pipeline.Connections(best.thing) {
@@ -187,6 +213,18 @@ func uniteGroups(_ string, claims []claim[openflow.Group]) claim[openflow.Group]
 	ends := slices.DeleteFunc(pipeline.Connections(claims[i].thing), func(c openflow.CTFlush) bool { return made[c] })
 	best.thing.Buckets = slices.Concat(best.thing.Buckets, pipeline.Ending(claims[i].thing, ends).Buckets)
 	return best
+}
+
+func isFlushed(c claim[openflow.Group]) bool { return c.owner.Kind == kindFlushed }
+
+// wantedBy is what the object wants that came last, if there is one.
+func wantedBy(claims []claim[openflow.Group]) (best claim[openflow.Group], there bool) {
+	for _, c := range slices.Backward(claims) {
+		if !isFlushed(c) {
+			return c, true
+		}
+	}
+	return best, false
 }
 
 // queueFlushes queues the connections whose group has changed and that have not had a
@@ -345,7 +383,7 @@ func (l *books) flushNothing() {
 func (l *books) releaseBuckets(e *ctFlush) {
 	for _, p := range l.placesOf(e) {
 		if slices.ContainsFunc(p.claims, func(c claim[openflow.Group]) bool {
-			return c.owner.Kind == kindFlushed && slices.Contains(pipeline.Connections(c.thing), e.connections)
+			return isFlushed(c) && slices.Contains(pipeline.Connections(c.thing), e.connections)
 		}) {
 			l.groups.set(pipeline.Key{Kind: kindFlushed, ID: p.name}, nil)
 		}

@@ -210,6 +210,66 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 }
 
 // Clients of another kind have a group of their own, which makes the same connections.
+// crowd are as many providers of a service as there may be, with addresses of a network of their own.
+func crowd(network byte) *pipeline.Service {
+	s := pipeline.Service{ID: "s:t", VRF: 1, Tag: 1, Ports: []pipeline.ServicePort{
+		{Address: netip.MustParseAddr("fd00::200"), From: pipeline.FromPods | pipeline.FromHost, Protocol: openflow.ProtoUDP, Port: 80}}}
+	for i := range pipeline.MaxProviders {
+		provider := netip.AddrFrom16([16]byte{0xfd, network, 14: byte(i >> 8), 15: byte(i)})
+		s.Ports[0].Serving = append(s.Ports[0].Serving, netip.AddrPortFrom(provider, 8080))
+	}
+	s = s.Numbered(func(uint32) bool { return false })
+	return &s
+}
+
+// All providers of a service are replaced, again before the connections to the former ones have ended, and while nobody
+// looks: the group fits into a message each time, and all connections end.
+func TestProvidersThatAreReplacedAtOnceDoNotStayInTheirGroup(t *testing.T) {
+	s := flushSwitch{t, newBooks(defaultChunk)}
+	ended := map[netip.Addr]bool{}
+	look := func(when string, now byte, again bool) {
+		t.Helper()
+		groups := s.inSwitch()
+		if len(groups) != 1 {
+			t.Fatalf("%s: %d groups", when, len(groups))
+		}
+		serving := 0
+		for _, b := range groups[0].Buckets {
+			c := pipeline.Connections(openflow.Group{Buckets: []openflow.Bucket{b}})[0]
+			if is := c.From.Addr().As16()[1] == now; is != (b.Weight > 0) {
+				t.Fatalf("%s: weight %d of %s", when, b.Weight, c.From)
+			} else if is {
+				serving++
+			}
+		}
+		if bytes := sizeOf(groups[0]); serving != pipeline.MaxProviders || bytes > openflow.GroupRoom {
+			t.Errorf("%s: %d serve; %d bytes, there is room for %d", when, serving, bytes, openflow.GroupRoom)
+		}
+		for _, c := range s.round(again) {
+			ended[c.From.Addr()] = true
+		}
+		s.write()
+	}
+	s.want(crowd(1))
+	look("at first", 1, false)
+	s.want(crowd(2))
+	look("replaced", 2, false)
+	s.want(crowd(3))
+	look("replaced again", 3, true)
+	s = s.restarted()
+	s.want(crowd(4))
+	look("replaced while nobody looked", 4, false)
+	for range flushRounds {
+		look("later", 4, true)
+	}
+	if want := 3 * pipeline.MaxProviders; len(ended) != want {
+		t.Errorf("connections to %d providers are ended, want %d", len(ended), want)
+	}
+	if len(s.flushing) > 0 || s.buckets() != pipeline.MaxProviders {
+		t.Errorf("left: %d endings, %d buckets", len(s.flushing), s.buckets())
+	}
+}
+
 func TestNoGroupIsLeftOfThoseThatMakeTheSameConnections(t *testing.T) {
 	both, pods := balanced("ab", map[uint16]uint16{80: 8080}), balanced("ab", map[uint16]uint16{80: 8080})
 	outside := both.Ports[0]
