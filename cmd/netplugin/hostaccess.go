@@ -20,32 +20,27 @@ import (
 
 // newHostAccess makes what keeps the host's own interfaces.
 func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver, tunnel *ovsd.Driver,
-	ports func() ([]hostaccess.HostPort, error), portsMoved <-chan struct{}) *hostaccess.Manager {
+	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
+	ports, pods := leadsInto(cni, node, driver)
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: ports, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken,
+		HostPorts: ports, Pods: pods, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken,
 	})
 }
 
-// hostPorts are the ports of the host that lead to attached containers, with the numbers of those
+// leadsInto are the ports of the host that lead to attached containers, and the pods of this node, with the numbers of their ports
 // in the switch, which are known when the agent is ready.
-func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkDriver) func() ([]hostaccess.HostPort, error) {
+func leadsInto(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkDriver) (func() ([]hostaccess.HostPort, error), func() ([]hostaccess.Pod, error)) {
 	if cni == nil {
-		return nil
+		return nil, nil
 	}
-	return func() (all []hostaccess.HostPort, err error) {
+	hostPorts := func() (all []hostaccess.HostPort, err error) {
 		wanted := cni.HostPorts()
 		if len(wanted) == 0 {
 			return nil, nil
 		}
-		if err := node.Ready(); err != nil {
-			return nil, err
-		}
-		numbers := map[string]uint32{}
-		for _, p := range driver.Ports() {
-			numbers[p.EndpointID] = p.OFPort
-		}
+		numbers, err := numbersOfPorts(node, driver)
 		for _, p := range wanted {
 			if numbers[p.EndpointID] == 0 {
 				continue
@@ -56,8 +51,38 @@ func hostPorts(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 			}
 			all = append(all, to)
 		}
-		return all, nil
+		return all, err
 	}
+	pods := func() (all []hostaccess.Pod, err error) {
+		attached := cni.Attached()
+		if len(attached) == 0 {
+			return nil, nil
+		}
+		numbers, err := numbersOfPorts(node, driver)
+		for _, r := range attached {
+			p := hostaccess.Pod{Tenant: r.Tenant, Endpoint: r.EndpointID(), Number: numbers[r.EndpointID()]}
+			for _, a := range r.Link.Addresses {
+				p.Addresses = append(p.Addresses, a.Addr())
+			}
+			if p.Number != 0 {
+				all = append(all, p)
+			}
+		}
+		return all, err
+	}
+	return hostPorts, pods
+}
+
+// numbersOfPorts are those of endpoints by id.
+func numbersOfPorts(node *agent.Agent, driver drivers.NetworkDriver) (map[string]uint32, error) {
+	if err := node.Ready(); err != nil {
+		return nil, err
+	}
+	numbers := map[string]uint32{}
+	for _, p := range driver.Ports() {
+		numbers[p.EndpointID] = p.OFPort
+	}
+	return numbers, nil
 }
 
 // Ports of netmaster and etcd where nothing else is said, and of BGP.

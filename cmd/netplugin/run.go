@@ -87,7 +87,7 @@ func run(ctx context.Context, o *options) error {
 		keep, podsProblem = keepCNIConf(o.cniConfDir, node)
 		front = append(front, keep)
 	}
-	host = newHostAccess(o, node, master, db, driver, own[0], hostPorts(cni, node, driver), portsMoved)
+	host = newHostAccess(o, node, master, db, driver, own[0], cni, portsMoved)
 	installed := switchPackage{dpkg.Database}
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,

@@ -42,7 +42,7 @@ type Config struct {
 	Ports func() []drivers.Port
 	// Reachable tells whether ADD could reach master and store, for STATUS. Optional.
 	Reachable func(ctx context.Context) error
-	// HostPortsChanged is called when HostPorts may say something else. Optional.
+	// HostPortsChanged is called when HostPorts may say something else, or Attached of other tenants than the default one. Optional.
 	HostPortsChanged func()
 	// HoldsPort tells whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool

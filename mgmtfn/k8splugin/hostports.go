@@ -75,9 +75,24 @@ func podOf(r *attachment.Record) string {
 	return fmt.Sprintf("%s/%s (UID %s)", r.PodNamespace, r.PodName, r.PodUID)
 }
 
-// tellHostPorts tells that a container that may have ports of the node has come or goes.
+// Attached lists the first interfaces of containers that are attached, of each pod that of the last one.
+func (s *Server) Attached() (all []attachment.Record) {
+	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && r.IfName == firstInterface })
+	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
+	seen := map[string]bool{}
+	for _, r := range attached {
+		if pod := r.PodNamespace + "/" + r.PodName; !seen[pod] {
+			seen[pod] = true
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// tellHostPorts tells that a container has come or goes that may have ports of the node, or that the node reaches by ways of its own
+// as it is of another tenant.
 func (s *Server) tellHostPorts(r *attachment.Record) {
-	if len(r.HostPorts) > 0 {
+	if len(r.HostPorts) > 0 || r.Tenant != mastercfg.DefaultTenant {
 		s.HostPortsChanged()
 	}
 }

@@ -48,12 +48,9 @@ type hostPorts struct {
 // sets are maps from address, protocol and port to private address and port.
 func (h hostPorts) sets() (all []set) {
 	for _, p := range h.outside.Prefixes() {
-		ip, suffix := "ipv4_addr", ""
-		if p.Addr().Is6() {
-			ip, suffix = "ipv6_addr", "6"
-		}
-		at := set{name: mapHostPortsAt + suffix, kind: ip + " . inet_proto . inet_service", leadsTo: ip + " . inet_service"}
-		everywhere := set{name: mapHostPorts + suffix, kind: "inet_proto . inet_service", leadsTo: ip + " . inet_service"}
+		ip := addressKind(p)
+		at := set{name: mapHostPortsAt + suffix(p), kind: ip + " . inet_proto . inet_service", leadsTo: ip + " . inet_service"}
+		everywhere := set{name: mapHostPorts + suffix(p), kind: "inet_proto . inet_service", leadsTo: ip + " . inet_service"}
 		for _, port := range h.all {
 			if !port.leads(p.Addr()) {
 				continue
@@ -86,14 +83,14 @@ func (h hostPorts) letIn() (all []rule) {
 func (h hostPorts) chains() []chain {
 	var lead, hide []rule // lead: by the host itself
 	for _, p := range h.outside.Prefixes() {
-		ip, suffix, notItself := version(p), "", ""
+		ip, notItself := version(p), ""
 		if p.Addr().Is6() {
-			suffix, notItself = "6", "ip6 daddr != "+loopback[false]
+			notItself = "ip6 daddr != " + loopback[false]
 		}
 		lead = append(lead,
 			// One that is not the host's, as of a service or of the world, stays what it is: whoever may have a host port is no owner of that.
-			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix), "host ports at one address"},
-			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix), "host ports"})
+			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix(p)), "host ports at one address"},
+			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix(p)), "host ports"})
 		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p))
 		hide = append(hide,
 			rule{knftables.Concat(led, ip, "saddr", p, ip, "saddr !=", pipeline.OutsideAddress(p, pipeline.OutsideHost), "snat", ip, "to", pipeline.PodsAsHost(p)), "endpoints to a host port"},

@@ -37,7 +37,7 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
 // required.
 type Config struct {
 	HostLabel   string
@@ -49,7 +49,8 @@ type Config struct {
 	Closed      Closed                                      // what endpoints do not reach by the way out; the store knows more
 	StoreURLs   func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
 	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
-	PortsMoved  <-chan struct{}                             // wakes when HostPorts may say something else; nil: never
+	Pods        func() ([]Pod, error)                       // those of this node; nil: none
+	PortsMoved  <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
 	RouterLink  string                                      // interface of the host among the routers, no way out either
 	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
 	Own         netip.Addr                                  // the primary address of a host that Kubernetes does not know
@@ -77,10 +78,12 @@ type Manager struct {
 	here     []netip.Addr   // the host's own then
 	forgot   bool           // at all
 	own      own
-	touched  notify.Signal          // somebody has changed something of ours
-	repaired time.Time              // when it looked last because of that
-	problem  atomic.Pointer[string] // the last one; nil: none
-	told     bool                   // and it is in the log
+	// unreached says which pods the host does not reach, and why.
+	unreached string
+	touched   notify.Signal          // somebody has changed something of ours
+	repaired  time.Time              // when it looked last because of that
+	problem   atomic.Pointer[string] // the last one; nil: none
+	told      bool                   // and it is in the log
 }
 
 // DefaultStateDir is where the manager keeps what it must not forget.

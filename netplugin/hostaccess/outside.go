@@ -61,8 +61,13 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
+	pods, unreached, err := m.learnForeign(access)
+	if err != nil {
+		return err
+	}
+	m.tellUnreached(unreached)
 	m.closes = true
-	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports)); err != nil {
+	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods)); err != nil {
 		return err
 	}
 	forgotten := m.forget(ports, in) // what fails is tried again, and keeps nothing closed
@@ -79,7 +84,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	m.made = o.Prefix
 	want := outsideInterface(o)
-	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), in.routes()
+	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), slices.Concat(in.routes(), pods.routes())
 	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")

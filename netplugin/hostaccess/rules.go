@@ -154,6 +154,21 @@ func version(p netip.Prefix) string {
 	return "ip6"
 }
 
+// addressKind is the kind of the addresses of a version of IP in sets, and suffix what their names end with.
+func addressKind(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return "ipv4_addr"
+	}
+	return "ipv6_addr"
+}
+
+func suffix(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return ""
+	}
+	return "6"
+}
+
 func quoted(s string) string { return `"` + s + `"` }
 
 // rules keeps our table of a family.

@@ -8,7 +8,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// tenants: a tenant takes new pods and services of the namespaces that it names, and of no others; who is in it stays.
+// tenants: a tenant takes new pods and services of the namespaces that it names, and of no others; who is in it stays. Kubelet's probes
+// reach them.
 func (s *story) tenants() {
 	must := func(_ string, err error) {
 		s.Helper()
@@ -35,7 +36,7 @@ func (s *story) tenants() {
 			return err
 		})
 		s.soon(func() error { // a new namespace has no service account yet
-			return s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/pods", podOn(step.pod, s.Nodes[0].Name, 0), nil)
+			return s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/pods", probed(step.pod, s.Nodes[0].Name), nil)
 		})
 		s.soon(func() error {
 			if !step.taken {
@@ -48,8 +49,19 @@ func (s *story) tenants() {
 			}
 			return err
 		})
+		if step.taken {
+			must(s.Kubectl(s.ctx, "--namespace", space, "wait", "pod/"+step.pod, "--for=condition=Ready", "--timeout", podLimit.String()))
+		}
 	}
 	must(s.Kubectl(s.ctx, "delete", "namespace", space, "--timeout", podLimit.String()))
+}
+
+// probed is a pod of which kubelet asks whether it is ready.
+func probed(name, node string) object {
+	pod := podOn(name, node, 0)
+	container := pod["spec"].(object)["containers"].([]object)[0]
+	container["readinessProbe"] = object{"tcpSocket": object{"port": podPort}, "periodSeconds": 1, "timeoutSeconds": 1}
+	return pod
 }
 
 // toldOfPod says why there is no event of a reason about a pod.

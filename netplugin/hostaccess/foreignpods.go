@@ -1,0 +1,175 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
+)
+
+// Kubelet asks pods of its node at their addresses how they are. Those of the tenant in which the host has an interface
+// it reaches by that (infra.go). Those of other tenants it reaches by the private addresses that the host knows endpoints of its
+// node by, as host ports do: what the host itself sends to the pod's address is translated to that one.
+
+// Pod is one of this node.
+type Pod struct {
+	Tenant    string
+	Endpoint  string // its id
+	Number    uint32 // of its port in the switch
+	Addresses []netip.Addr
+}
+
+// foreignPods are those of other tenants, at addresses that are nothing else's for the host.
+type foreignPods struct {
+	at      map[netip.Addr]Pod
+	outside pipeline.Outside
+}
+
+// mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
+const mapPods = "pods"
+
+// learnForeign finds them, and says of the others why the host does not reach them. Of several pods with one address it reaches none,
+// as nothing tells which one is meant.
+func (m *Manager) learnForeign(access agent.HostAccess) (found foreignPods, unreached []string, err error) {
+	found = foreignPods{map[netip.Addr]Pod{}, *access.Outside}
+	if m.Pods == nil {
+		return found, nil, nil
+	}
+	all, err := m.Pods()
+	if err != nil {
+		return found, nil, err
+	}
+	var home []string
+	for _, n := range access.Networks {
+		if n.Network.NetworkName == mastercfg.AccessNetwork {
+			home = append(home, n.Network.Tenant)
+		}
+	}
+	others := map[netip.Addr]string{}
+	for _, p := range all {
+		for _, a := range p.Addresses {
+			switch first, twice := found.at[a]; {
+			case slices.Contains(home, p.Tenant):
+			case twice:
+				others[a] = "so has " + first.Endpoint
+			default:
+				found.at[a] = p
+			}
+		}
+	}
+	if len(found.at) == 0 {
+		return found, nil, nil
+	}
+	for _, a := range access.Addresses {
+		others[a] = "a service has it, too"
+	}
+	if err := addRouted(others, found.at); err != nil {
+		return found, nil, err
+	}
+	for a, why := range others {
+		if p, ours := found.at[a]; ours {
+			unreached = append(unreached, fmt.Sprintf("endpoint %s at %s: %s", p.Endpoint, a, why))
+			delete(found.at, a)
+		}
+	}
+	slices.Sort(unreached)
+	return found, unreached, nil
+}
+
+// addRouted adds the addresses of pods to which the host has another route than that by which all leaves that has none.
+func addRouted(others map[netip.Addr]string, pods map[netip.Addr]Pod) error {
+	names, err := linkNames()
+	if err != nil {
+		return err
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		anyTable := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
+		err := netlink.RouteListFilteredIter(family, anyTable, netlink.RT_FILTER_TABLE, func(r netlink.Route) bool {
+			if names[r.LinkIndex] == outsideLink {
+				return true
+			}
+			for a := range pods {
+				if uses(r, inet.Host(a)) {
+					others[a] = fmt.Sprintf("the host has a route to %s by %s", inet.PrefixOf(r.Dst), names[r.LinkIndex])
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("routes of the host: %w", err)
+		}
+	}
+	return nil
+}
+
+// addresses are theirs, ascending.
+func (f foreignPods) addresses() (all []netip.Addr) {
+	for a := range f.at {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// routes have what the host sends to the pods come from its address on the link.
+func (f foreignPods) routes() (all []wantedRoute) {
+	for _, a := range f.addresses() {
+		all = append(all, wantedRoute{to: inet.Host(a)})
+	}
+	return all
+}
+
+func (f foreignPods) sets() (all []set) {
+	for _, p := range f.outside.Prefixes() {
+		pods := set{name: mapPods + suffix(p), kind: addressKind(p), leadsTo: addressKind(p)}
+		for _, a := range f.addresses() {
+			if a.Is4() == p.Addr().Is4() {
+				pods.elements = append(pods.elements, a.String())
+				pods.values = append(pods.values, pipeline.OutsideAddress(p, f.at[a].Number).String())
+			}
+		}
+		all = append(all, pods)
+	}
+	return all
+}
+
+// chains translate what the host itself sends. From whatever address of its own, it comes from that on the link, which no rule judges.
+func (f foreignPods) chains() []chain {
+	var lead, hide []rule
+	for _, p := range f.outside.Prefixes() {
+		ip := version(p)
+		lead = append(lead, rule{knftables.Concat("dnat", ip, "to", ip, "daddr map @"+mapPods+suffix(p)), "pods of other tenants"})
+		hide = append(hide, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p),
+			"fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to pods of other tenants"})
+	}
+	return []chain{
+		{"pods-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
+		{"pods-hide", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority, hide},
+	}
+}
+
+// withForeignPods puts what leads to them into the table of a way out.
+func (t table) withForeignPods(f foreignPods) table {
+	if len(f.at) > 0 {
+		t.sets, t.chains = slices.Concat(t.sets, f.sets()), slices.Concat(t.chains, f.chains())
+	}
+	return t
+}
+
+// tellUnreached says which pods the host does not reach, when others are.
+func (m *Manager) tellUnreached(unreached []string) {
+	now := strings.Join(unreached, "; ")
+	if now != "" && now != m.unreached {
+		m.Log.WithField("pods", now).Warn("processes of this node, such as kubelet with its probes, do not reach pods of other tenants whose addresses are something else's here, too")
+	}
+	m.unreached = now
+}

@@ -1,0 +1,121 @@
+package hostaccess
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+func podAt(tenant, name string, number uint32, addresses ...string) Pod {
+	p := Pod{Tenant: tenant, Endpoint: "default-net." + tenant + "-" + name, Number: number}
+	for _, a := range addresses {
+		p.Addresses = append(p.Addresses, netip.MustParseAddr(a))
+	}
+	return p
+}
+
+// accessIn is that of a host with an interface in a tenant.
+func accessIn(tenant string) agent.HostAccess {
+	return agent.HostAccess{Outside: &wayOut, Networks: []agent.HostNetwork{{Network: mastercfg.CfgNetworkState{Tenant: tenant, NetworkName: mastercfg.AccessNetwork}}},
+		Entrances: agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.80")}}}
+}
+
+// Those of the tenant that the host is in it reaches anyway; of others only those whose addresses are nothing else's.
+func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) {
+	testkit.NeedsMachine(t)
+	run(t, "ip link add lan0 type veth peer name lan1 && ip link set lan1 up && ip link set lan0 up && ip addr add 10.78.0.1/24 dev lan0 && ip addr add 2001:db8:78::1/64 dev lan0 nodad && ip route add unreachable 10.0.0.0/8 metric 4000")
+	t.Cleanup(func() { run(t, "ip link del lan0; ip route del unreachable 10.0.0.0/8 metric 4000") })
+	m := New(Config{Log: testkit.Quiet(), Pods: func() ([]Pod, error) {
+		return []Pod{
+			podAt("default", "home", 3, "10.1.0.3"),
+			podAt("blue", "web", 4, "10.77.0.4", "fd77::4"), podAt("blue", "vip", 5, "10.77.0.80"),
+			podAt("blue", "twin", 6, "10.77.0.6"), podAt("red", "twin", 7, "10.77.0.6", "fd77::7"), podAt("green", "twin", 8, "10.77.0.6"),
+			podAt("red", "lan", 9, "10.78.0.9", "2001:db8:78::9"), podAt("red", "host", 10, "10.78.0.1"),
+		}, nil
+	}})
+	found, unreached, err := m.learnForeign(accessIn("default"))
+	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 fd77::4 fd77::7] <nil>"; got != want {
+		t.Errorf("reached: %s, want %s", got, want)
+	}
+	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "blue-vip at 10.77.0.80: a service", "red-host at 10.78.0.1: the host has a route",
+		"red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host"} {
+		if i >= len(unreached) || !strings.Contains(unreached[i], want) {
+			t.Errorf("%q: want %q", unreached, want)
+		}
+	}
+	found, _, err = m.learnForeign(accessIn("blue"))
+	if got, want := fmt.Sprint(found.addresses(), err), "[10.1.0.3 fd77::7] <nil>"; got != want {
+		t.Errorf("a host in blue reaches %s, want %s", got, want)
+	}
+}
+
+// The host, and nobody else, gets to a pod of another tenant by its address, as the host of the way out.
+func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
+	testkit.NeedsMachine(t)
+	m := New(Config{Log: testkit.Quiet(), Pods: func() ([]Pod, error) { return []Pod{podAt("blue", "web", 5, "10.77.0.2", "fd77::2")}, nil }})
+	pods, unreached, err := m.learnForeign(accessIn("default"))
+	if err != nil || unreached != nil {
+		t.Fatal(unreached, err)
+	}
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; for l in contivh0 esw toworld; do ip link del $l 2>/dev/null || true; done; ip netns del switch || true; ip netns del world || true")
+	})
+	run(t, `set -e
+sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip link set lo up
+ip netns add world; ip netns add switch
+ip link add toworld type veth peer name eth0 netns world
+ip addr add 203.0.113.1/24 dev toworld; ip link set toworld up
+ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world link set eth0 up; ip -n world route add default via 203.0.113.1
+ip link add esw type veth peer name pod; ip link set esw up`)
+	link := outsideInterface(wayOut)
+	link.routes = pods.routes()
+	if _, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, `set -e
+ip link set esw netns switch; ip -n switch link set lo up; ip -n switch link set esw arp off up
+ip -n switch addr add 172.19.0.5/32 dev esw; ip -n switch addr add fd63:6f6e:7469:7601::5/128 dev esw nodad
+ip netns exec switch ip link set esw address `+link.mac.String()+`
+ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw`)
+	rules := new(rules)
+	table := tableFor(wayOut, closed, "inb01", 2000).withForeignPods(pods)
+	if err := rules.apply(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
+	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
+		t.Errorf("the table would be written again:\n%s", rules.listed)
+	}
+	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for _, test := range []struct{ from, kind, at, port, as string }{
+		{"", "tcp", "10.77.0.2", "80", "172.19.255.254"},
+		{"", "udp", "10.77.0.2", "30053", "172.19.255.254"},
+		{"", "tcp", "fd77::2", "80", "fd63:6f6e:7469:7601::fffe"},
+	} {
+		var got string
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := testkit.Until(ctx, "an answer", func() bool {
+			got = strings.TrimSpace(run(t, fmt.Sprintf("python3 -c '%s' %s %s %s 2>&1 || true", asking, test.kind, test.at, test.port)))
+			return got == test.as
+		}); err != nil {
+			t.Errorf("%s %s %s is answered %q, want %q", test.kind, test.at, test.port, got, test.as)
+		}
+	}
+	if got := run(t, fmt.Sprintf("ip netns exec world timeout 3 python3 -c '%s' tcp 10.77.0.2 80 2>&1 || true", asking)); strings.Contains(got, "203.0.113") {
+		t.Errorf("the world reaches it: %s", got)
+	}
+}
