@@ -123,6 +123,31 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	}
 }
 
+// Whoever opens a service to all of IPv4 does not mean to close it to IPv6; whoever opens it to some does.
+func TestARangeOfEverybodyIsNone(t *testing.T) {
+	n := kubeNode(t)
+	for text, want := range map[string][2]string{ // for IPv4 and IPv6
+		"":                        {"[]", "[]"},
+		"0.0.0.0/0":               {"[]", "[]"},
+		"::/0":                    {"[]", "[]"},
+		"0.0.0.0/0 10.0.0.0/8":    {"[]", "[]"},
+		"0.0.0.0/0 2001:db8::/32": {"[]", "[0.0.0.0/0 2001:db8::/32]"},
+		"::/0 10.0.0.0/8":         {"[10.0.0.0/8 ::/0]", "[]"},
+		"10.0.0.0/8":              {"[10.0.0.0/8]", "[10.0.0.0/8]"},
+		"2001:db8::/32":           {"[2001:db8::/32]", "[2001:db8::/32]"},
+	} {
+		var ranges []netip.Prefix
+		for _, r := range strings.Fields(text) {
+			ranges = append(ranges, netip.MustParsePrefix(r))
+		}
+		for i, ipv4 := range []bool{true, false} {
+			if got := fmt.Sprint(n.cache.sources(ranges, ipv4)); got != want[i] {
+				t.Errorf("%q, IPv4 %v: %s, want %s", text, ipv4, got, want[i])
+			}
+		}
+	}
+}
+
 // Which network of the tenant a service is reached by does not matter; without any it waits.
 func TestAServiceOfKubernetesWaitsForANetworkOfItsTenant(t *testing.T) {
 	n := kubeNode(t).kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, Ports: []mastercfg.K8sServicePort{{Protocol: "UDP", Port: 53}}})

@@ -94,9 +94,12 @@ func (c *cache) placedPort(p pipeline.ServicePort) (pipeline.ServicePort, bool) 
 }
 
 // sources are the clients that a service serves at the addresses of its load balancers, if it says
-// so; a range of everybody is none. A node that is meant is so by its address at the switch, too.
+// so; a range of everybody is none, and of everybody in one version of IP none in the other, if that has no range. A node that is meant is so by its address at the switch, too.
 func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
-	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() == 0 && r.Addr().Is4() == ipv4 }) {
+	has := func(everybody, four bool) bool {
+		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Addr().Is4() == four && (r.Bits() == 0 || !everybody) })
+	}
+	if has(true, ipv4) || has(true, !ipv4) && !has(false, ipv4) {
 		return nil
 	}
 	all = slices.Clone(ranges) // those of the other version of IP serve nobody in this one
