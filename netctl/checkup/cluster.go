@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +54,7 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	report.check("leader", "see the logs of all netmasters; with an unhealthy store there can be no leader",
 		fmt.Sprintf("%s, epoch %d", status.Leader, status.Epoch), unless(status.Leader != "", "nobody leads"))
 	if status.Security != "" {
-		report.check("security", "", secured(status.Security), nil)
+		report.check("security", "", secured(status.Security, status.Store.Endpoints), nil)
 	}
 	report.check("netmasters", "start netmaster on a second machine, to survive the loss of the first",
 		fmt.Sprintf("%d registered", len(status.Masters)), unless(len(status.Masters) > 0, "none registered"))
@@ -67,10 +69,19 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 	checkNodes(ctx, m, status.Nodes, agentPort, report)
 }
 
-// secured says how far the cluster is closed. That it is open may be as it is wanted.
-func secured(mode string) string {
+// secured says how far the cluster is closed. That it is open, or its store, may be as it is wanted.
+func secured(mode string, store []string) string {
 	if mode == "open" {
 		return "WARNING, open: whoever reaches a netmaster may do everything; netctl security --help says how to close it"
+	}
+	for _, text := range store {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" {
+			continue
+		}
+		if a, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+			return fmt.Sprintf("%s, WARNING: whoever reaches the store at %s may do everything; docs/security.md says how it gets https", mode, text)
+		}
 	}
 	return mode
 }
