@@ -82,7 +82,7 @@ func command(o *options) *cli.Command {
 	set := daemonflags.Set{Daemon: "netmaster"}
 	return &cli.Command{
 		Name: "netmaster", Usage: "controller of Contiv networks", UsageText: "netmaster [options]",
-		Description: description, Version: buildinfo.Get().Version, HideHelpCommand: true,
+		Description: description, Version: buildinfo.Get().Version, HideHelpCommand: true, Commands: []*cli.Command{verifyCommand()},
 		Flags:          slices.Concat(daemonflags.Flags("netmaster", &o.common), o.masterFlags(set), o.security.flags(set), o.embeddedFlags(set)),
 		OnUsageError:   func(_ context.Context, _ *cli.Command, err error, _ bool) error { return invalid{err} },
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
@@ -111,7 +111,7 @@ func (o *options) masterFlags(set daemonflags.Set) []cli.Flag {
 			"longest time until another netmaster takes over from one that died; below 9s etcd itself may need longer"),
 		duration(set, &o.nodeGrace, "node-grace", "NODE_GRACE", 24*time.Hour,
 			"how long a node may be away before its endpoints are freed"),
-		set.String(&o.auditLog, "audit-log", "AUDIT_LOG", "/var/log/contiv/audit.log", categoryMaster,
+		set.String(&o.auditLog, "audit-log", "AUDIT_LOG", defaultAuditLog, categoryMaster,
 			"file in which the leader of a cluster that asks who somebody is writes down changes and refusals"),
 		set.String(&o.audit, "audit", "AUDIT", auditUsual, categoryMaster,
 			"usual: changes go on where they cannot be written down, which is counted; strict: nothing is changed before the disk has a line about it"),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -313,5 +315,37 @@ func TestAMemberWithTLSNamesThoseItEntersBy(t *testing.T) {
 				t.Errorf("%v, %s, %v by %q", violations, member.PeerURL, s.Founder, s.Join)
 			}
 		})
+	}
+}
+
+// Who reads the audit log is told whether it is whole; nothing is started.
+func TestTheAuditLogIsVerified(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log := audit.New(path, testkit.Quiet())
+	log.Add(audit.Entry{Principal: "user/ann"})
+	log.Add(audit.Entry{Principal: "user/bob"})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	log.Run(ended)
+	verify := func(args ...string) (code int, said string) {
+		var out, errOut bytes.Buffer
+		code = run(t.Context(), append([]string{"netmaster", "verify-audit"}, args...), &out, &errOut)
+		return code, out.String() + errOut.String()
+	}
+	if code, said := verify(path); code != 0 || !strings.HasPrefix(said, "2 lines follow each other; the hash of the last one is ") {
+		t.Errorf("%d: %s", code, said)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte("ann"), []byte("eve"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := verify(path); code != 1 || !strings.Contains(said, "audit.log, line 2: it does not follow") {
+		t.Errorf("a line was changed: %d: %s", code, said)
+	}
+	if code, said := verify(path, path); code != 22 {
+		t.Errorf("two files: %d: %s", code, said)
 	}
 }

@@ -13,10 +13,10 @@
 //	objects.go what a line about many objects names of them
 //	strict.go  lines that are waited for
 //	syslog.go  a copy of each line for somebody else
+//	verify.go  whether all lines follow each other
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -313,24 +313,4 @@ func lastLine(path string) (last []byte, size int64, whole bool, err error) {
 func hashOf(line []byte) string {
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])
-}
-
-// Verify reads lines and fails at the first that does not follow the one before it. The
-// first line follows whatever was put aside. It returns how many there are.
-func Verify(in io.Reader) (lines int, err error) {
-	scan := bufio.NewScanner(in)
-	scan.Buffer(nil, 2*longest)
-	previous := ""
-	for scan.Scan() {
-		var e Entry
-		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
-			return lines, fmt.Errorf("line %d: %w", lines+1, err)
-		}
-		if lines > 0 && e.Previous != previous {
-			return lines, fmt.Errorf("line %d: does not follow the line before it", lines+1)
-		}
-		previous = hashOf(scan.Bytes())
-		lines++
-	}
-	return lines, scan.Err()
 }

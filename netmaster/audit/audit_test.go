@@ -36,7 +36,7 @@ func TestLinesFollowEachOtherAcrossRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contiv", "audit.log")
 	written(t, New(path, testkit.Quiet()), "a", "b")
 	text := written(t, New(path, testkit.Quiet()), "c", "d")
-	if n, err := Verify(bytes.NewReader(text)); n != 4 || err != nil {
+	if n, err := verify(bytes.NewReader(text)); n != 4 || err != nil {
 		t.Fatalf("%d lines, %v:\n%s", n, err, text)
 	}
 	lines := strings.SplitAfter(string(text), "\n")
@@ -46,7 +46,7 @@ func TestLinesFollowEachOtherAcrossRestarts(t *testing.T) {
 		"exchanged": lines[1] + lines[0] + lines[2] + lines[3],
 		"cut":       string(text[:len(text)-3]),
 	} {
-		if n, err := Verify(strings.NewReader(changed)); err == nil {
+		if n, err := verify(strings.NewReader(changed)); err == nil {
 			t.Errorf("%s: not found in %d lines", name, n)
 		}
 	}
@@ -62,7 +62,7 @@ func TestALineThatACrashCutIsPutAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := written(t, New(path, testkit.Quiet()), "c")
-	if n, err := Verify(bytes.NewReader(append(before, after...))); n != 3 || err != nil {
+	if n, err := verify(bytes.NewReader(append(before, after...))); n != 3 || err != nil {
 		t.Errorf("%d lines, %v", n, err)
 	}
 	if _, err := os.Stat(path + ".1"); err != nil {
@@ -86,7 +86,7 @@ func TestFilesArePutAsideAndTheOldestGo(t *testing.T) {
 		}
 		all = append(text, all...)
 	}
-	if n, err := Verify(bytes.NewReader(all)); n < 40 || n > 121 || err != nil {
+	if n, err := verify(bytes.NewReader(all)); n < 40 || n > 121 || err != nil {
 		t.Errorf("%d lines, %v", n, err)
 	}
 	if left, err := filepath.Glob(path + "*"); err != nil || len(left) > filesKept+1 {
@@ -106,7 +106,7 @@ func TestTheFirstLineAfterAStartFollowsWhatWasPutAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := written(t, New(path, testkit.Quiet()), "b")
-		if n, err := Verify(bytes.NewReader(append(bytes.Clone(before), after...))); n != 2 || err != nil {
+		if n, err := verify(bytes.NewReader(append(bytes.Clone(before), after...))); n != 2 || err != nil {
 			t.Errorf("after %q: %d lines, %v: %s", here, n, err, after)
 		}
 	}
@@ -119,7 +119,7 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 		l.Add(Entry{Key: "k"})
 	}
 	text := written(t, l)
-	if n, err := Verify(bytes.NewReader(text)); n != waiting || err != nil || !strings.Contains(string(text[:1000]), `"lost":7`) {
+	if n, err := verify(bytes.NewReader(text)); n != waiting || err != nil || !strings.Contains(string(text[:1000]), `"lost":7`) {
 		t.Errorf("%d lines, %v", n, err)
 	}
 	var none *Log
@@ -135,7 +135,7 @@ func TestTextsThatAreTooLongAreCut(t *testing.T) {
 	l.Add(Entry{Principal: long, Source: long, Verb: long, Key: "/api/" + long, About: long, Tenant: long, Reason: long, How: long, Request: long, Revision: long, Objects: slices.Repeat([]string{long, strings.Repeat("<", 500)}, 50)}.Brief())
 	written(t, l)
 	text := written(t, New(path, testkit.Quiet()), "next")
-	if n, err := Verify(bytes.NewReader(text)); n != 2 || err != nil || len(text) > longest {
+	if n, err := verify(bytes.NewReader(text)); n != 2 || err != nil || len(text) > longest {
 		t.Errorf("%d lines of %d bytes, %v", n, len(text), err)
 	}
 }
@@ -172,7 +172,7 @@ func TestAFullDiskPutsNothingAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := written(t, l, "last")
-	if n, err := Verify(bytes.NewReader(after)); err != nil || n < 2 || !bytes.HasPrefix(after, full) || !strings.Contains(string(after), `"lost":`) {
+	if n, err := verify(bytes.NewReader(after)); err != nil || n < 2 || !bytes.HasPrefix(after, full) || !strings.Contains(string(after), `"lost":`) {
 		t.Errorf("%d lines, %v", n, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestAllObjectsAreNamed(t *testing.T) {
 	l.Add(Entry{Key: "brief", Objects: objects}.Brief())
 	l.Add(Entry{Key: "few", Objects: objects[:1]}.Brief())
 	text := written(t, l)
-	if _, err := Verify(bytes.NewReader(text)); err != nil {
+	if _, err := verify(bytes.NewReader(text)); err != nil {
 		t.Error(err)
 	}
 	var named []string

@@ -46,7 +46,7 @@ func TestAChangeBeginsWhenItIsWrittenDown(t *testing.T) {
 	begun.Wait()
 	stop()
 	text, err := os.ReadFile(path)
-	if n, bad := Verify(bytes.NewReader(text)); err != nil || bad != nil || n != 500 || strings.Count(string(text), `"decision":"begun"`) != 500 {
+	if n, bad := verify(bytes.NewReader(text)); err != nil || bad != nil || n != 500 || strings.Count(string(text), `"decision":"begun"`) != 500 {
 		t.Errorf("%d lines, %v, %v", n, err, bad)
 	}
 }
@@ -71,7 +71,7 @@ func TestAChangeBeginsThoughTheFileCannotBePutAside(t *testing.T) {
 	}
 	stop()
 	text, err := os.ReadFile(path)
-	if n, bad := Verify(bytes.NewReader(text)); err != nil || bad != nil || n != 10 || strings.Contains(string(text), `"lost"`) {
+	if n, bad := verify(bytes.NewReader(text)); err != nil || bad != nil || n != 10 || strings.Contains(string(text), `"lost"`) {
 		t.Errorf("%d lines, %v, %v: %s", n, err, bad, text)
 	}
 }
@@ -99,7 +99,7 @@ func TestNothingBeginsThatCannotBeWrittenDown(t *testing.T) {
 	}
 	stop()
 	text, err := os.ReadFile(filepath.Join(wrong, "audit.log"))
-	if n, bad := Verify(bytes.NewReader(text)); err != nil || bad != nil || n != 1 || strings.Contains(string(text), `"lost"`) {
+	if n, bad := verify(bytes.NewReader(text)); err != nil || bad != nil || n != 1 || strings.Contains(string(text), `"lost"`) {
 		t.Errorf("%v, %v: %s", err, bad, text)
 	}
 	ended, cancel := context.WithCancel(t.Context())

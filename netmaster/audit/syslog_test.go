@@ -131,7 +131,7 @@ func TestLinesAreCopiedToSyslog(t *testing.T) {
 			}
 			told.WriteString(found[1] + "\n")
 		}
-		if n, err := Verify(strings.NewReader(told.String())); n != lines || err != nil {
+		if n, err := verify(strings.NewReader(told.String())); n != lines || err != nil {
 			t.Errorf("%s: %d lines, %v", target, n, err)
 		}
 	}
