@@ -91,8 +91,8 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	if s.Vouched != nil {
 		switch _, _, err := s.Vouched(ctx); {
 		case err == nil && joining.Cluster(ctx, others) == "":
-			return fault.New(fault.Unavailable, "there is a cluster already, whose netmasters give it the authorities, and none of them answers yet; if all have lost their data, "+
-				"restore a backup, or have a new cluster founded: %s", s.Anew)
+			return fault.New(fault.Unavailable, "there is a cluster already, whose netmasters give it the authorities, and none of them answers yet; if this one was moved here from another node, "+
+				"it has its data there: let it run there again; if all have lost their data, restore a backup, or have a new cluster founded: %s", s.Anew)
 		case err == nil:
 			return fault.New(fault.Unavailable, "it has no authorities yet, which other netmasters give it")
 		case !fault.Is(err, fault.NotFound):

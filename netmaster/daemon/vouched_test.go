@@ -119,7 +119,7 @@ func foundedInPlace(t *testing.T, first *seat) {
 			}
 			defer resp.Body.Close()
 			text, err := io.ReadAll(resp.Body)
-			return err == nil && resp.StatusCode >= http.StatusInternalServerError && strings.Contains(string(text), "none of them answers yet; if all have lost their data") &&
+			return err == nil && resp.StatusCode >= http.StatusInternalServerError && strings.Contains(string(text), "none of them answers yet; if this one was moved here from another node") &&
 				strings.Contains(string(text), "forget it")
 		})
 	}
