@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,23 +16,23 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// startupTaint keeps pods away from a node until its agent can attach them. Whoever
-// creates nodes sets it, where it is needed: container runtimes before containerd 2.1 do not ask us
-// whether we are ready.
+// Two things keep pods away from a node until its agent can attach them. Whoever creates nodes sets a taint,
+// where it is needed: container runtimes before containerd 2.1 do not ask us whether we are ready. And a cloud's controller
+// may say that the node has no network, of which Kubernetes makes a taint of its own: it waits for routes, which pods of ours do not need.
 const startupTaint = "node.contiv.io/agent-not-ready"
 
 // readyAgain is when the agent of a node with the taint is asked for again.
 const readyAgain = 2 * time.Second
 
-// taintReconciler takes the startup taint off nodes whose agents are ready.
+// taintReconciler has nodes take pods whose agents are ready.
 func (c *Controller) taintReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
 	return &reconciler{
-		kind: "startup taint", workers: 1, follows: []followed{{nodes.Informer(), tainted}},
+		kind: "startup taint", workers: 1, follows: []followed{{nodes.Informer(), waiting}},
 		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
 		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
-			if apierrors.IsNotFound(err) || err == nil && tainted(node) == nil {
+			if apierrors.IsNotFound(err) || err == nil && waiting(node) == nil {
 				return 0, nil
 			}
 			if err != nil {
@@ -41,18 +42,22 @@ func (c *Controller) taintReconciler() *reconciler {
 			if err != nil || !slices.Contains(ready, name) {
 				return readyAgain, err
 			}
-			return 0, c.untaint(ctx, node)
+			return 0, errors.Join(c.untaint(ctx, node), c.connect(ctx, node))
 		},
 	}
 }
 
-// tainted names a node if it has the taint.
-func tainted(object any) []string {
+// waiting names a node if something keeps pods away from it.
+func waiting(object any) []string {
 	node, ok := object.(*corev1.Node)
-	if !ok || !slices.ContainsFunc(node.Spec.Taints, isStartup) {
+	if !ok || !slices.ContainsFunc(node.Spec.Taints, isStartup) && !slices.ContainsFunc(node.Status.Conditions, isWithoutNetwork) {
 		return nil
 	}
 	return []string{node.Name}
+}
+
+func isWithoutNetwork(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue
 }
 
 func isStartup(t corev1.Taint) bool { return t.Key == startupTaint }
@@ -60,6 +65,9 @@ func isStartup(t corev1.Taint) bool { return t.Key == startupTaint }
 // untaint removes the taint from the node as it was seen; if it has changed meanwhile the
 // error says so, and it is looked at again.
 func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
+	if !slices.ContainsFunc(node.Spec.Taints, isStartup) {
+		return nil
+	}
 	left := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isStartup)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]string{"resourceVersion": node.ResourceVersion},
@@ -72,5 +80,23 @@ func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
 		return fmt.Errorf("take %s off: %w", startupTaint, err)
 	}
 	c.cfg.Log.WithField("node", node.Name).Info("kubernetes: the agent is ready, the node takes pods")
+	return nil
+}
+
+// connect says that the node has a network, where somebody has said that it has none.
+func (c *Controller) connect(ctx context.Context, node *corev1.Node) error {
+	if !slices.ContainsFunc(node.Status.Conditions, isWithoutNetwork) {
+		return nil
+	}
+	now := metav1.Now()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+		Reason: "ContivIsReady", Message: "the agent of the node can attach pods", LastHeartbeatTime: now, LastTransitionTime: now}}}})
+	if err != nil {
+		return err
+	}
+	if _, err := c.cfg.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("condition %s: %w", corev1.NodeNetworkUnavailable, err)
+	}
+	c.cfg.Log.WithField("node", node.Name).Info("kubernetes: the agent is ready, the node has a network")
 	return nil
 }

@@ -2,7 +2,9 @@ package k8s
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -26,6 +28,7 @@ func TestANodeTakesPodsWhenItsAgentIsReady(t *testing.T) {
 	}
 	other := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	n := node("n1", "192.0.2.1")
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated"}}
 	n.Spec.Taints = []corev1.Taint{{Key: startupTaint, Effect: corev1.TaintEffectNoExecute}, other}
 	_, err := w.client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
 	w.must(n, err)
@@ -49,10 +52,24 @@ func TestANodeTakesPodsWhenItsAgentIsReady(t *testing.T) {
 	if len(taints()) != 2 {
 		t.Errorf("taints %v before the agent is ready", taints())
 	}
+	hasNetwork := func() bool {
+		n, err := w.client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		w.must(n, err)
+		if len(n.Status.Conditions) != 2 {
+			t.Errorf("conditions %v", n.Status.Conditions)
+		}
+		return !slices.ContainsFunc(n.Status.Conditions, isWithoutNetwork)
+	}
+	if hasNetwork() {
+		t.Error("it has a network before the agent is ready")
+	}
 	ready.Store(true)
 	w.eventually(func() error {
 		if diff := cmp.Diff([]corev1.Taint{other}, taints()); diff != "" {
 			return fmt.Errorf("taints: %s", diff)
+		}
+		if !hasNetwork() {
+			return errors.New("it has no network")
 		}
 		return nil
 	})

@@ -144,6 +144,8 @@ func (i installation) configurationIsKept() {
 }
 
 func (i installation) startupTaint() {
+	i.kubectl("patch", "node", "node2", "--subresource=status", "--patch", `{"status": {"conditions": [{"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"}]}}`)
+	i.kubectl("wait", "node/node2", "--for=condition=NetworkUnavailable=False", "--timeout", shortly.String())
 	i.kubectl("taint", "node", "node2", "node.contiv.io/agent-not-ready=:NoExecute")
 	ctx, cancel := context.WithTimeout(i.Context(), shortly)
 	defer cancel()
