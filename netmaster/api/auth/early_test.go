@@ -41,8 +41,8 @@ func TestEarlyRefusalsDoNotFillTheAuditLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(lines)
-	if n, err := audit.Verify(strings.NewReader(text)); n != 3 || err != nil || strings.Count(text, `"how":"certificate","source":"192.0.2.1"`) != 2 ||
+	if c, err := audit.Verify(path); c.Lines != 3 || err != nil || strings.Count(text, `"how":"certificate","source":"192.0.2.1"`) != 2 ||
 		strings.Count(text, `"untold":99`) != 1 || strings.Count(text, `"reason":"it has ended","status":401`) != 3 {
-		t.Errorf("%d lines, %v:\n%s", n, err, text)
+		t.Errorf("%d lines, %v:\n%s", c.Lines, err, text)
 	}
 }
