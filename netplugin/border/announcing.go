@@ -125,9 +125,12 @@ func (a *announcing) serve(objects []pipeline.Object) {
 	}
 }
 
-// lose notes that an endpoint loses its port.
+// lose notes that an endpoint loses its port. Most endpoints are of other networks than those that routers are told of.
 func (a *announcing) lose(endpointID string) {
-	a.forget(pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID})
+	key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID}
+	if _, wanted := a.wanted[key]; wanted {
+		a.forget(key)
+	}
 }
 
 // turn returns what routers are to be told from now on, and what no more.

@@ -240,6 +240,24 @@ func (d *interrupted) Ports() []drivers.Port {
 	return d.slowDriver.Ports()
 }
 
+// Pods of tunnelled networks that go do not hold up what routers are told.
+func TestPortsOfOtherNetworksThatGoHoldNothingUp(t *testing.T) {
+	d := &interrupted{slowDriver: newSlowDriver()}
+	close(d.removed)
+	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
+	d.ports["one"], d.ports["tunnelled"] = 1, 2
+	border.Update(drivers.Change{Replace: true, Set: []pipeline.Object{providers()[0], shop([]string{"10.1.7.1:8080"}, nil)}})
+	d.take()
+	d.happens = func() {
+		if err := border.RemovePort(t.Context(), "tunnelled"); err != nil {
+			t.Error(err)
+		}
+	}
+	if !border.announceServed(t.Context()) || !slices.Contains(told(border), vip) {
+		t.Errorf("told %q", told(border))
+	}
+}
+
 // What was in the switch and has gone since is not told when it is to come again, but when it is there.
 func TestWhatGoesAndComesAgainIsToldWhenItIsThere(t *testing.T) {
 	d := &interrupted{slowDriver: newSlowDriver()}
