@@ -13,10 +13,14 @@ import (
 )
 
 // newCNIServer makes the server container runtimes talk to; mode test has none.
-func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, hostPortsChanged func(),
+func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver drivers.NetworkDriver, portsMoved func(),
 	holdsPort func(mastercfg.HostPort) bool) (*k8splugin.Server, error) {
 	if o.Mode == "test" {
 		return nil, nil
+	}
+	attachedChanged := portsMoved
+	if len(o.probed) == 0 { // nobody asks
+		attachedChanged = nil
 	}
 	return k8splugin.New(k8splugin.Config{
 		Mode: k8splugin.Mode(o.Mode), HostLabel: o.node.HostLabel, Labels: labelSource(o.Mode, node),
@@ -25,7 +29,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
 
-		HostPortsChanged: hostPortsChanged, HoldsPort: holdsPort,
+		HostPortsChanged: portsMoved, AttachedChanged: attachedChanged, HoldsPort: holdsPort,
 		Recorded: node.Recorded,
 	})
 }

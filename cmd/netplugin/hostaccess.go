@@ -21,26 +21,26 @@ import (
 // newHostAccess makes what keeps the host's own interfaces.
 func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *objdb.DB, driver drivers.NetworkDriver, tunnel *ovsd.Driver,
 	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
-	ports, pods := leadsInto(cni, node, driver)
+	numbers := func() (map[string]uint32, error) { return numbersOfPorts(node, driver) }
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: ports, Pods: pods, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken,
+		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken,
 	})
 }
 
-// leadsInto are the ports of the host that lead to attached containers, and the pods of this node, with the numbers of their ports
+// hostPorts are the ports of the host that lead to attached containers, with the numbers of those
 // in the switch, which are known when the agent is ready.
-func leadsInto(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkDriver) (func() ([]hostaccess.HostPort, error), func() ([]hostaccess.Pod, error)) {
+func hostPorts(cni *k8splugin.Server, numbersOf func() (map[string]uint32, error)) func() ([]hostaccess.HostPort, error) {
 	if cni == nil {
-		return nil, nil
+		return nil
 	}
-	hostPorts := func() (all []hostaccess.HostPort, err error) {
+	return func() (all []hostaccess.HostPort, err error) {
 		wanted := cni.HostPorts()
 		if len(wanted) == 0 {
 			return nil, nil
 		}
-		numbers, err := numbersOfPorts(node, driver)
+		numbers, err := numbersOf()
 		for _, p := range wanted {
 			if numbers[p.EndpointID] == 0 {
 				continue
@@ -53,24 +53,23 @@ func leadsInto(cni *k8splugin.Server, node *agent.Agent, driver drivers.NetworkD
 		}
 		return all, err
 	}
-	pods := func() (all []hostaccess.Pod, err error) {
-		attached := cni.Attached()
-		if len(attached) == 0 {
-			return nil, nil
-		}
-		numbers, err := numbersOfPorts(node, driver)
-		for _, r := range attached {
-			p := hostaccess.Pod{Tenant: r.Tenant, Endpoint: r.EndpointID(), Number: numbers[r.EndpointID()]}
+}
+
+// attachedPods are those of this node.
+func attachedPods(cni *k8splugin.Server) func() []hostaccess.Pod {
+	if cni == nil {
+		return nil
+	}
+	return func() (all []hostaccess.Pod) {
+		for _, r := range cni.Attached() {
+			p := hostaccess.Pod{Tenant: r.Tenant, Endpoint: r.EndpointID()}
 			for _, a := range r.Link.Addresses {
 				p.Addresses = append(p.Addresses, a.Addr())
 			}
-			if p.Number != 0 {
-				all = append(all, p)
-			}
+			all = append(all, p)
 		}
-		return all, err
+		return all
 	}
-	return hostPorts, pods
 }
 
 // numbersOfPorts are those of endpoints by id.

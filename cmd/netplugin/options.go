@@ -32,9 +32,11 @@ type options struct {
 	httpAddress               string
 	nodePortAddresses         string
 	nodePortsAt               []netip.Prefix // nil: the primary addresses of the host
-	cniConfDir                string         // empty: the configuration of pods' networks is somebody else's
-	netmasters                string         // as given
-	masters                   []string       // URLs; none: the store is reached itself
+	probedNetworks            string
+	probed                    []netip.Prefix
+	cniConfDir                string   // empty: the configuration of pods' networks is somebody else's
+	netmasters                string   // as given
+	masters                   []string // URLs; none: the store is reached itself
 	names                     namesOptions
 	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
@@ -87,6 +89,7 @@ func (o *options) complete(positional []string) error {
 	found = append(found, o.completeJoining()...)
 	found = append(found, o.completeUplinks()...)
 	found = append(found, o.completeNodePorts()...)
+	found = append(found, o.completeProbed()...)
 	found = append(found, o.names.complete()...)
 	if err := daemonflags.CheckAddress(o.httpAddress); err != nil {
 		found = append(found, fmt.Errorf("--http-address: %w", err))
@@ -160,15 +163,32 @@ func (o *options) completeNodePorts() (found []error) {
 		o.nodePortsAt = hostaccess.Everywhere()
 		return nil
 	}
+	o.nodePortsAt, found = networks("node-port-addresses", all, fmt.Sprintf("; want networks, or %s or %s alone", nodePortsPrimary, nodePortsAll))
+	return found
+}
+
+// completeProbed takes where pods are that the node's processes reach.
+func (o *options) completeProbed() (found []error) {
+	o.probed, found = networks("probed-networks", daemonflags.List(o.probedNetworks), "")
+	for _, p := range o.probed {
+		if p.Bits() == 0 {
+			found = append(found, fmt.Errorf("--probed-networks: %s is where all is that the node reaches; want the networks of tenants", p))
+		}
+	}
+	return found
+}
+
+// networks reads those of a flag.
+func networks(flag string, all []string, wanted string) (read []netip.Prefix, found []error) {
 	for _, text := range all {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			found = append(found, fmt.Errorf("--node-port-addresses: %q is not a network such as 192.0.2.0/24; want networks, or %s or %s alone", text, nodePortsPrimary, nodePortsAll))
+			found = append(found, fmt.Errorf("--%s: %q is not a network such as 192.0.2.0/24%s", flag, text, wanted))
 			continue
 		}
-		o.nodePortsAt = append(o.nodePortsAt, p.Masked())
+		read = append(read, p.Masked())
 	}
-	return found
+	return read, found
 }
 
 // completeMasters takes the netmasters through which the state is reached, in place of etcd.

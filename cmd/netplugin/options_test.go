@@ -106,6 +106,8 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--netmode vlan: needs an uplink`:  {"--netmode=vlan"},
 		`eth1 is named twice`:              {"--vlan-if=eth1,eth2, eth1"},
 		`--vlan-bond-mode "802.3ad": want`: {"--vlan-if=eth1,eth2", "--vlan-bond-mode=802.3ad"},
+		`"blue" is not a network`:          {"--probed-networks=10.77.0.0/16,blue"},
+		`is where all is`:                  {"--probed-networks=0.0.0.0/0"},
 		`"primary" is not a network`:       {"--node-port-addresses=192.0.2.0/24,primary"},
 		`"all" is not a network`:           {"--node-port-addresses=all,192.0.2.0/24"},
 		`not the name of a link`:           {"--vlan-uplinks=eth1/2"},

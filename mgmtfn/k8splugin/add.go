@@ -50,7 +50,7 @@ func (s *Server) add(ctx context.Context, c *call) ([]byte, error) {
 		}
 		return nil, err
 	}
-	s.tellHostPorts(&r)
+	s.tellAttached(&r)
 	return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
 }
 

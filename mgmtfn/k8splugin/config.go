@@ -42,8 +42,8 @@ type Config struct {
 	Ports func() []drivers.Port
 	// Reachable tells whether ADD could reach master and store, for STATUS. Optional.
 	Reachable func(ctx context.Context) error
-	// HostPortsChanged is called when HostPorts may say something else, or Attached of other tenants than the default one. Optional.
-	HostPortsChanged func()
+	// HostPortsChanged is called when HostPorts may say something else, AttachedChanged when Attached may. Optional.
+	HostPortsChanged, AttachedChanged func()
 	// HoldsPort tells whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool
 	// Recorded is what netmaster has written of a pod of this node, by UID; complete: what it has not written is not there. Optional.
@@ -157,6 +157,9 @@ func (c *Config) complete() error {
 	}
 	if c.HostPortsChanged == nil {
 		c.HostPortsChanged = func() {}
+	}
+	if c.AttachedChanged == nil {
+		c.AttachedChanged = func() {}
 	}
 	if c.HoldsPort == nil {
 		c.HoldsPort = func(mastercfg.HostPort) bool { return false }

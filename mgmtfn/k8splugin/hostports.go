@@ -89,10 +89,10 @@ func (s *Server) Attached() (all []attachment.Record) {
 	return all
 }
 
-// tellHostPorts tells that a container has come or goes that may have ports of the node, or that the node reaches by ways of its own
-// as it is of another tenant.
-func (s *Server) tellHostPorts(r *attachment.Record) {
-	if len(r.HostPorts) > 0 || r.Tenant != mastercfg.DefaultTenant {
+// tellAttached tells that a container has come or goes, and its ports of the node with it.
+func (s *Server) tellAttached(r *attachment.Record) {
+	if len(r.HostPorts) > 0 {
 		s.HostPortsChanged()
 	}
+	s.AttachedChanged()
 }

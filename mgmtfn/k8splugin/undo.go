@@ -21,7 +21,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	var unnoted error
 	if r.State != attachment.Deleting {
 		unnoted = failed(stepState, s.store.Delete(&r, time.Now()))
-		s.tellHostPorts(&r)
+		s.tellAttached(&r)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Undo)
 	defer cancel()
@@ -29,7 +29,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	switch {
 	case err == nil && unnoted != nil:
 		s.Log.WithField("attachment", r.Attachment().String()).WithError(unnoted).Warn("undone without a note of it")
-		s.tellHostPorts(&r) // it was among those that have them until now
+		s.tellAttached(&r) // it was among those that have them until now
 	case err != nil:
 		s.wake.Send()
 		err = cmp.Or(unnoted, err)

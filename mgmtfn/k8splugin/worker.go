@@ -131,7 +131,7 @@ func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			return err
 		}
-		s.tellHostPorts(&r)
+		s.tellAttached(&r)
 	}
 	s.wake.Send()
 	return s.pending.Done(a)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // Chain is what has been read of lines of which each has the hash of the one before.
@@ -24,8 +25,13 @@ func (c Chain) Last() string { return c.previous }
 // the one before it. The very first one follows whatever there was. A last line of a file that is not whole is counted
 // only: it is being written, or a crash has cut it.
 func Verify(path string) (c Chain, err error) {
-	read := false
-	for n := filesKept; n >= 0; n-- {
+	var files []*os.File // the newest first
+	defer func() {
+		for _, file := range files {
+			_ = file.Close() // was only read
+		}
+	}()
+	for n := range filesKept + 1 {
 		name := fmt.Sprintf("%s.%d", path, n)
 		if n == 0 {
 			name = path
@@ -37,16 +43,28 @@ func Verify(path string) (c Chain, err error) {
 		if err != nil {
 			return c, err
 		}
-		err = errors.Join(c.read(file), file.Close())
-		if err != nil {
-			return c, fmt.Errorf("%s, %w", name, err)
+		// A netmaster may put files aside meanwhile: then the one that was opened last is found once more.
+		if len(files) > 0 && isSame(files[len(files)-1], file) {
+			_ = file.Close()
+			continue
 		}
-		read = true
+		files = append(files, file)
 	}
-	if !read {
+	if len(files) == 0 {
 		return c, fmt.Errorf("there is no %s: %w", path, fs.ErrNotExist)
 	}
+	for _, file := range slices.Backward(files) {
+		if err := c.read(file); err != nil {
+			return c, fmt.Errorf("%s, %w", file.Name(), err)
+		}
+	}
 	return c, nil
+}
+
+func isSame(a, b *os.File) bool {
+	one, err := a.Stat()
+	other, failed := b.Stat()
+	return err == nil && failed == nil && os.SameFile(one, other)
 }
 
 func (c *Chain) read(in io.Reader) error {

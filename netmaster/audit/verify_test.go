@@ -74,6 +74,13 @@ func TestTheFilesOfALogAreOneChain(t *testing.T) {
 			}
 		})
 	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := errors.Join(os.WriteFile(path+".2", []byte(oldest), 0o600), os.WriteFile(path, []byte(middle), 0o600), os.Link(path, path+".1")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Verify(path); err != nil || c.Lines != 9 {
+		t.Errorf("a file that is put aside meanwhile is read twice, or not: %d lines, %v", c.Lines, err)
+	}
 	if _, err := Verify(filepath.Join(t.TempDir(), "audit.log")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}

@@ -19,19 +19,27 @@ import (
 // Kubelet asks pods of its node at their addresses how they are. Those of the tenant in which the host has an interface
 // it reaches by that (infra.go). Those of other tenants it reaches by the private addresses that the host knows endpoints of its
 // node by, as host ports do: what the host itself sends to the pod's address is translated to that one.
+//
+// Who may make networks in a tenant chooses the addresses of its pods, and must not get what the host sends to others. So
+// somebody who answers for the node has to say which addresses are those of pods (Config.Probed), and those at which it
+// has anything else to do are left out all the same.
 
 // Pod is one of this node.
 type Pod struct {
 	Tenant    string
 	Endpoint  string // its id
-	Number    uint32 // of its port in the switch
 	Addresses []netip.Addr
 }
 
 // foreignPods are those of other tenants, at addresses that are nothing else's for the host.
 type foreignPods struct {
-	at      map[netip.Addr]Pod
+	at      map[netip.Addr]foreignPod
 	outside pipeline.Outside
+}
+
+type foreignPod struct {
+	endpoint string
+	number   uint32 // of its port in the switch
 }
 
 // mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
@@ -39,14 +47,10 @@ const mapPods = "pods"
 
 // learnForeign finds them, and says of the others why the host does not reach them. Of several pods with one address it reaches none,
 // as nothing tells which one is meant.
-func (m *Manager) learnForeign(access agent.HostAccess) (found foreignPods, unreached []string, err error) {
-	found = foreignPods{map[netip.Addr]Pod{}, *access.Outside}
-	if m.Pods == nil {
+func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []string, err error) {
+	found = foreignPods{map[netip.Addr]foreignPod{}, *access.Outside}
+	if m.Pods == nil || len(m.Probed) == 0 {
 		return found, nil, nil
-	}
-	all, err := m.Pods()
-	if err != nil {
-		return found, nil, err
 	}
 	var home []string
 	for _, n := range access.Networks {
@@ -55,38 +59,50 @@ func (m *Manager) learnForeign(access agent.HostAccess) (found foreignPods, unre
 		}
 	}
 	others := map[netip.Addr]string{}
-	for _, p := range all {
+	for _, p := range m.Pods() {
 		for _, a := range p.Addresses {
 			switch first, twice := found.at[a]; {
-			case slices.Contains(home, p.Tenant):
+			case slices.Contains(home, p.Tenant) || !slices.ContainsFunc(m.Probed, func(n netip.Prefix) bool { return n.Contains(a) }):
 			case twice:
-				others[a] = "so has " + first.Endpoint
+				others[a] = "so has " + first.endpoint
 			default:
-				found.at[a] = p
+				found.at[a] = foreignPod{endpoint: p.Endpoint}
 			}
 		}
 	}
 	if len(found.at) == 0 {
 		return found, nil, nil
 	}
+	numbers, err := m.Numbers()
+	if err != nil {
+		return found, nil, err
+	}
 	for _, a := range access.Addresses {
 		others[a] = "a service has it, too"
+	}
+	for _, a := range slices.Concat(access.Nodes, closed.Nodes) {
+		others[a] = "a machine of the cluster has it, too"
 	}
 	if err := addRouted(others, found.at); err != nil {
 		return found, nil, err
 	}
-	for a, why := range others {
-		if p, ours := found.at[a]; ours {
-			unreached = append(unreached, fmt.Sprintf("endpoint %s at %s: %s", p.Endpoint, a, why))
-			delete(found.at, a)
+	for a, p := range found.at {
+		why, other := others[a]
+		if other {
+			unreached = append(unreached, fmt.Sprintf("endpoint %s at %s: %s", p.endpoint, a, why))
 		}
+		if p.number = numbers[p.endpoint]; other || p.number == 0 {
+			delete(found.at, a)
+			continue
+		}
+		found.at[a] = p
 	}
 	slices.Sort(unreached)
 	return found, unreached, nil
 }
 
 // addRouted adds the addresses of pods to which the host has another route than that by which all leaves that has none.
-func addRouted(others map[netip.Addr]string, pods map[netip.Addr]Pod) error {
+func addRouted(others map[netip.Addr]string, pods map[netip.Addr]foreignPod) error {
 	names, err := linkNames()
 	if err != nil {
 		return err
@@ -134,7 +150,7 @@ func (f foreignPods) sets() (all []set) {
 		for _, a := range f.addresses() {
 			if a.Is4() == p.Addr().Is4() {
 				pods.elements = append(pods.elements, a.String())
-				pods.values = append(pods.values, pipeline.OutsideAddress(p, f.at[a].Number).String())
+				pods.values = append(pods.values, pipeline.OutsideAddress(p, f.at[a].number).String())
 			}
 		}
 		all = append(all, pods)

@@ -2,6 +2,7 @@ package hostaccess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -15,13 +16,16 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-func podAt(tenant, name string, number uint32, addresses ...string) Pod {
-	p := Pod{Tenant: tenant, Endpoint: "default-net." + tenant + "-" + name, Number: number}
+func podAt(tenant, name string, addresses ...string) Pod {
+	p := Pod{Tenant: tenant, Endpoint: "default-net." + tenant + "-" + name}
 	for _, a := range addresses {
 		p.Addresses = append(p.Addresses, netip.MustParseAddr(a))
 	}
 	return p
 }
+
+// probed are the networks in which pods are reached.
+var probed = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd77::/64"), netip.MustParsePrefix("2001:db8::/32")}
 
 // accessIn is that of a host with an interface in a tenant.
 func accessIn(tenant string) agent.HostAccess {
@@ -34,35 +38,64 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	testkit.NeedsMachine(t)
 	run(t, "ip link add lan0 type veth peer name lan1 && ip link set lan1 up && ip link set lan0 up && ip addr add 10.78.0.1/24 dev lan0 && ip addr add 2001:db8:78::1/64 dev lan0 nodad && ip route add unreachable 10.0.0.0/8 metric 4000")
 	t.Cleanup(func() { run(t, "ip link del lan0; ip route del unreachable 10.0.0.0/8 metric 4000") })
-	m := New(Config{Log: testkit.Quiet(), Pods: func() ([]Pod, error) {
-		return []Pod{
-			podAt("default", "home", 3, "10.1.0.3"),
-			podAt("blue", "web", 4, "10.77.0.4", "fd77::4"), podAt("blue", "vip", 5, "10.77.0.80"),
-			podAt("blue", "twin", 6, "10.77.0.6"), podAt("red", "twin", 7, "10.77.0.6", "fd77::7"), podAt("green", "twin", 8, "10.77.0.6"),
-			podAt("red", "lan", 9, "10.78.0.9", "2001:db8:78::9"), podAt("red", "host", 10, "10.78.0.1"),
-		}, nil
-	}})
-	found, unreached, err := m.learnForeign(accessIn("default"))
+	all := []Pod{
+		podAt("default", "home", "10.1.0.3"),
+		podAt("blue", "web", "10.77.0.4", "fd77::4"), podAt("blue", "vip", "10.77.0.80"),
+		podAt("blue", "twin", "10.77.0.6"), podAt("red", "twin", "10.77.0.6", "fd77::7"), podAt("green", "twin", "10.77.0.6"),
+		podAt("red", "lan", "10.78.0.9", "2001:db8:78::9"), podAt("red", "host", "10.78.0.1"),
+		podAt("red", "node", "10.77.0.99"), podAt("red", "master", "10.77.0.98"), podAt("red", "elsewhere", "192.168.0.5"), podAt("red", "portless", "10.77.0.50"),
+	}
+	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return all }, Numbers: func() (map[string]uint32, error) {
+		numbers := map[string]uint32{}
+		for i, p := range all {
+			if !strings.HasSuffix(p.Endpoint, "portless") {
+				numbers[p.Endpoint] = uint32(i + 1)
+			}
+		}
+		return numbers, nil
+	}, Probed: probed})
+	learn := func(tenant string) (foreignPods, []string, error) {
+		access := accessIn(tenant)
+		access.Nodes = []netip.Addr{netip.MustParseAddr("10.77.0.99")}
+		return m.learnForeign(access, Closed{Nodes: []netip.Addr{netip.MustParseAddr("10.77.0.98")}})
+	}
+	found, unreached, err := learn("default")
 	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 fd77::4 fd77::7] <nil>"; got != want {
 		t.Errorf("reached: %s, want %s", got, want)
 	}
 	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "blue-vip at 10.77.0.80: a service", "red-host at 10.78.0.1: the host has a route",
-		"red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host"} {
+		"red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine"} {
 		if i >= len(unreached) || !strings.Contains(unreached[i], want) {
 			t.Errorf("%q: want %q", unreached, want)
 		}
 	}
-	found, _, err = m.learnForeign(accessIn("blue"))
+	found, _, err = learn("blue")
 	if got, want := fmt.Sprint(found.addresses(), err), "[10.1.0.3 fd77::7] <nil>"; got != want {
 		t.Errorf("a host in blue reaches %s, want %s", got, want)
+	}
+}
+
+// Somebody has to say where pods are that the host reaches. What the switch does not tell now is told later.
+func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
+	away := errors.New("the switch is away")
+	m := New(Config{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away }})
+	if found, unreached, err := m.learnForeign(accessIn("default"), Closed{}); len(found.at)+len(unreached) > 0 || err != nil {
+		t.Errorf("%v, %v, %v", found, unreached, err)
+	}
+	m.Probed = probed
+	for tenant, want := range map[string]error{"blue": nil, "default": away} {
+		if _, _, err := m.learnForeign(accessIn(tenant), Closed{}); err != want {
+			t.Errorf("a host in %s: %v", tenant, err)
+		}
 	}
 }
 
 // The host, and nobody else, gets to a pod of another tenant by its address, as the host of the way out.
 func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
 	testkit.NeedsMachine(t)
-	m := New(Config{Log: testkit.Quiet(), Pods: func() ([]Pod, error) { return []Pod{podAt("blue", "web", 5, "10.77.0.2", "fd77::2")}, nil }})
-	pods, unreached, err := m.learnForeign(accessIn("default"))
+	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2", "fd77::2")} }, Probed: probed,
+		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, nil }})
+	pods, unreached, err := m.learnForeign(accessIn("default"), Closed{})
 	if err != nil || unreached != nil {
 		t.Fatal(unreached, err)
 	}

@@ -37,7 +37,7 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
 // required.
 type Config struct {
 	HostLabel   string
@@ -49,7 +49,9 @@ type Config struct {
 	Closed      Closed                                      // what endpoints do not reach by the way out; the store knows more
 	StoreURLs   func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
 	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
-	Pods        func() ([]Pod, error)                       // those of this node; nil: none
+	Pods        func() []Pod                                // those of this node; nil: none
+	Numbers     func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
+	Probed      []netip.Prefix                              // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
 	PortsMoved  <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
 	RouterLink  string                                      // interface of the host among the routers, no way out either
 	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
@@ -78,6 +80,7 @@ type Manager struct {
 	here     []netip.Addr   // the host's own then
 	forgot   bool           // at all
 	own      own
+	foreign  foreignPods // as they were found last
 	// unreached says which pods the host does not reach, and why.
 	unreached string
 	touched   notify.Signal          // somebody has changed something of ours

@@ -61,11 +61,13 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
-	pods, unreached, err := m.learnForeign(access)
-	if err != nil {
-		return err
+	pods, unreached, notLearned := m.learnForeign(access, closed) // which keeps nothing else from being set right
+	if notLearned == nil {
+		m.foreign = pods
+		m.tellUnreached(unreached)
+	} else if pods = m.foreign; pods.at == nil {
+		pods.outside = o
 	}
-	m.tellUnreached(unreached)
 	m.closes = true
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods)); err != nil {
 		return err
@@ -95,7 +97,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := routeLoopback(len(ports.all) > 0); err != nil {
 		return err
 	}
-	return errors.Join(forgotten, m.tellTaken(in, ports), m.rules.inTheWay(ctx))
+	return errors.Join(forgotten, notLearned, m.tellTaken(in, ports), m.rules.inTheWay(ctx))
 }
 
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.

@@ -125,10 +125,10 @@ func checkService(s Service) error {
 			return fault.New(fault.Invalid, "service %s: provider %s is not an address of one host", s.ID, a)
 		}
 	}
-	if n := len(s.Providers) + len(s.Draining); n > MaxProviders {
-		return fault.New(fault.Exhausted, "service %s: %d providers, at most %d can be balanced over", s.ID, n, MaxProviders)
-	}
 	for _, p := range s.Ports {
+		if n, most := s.providersAt(p), s.roomAt(p); n > most {
+			return fault.New(fault.Exhausted, "service %s: %d providers at %s, at most %d can be balanced over there", s.ID, n, p.Address, most)
+		}
 		if err := checkProviders(s.ID, p); err != nil {
 			return err
 		}
@@ -143,6 +143,24 @@ func checkService(s Service) error {
 		}
 	}
 	return nil
+}
+
+// providersAt is how many of the providers of all ports a port has: those of its version of IP.
+func (o Service) providersAt(p ServicePort) (n int) {
+	for _, a := range slices.Concat(o.Providers, o.Draining) {
+		if a.Is4() == p.Address.Is4() {
+			n++
+		}
+	}
+	return n
+}
+
+// roomAt is how many providers the group of a port has room for: MaxProviders at least.
+func (o Service) roomAt(p ServicePort) int {
+	if len(o.Providers)+len(o.Draining) <= MaxProviders {
+		return MaxProviders
+	}
+	return openflow.GroupRoom / openflow.Bucket{Actions: o.choice(p, netip.AddrPortFrom(p.Address, 1))}.Size()
 }
 
 // checkProviders looks at those of a port alone.

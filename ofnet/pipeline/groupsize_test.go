@@ -71,3 +71,36 @@ func TestGroupsOfTheLargestObjectsFitIntoAMessage(t *testing.T) {
 		}
 	}
 }
+
+// Of the providers of a service of a tenant those of one version of IP are in a group, as many as there is room for.
+func TestAServiceHasAsManyProvidersAsFitIntoItsGroups(t *testing.T) {
+	s := Service{ID: "s", VRF: 1, Tag: 1, Ports: []ServicePort{
+		{Address: addr("10.1.1.200"), From: FromPods, Protocol: openflow.ProtoTCP, Port: 80, Target: 8080},
+		{Address: addr("fd00::200"), From: ^Clients(0), Protocol: openflow.ProtoUDP, Port: 80, Target: 8080},
+	}}
+	s = s.Numbered(func(uint32) bool { return false })
+	with := func(four, six int) error {
+		s.Providers = nil
+		for i := range four {
+			s.Providers = append(s.Providers, netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}))
+		}
+		for i := range six {
+			s.Providers = append(s.Providers, netip.AddrFrom16([16]byte{0xfd, 9, 14: byte(i >> 8), 15: byte(i)}))
+		}
+		w, err := node1().For(s, 7)
+		for _, g := range w.Groups {
+			if err == nil && size(g) > openflow.GroupRoom {
+				t.Errorf("%d and %d: %d bytes", four, six, size(g))
+			}
+		}
+		return err
+	}
+	for _, c := range []struct {
+		four, six int
+		fits      bool
+	}{{380, 380, true}, {629, 380, true}, {630, 380, false}, {500, 389, true}, {500, 390, false}, {10, 390, false}} {
+		if err := with(c.four, c.six); (err == nil) != c.fits {
+			t.Errorf("%d of IPv4 and %d of IPv6: %v", c.four, c.six, err)
+		}
+	}
+}

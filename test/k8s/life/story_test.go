@@ -37,6 +37,7 @@ func on(t *testing.T, c *cluster.Cluster, api *cluster.API, limit time.Duration)
 
 // Stories of one node have one cluster, one after the other.
 func TestOnOneNode(t *testing.T) {
+	t.Setenv("CONTIV_NETPLUGIN_PROBED_NETWORKS", probedNetworks) // which the cluster's processes have
 	c, api := up(t, 1)
 	for _, one := range []struct {
 		name string
