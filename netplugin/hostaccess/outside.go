@@ -65,7 +65,8 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if notLearned == nil {
 		m.foreign = pods
 		m.tellUnreached(unreached)
-	} else if pods = m.foreign; pods.at == nil {
+	} else {
+		pods = m.foreign
 		pods.outside = o
 	}
 	m.closes = true
