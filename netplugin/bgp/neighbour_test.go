@@ -227,12 +227,29 @@ func start(t testing.TB, cfg bgp.Config, recalled ...bgp.Route) (s *bgp.Speaker,
 		}
 	}
 	t.Cleanup(stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			sayWhy(t, s, hook)
+		}
+	})
 	return s, hook, stop
 }
 
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	testkit.Eventually(t, patience, what, holds)
+}
+
+// sayWhy shows how a speaker of a test that has failed stands with its neighbours.
+func sayWhy(t testing.TB, s *bgp.Speaker, hook *logtest.Hook) {
+	for _, p := range s.Inspect().Peers {
+		t.Logf("neighbour %+v", p)
+	}
+	for _, e := range hook.AllEntries() {
+		if line, err := e.String(); err == nil {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
 }
 
 func logged(hook *logtest.Hook, text string) bool {
