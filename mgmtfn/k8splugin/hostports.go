@@ -74,25 +74,3 @@ func (s *Server) hostPortsFree(r *attachment.Record) error {
 func podOf(r *attachment.Record) string {
 	return fmt.Sprintf("%s/%s (UID %s)", r.PodNamespace, r.PodName, r.PodUID)
 }
-
-// Attached lists the first interfaces of containers that are attached, of each pod that of the last one.
-func (s *Server) Attached() (all []attachment.Record) {
-	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && r.IfName == firstInterface })
-	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
-	seen := map[string]bool{}
-	for _, r := range attached {
-		if pod := r.PodNamespace + "/" + r.PodName; !seen[pod] {
-			seen[pod] = true
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// tellAttached tells that a container has come or goes, and its ports of the node with it.
-func (s *Server) tellAttached(r *attachment.Record) {
-	if len(r.HostPorts) > 0 {
-		s.HostPortsChanged()
-	}
-	s.AttachedChanged()
-}

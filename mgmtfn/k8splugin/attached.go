@@ -1,0 +1,30 @@
+package k8splugin
+
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
+)
+
+// Attached lists the first interfaces of containers that are attached, of each pod that of the last one: the others are dead.
+func (s *Server) Attached() (all []attachment.Record) {
+	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && r.IfName == firstInterface })
+	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
+	seen := map[string]bool{}
+	for _, r := range attached {
+		pod := r.PodNamespace + "/" + r.PodName
+		if r.PodName == "" || !seen[pod] { // a container of no pod is alone
+			all = append(all, r)
+		}
+		seen[pod] = true
+	}
+	return all
+}
+
+// tellAttached tells that a container has come or goes, and its ports of the node with it.
+func (s *Server) tellAttached(r *attachment.Record) {
+	if len(r.HostPorts) > 0 {
+		s.HostPortsChanged()
+	}
+	s.AttachedChanged()
+}
