@@ -2,6 +2,7 @@ package k8splugin_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
@@ -41,6 +42,9 @@ func TestAPodMayHaveSeveralInterfaces(t *testing.T) {
 		if ports := len(server.HostPorts()); slices.Contains(want, podEndpoint) != (ports == 1) {
 			t.Errorf("%s: %d host ports", when, ports)
 		}
+		if attached := server.Attached(); slices.Contains(want, podEndpoint) != (len(attached) == 1) {
+			t.Errorf("%s: attached are %v", when, attached)
+		}
 	}
 	const second = podEndpoint + "@eth1"
 	first := addressOf(t, do(t, node, of(cniwire.Add, "eth0")))
@@ -64,4 +68,25 @@ func TestAPodMayHaveSeveralInterfaces(t *testing.T) {
 	do(t, node, of(cniwire.Check, "eth1"))
 	do(t, node, of(cniwire.Del, "eth1"))
 	node.NothingLeft(t)
+}
+
+// Containers of no pod are attached each for itself, and who wants to know is told of each that comes or goes.
+func TestEachContainerOfNoPodIsAttached(t *testing.T) {
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	var told atomic.Int32
+	config.AttachedChanged = func() { told.Add(1) }
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	for i, id := range []string{"one", "two"} {
+		netns := fakenode.NewNamespace(t)
+		do(t, node, request(cniwire.Add, id, netns, ""))
+		if attached := server.Attached(); len(attached) != i+1 || told.Load() != int32(i+1) {
+			t.Errorf("after %s: %d attached, told %d times", id, len(attached), told.Load())
+		}
+		defer func() { do(t, node, request(cniwire.Del, id, netns, "")) }()
+	}
 }
