@@ -189,7 +189,7 @@ var limitSections = []struct {
 		{"netmaster/k8s.maxExternal", number, "external addresses that are served, and as many of load balancers"},
 		{"netmaster/k8s.maxLooked", number, "of each that are looked at, the first ones"},
 		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address, and at those of load balancers for each source range; a node port is one more at each cluster address. One is served in any case"},
-		{"netplugin/agent.maxPorts", number, "services and pods of which a node tells that they do not get a port of it as they should, the first ones by name; the others get no event"},
+		{"netplugin/agent.maxTroubles", number, "services and pods of which a node tells that it does not serve them as it should, the first ones by name; the others get no event"},
 		{"netmaster/k8s.maxRanges", number, "source ranges of load balancers (`loadBalancerSourceRanges`) that are served, the first ones"},
 		{"ofnet/pipeline.MaxProviders", number, "backends of a port that one node uses, each node others"},
 		{"ofnet/pipeline.MaxAffinity", number, "seconds for which a client keeps its backend; a longer `sessionAffinity` is cut"},

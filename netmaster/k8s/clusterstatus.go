@@ -38,10 +38,10 @@ func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID
 // reports is what has been said of policies.
 type reports struct {
 	*policies
-	done      map[string]uint32 // epochs of ClusterNetworkPolicies that are known to be enforced, by name
-	refused   map[string]string // why switches do not do what policies say, by policy, as it was told last
-	recovered map[string]bool   // policies that no switch refuses any more: told, while the note in the store is still there
-	ports     map[ported]string // what nodes have said of their ports, as it was told last
+	done      map[string]uint32     // epochs of ClusterNetworkPolicies that are known to be enforced, by name
+	refused   map[string]string     // why switches do not do what policies say, by policy, as it was told last
+	recovered map[string]bool       // policies that no switch refuses any more: told, while the note in the store is still there
+	told      map[nodeObject]string // what nodes do not serve as they should, as it was told last
 }
 
 func (p *policies) newReports() *reports {
@@ -66,7 +66,7 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.tellPorts(nodes)
+	r.tellOfNodes(nodes)
 	told := r.tellRefused(ctx, nodes)
 	look, records, err := r.unreported()
 	if err = errors.Join(told, err); len(look) == 0 {

@@ -20,7 +20,7 @@ import (
 // lives, but for its group; what else is asked for by now is noted. One that has not started, and by now would
 // not get the address that it has been promised, is judged as a new one.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod)}
+	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
 	var badPort error
 	record.HostPorts, badPort = hostPorts(pod)
 	asked := namespace

@@ -15,7 +15,7 @@ func strip(object any) (any, error) {
 		pod.ManagedFields = nil
 		pod.Spec = corev1.PodSpec{
 			NodeName: o.Spec.NodeName, HostNetwork: o.Spec.HostNetwork, TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds,
-			InitContainers: ports(o.Spec.InitContainers), Containers: ports(o.Spec.Containers),
+			InitContainers: stripContainers(o.Spec.InitContainers), Containers: stripContainers(o.Spec.Containers),
 		}
 		pod.Status = corev1.PodStatus{Phase: o.Status.Phase, PodIPs: o.Status.PodIPs}
 		return &pod, nil
@@ -29,11 +29,15 @@ func strip(object any) (any, error) {
 	return object, nil // the name of one that is gone
 }
 
-// ports leaves of containers which ports they have; those without are left out.
-func ports(all []corev1.Container) (with []corev1.Container) {
+// stripContainers leaves of containers which ports they have and how kubelet asks them over the network; those without are left out.
+func stripContainers(all []corev1.Container) (with []corev1.Container) {
 	for _, c := range all {
-		if len(c.Ports) > 0 {
-			with = append(with, corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+		left := corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
+		if isContainerProbed(c) {
+			left.StartupProbe, left.LivenessProbe, left.ReadinessProbe, left.Lifecycle = c.StartupProbe, c.LivenessProbe, c.ReadinessProbe, c.Lifecycle
+		}
+		if len(left.Ports) > 0 || isContainerProbed(left) {
+			with = append(with, left)
 		}
 	}
 	return with

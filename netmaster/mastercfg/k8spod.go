@@ -66,6 +66,9 @@ type K8sPod struct {
 
 	HostPorts []HostPort `json:"hostPorts,omitempty"` // of all its containers, sidecars included
 
+	// Probed tells that kubelet asks the pod at its address how it is, or tells it something there.
+	Probed bool `json:"probed,omitempty"`
+
 	// What it may receive and send, in bit/s; 0: as much as its group. May change, too.
 	Ingress int64 `json:"ingress,omitempty"`
 	Egress  int64 `json:"egress,omitempty"`

@@ -62,13 +62,13 @@ type K8sEpoch struct {
 	Number uint32 `json:"number"`
 }
 
-// K8sEnforced is what the agent of a node says about policies and its switch, and about ports of the node. Those are said here, as netmasters
-// of before let nodes write this record and no other.
+// K8sEnforced is what the agent of a node says about policies and its switch, and about what else it does not do as it should.
+// That is said here, as netmasters of before let nodes write this record and no other.
 type K8sEnforced struct {
-	Number  uint32            `json:"number"`            // the epoch of which the switch has everything, but for what is refused
-	Refused map[string]string `json:"refused,omitempty"` // why it has not, by policy as in keys of K8sPolicy: the first ones in the order of their names
-	More    bool              `json:"more,omitempty"`    // there are others
-	Ports   []K8sPort         `json:"ports,omitempty"`   // that serve their objects not as they should: the first ones in their order
+	Number   uint32            `json:"number"`            // the epoch of which the switch has everything, but for what is refused
+	Refused  map[string]string `json:"refused,omitempty"` // why it has not, by policy as in keys of K8sPolicy: the first ones in the order of their names
+	More     bool              `json:"more,omitempty"`    // there are others
+	Troubles []K8sTrouble      `json:"ports,omitempty"`   // the first ones in their order; they were all about ports once
 }
 
 // Enforces tells whether the switch does what a policy says since an epoch.

@@ -58,7 +58,7 @@ type Agent struct {
 	news     chan struct{} // closed and replaced whenever the cache has changed
 	wasReady time.Time     // when the agent was last seen to serve as it should
 	health   KubeHealth    // as of the last change that somebody has asked after
-	troubles portTroubles
+	troubles troubles
 	told     *BGP   // what the border was told
 	spoken   bool   // whether it was told anything
 	mute     string // why the node is not the router that it is to be

@@ -99,10 +99,10 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 	if enforced.Number == 0 { // nothing is known of policies: what was said of them stays
 		said := mastercfg.K8sEnforced{}
 		_ = json.Unmarshal(r.enforced, &said) // none, or one that says nothing
-		said.Ports = enforced.Ports
+		said.Troubles = enforced.Troubles
 		enforced = said
 	}
-	if enforced.Number == 0 && len(enforced.Ports) == 0 && r.enforced == nil {
+	if enforced.Number == 0 && len(enforced.Troubles) == 0 && r.enforced == nil {
 		return 0, nil
 	}
 	value, err := json.Marshal(enforced)

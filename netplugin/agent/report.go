@@ -150,7 +150,7 @@ func (a *Agent) tellEpoch(ctx context.Context, r *reporter) (next time.Duration,
 		return 0, nil // this is called when it is known
 	}
 	told := *enforced
-	told.Ports = a.toldPorts()
+	told.Troubles = a.toldTroubles()
 	return r.tellEnforced(ctx, told, time.Now())
 }
 

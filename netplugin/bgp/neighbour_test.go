@@ -125,9 +125,11 @@ func (r *router) haveIPv6() (own, near netip.Addr) {
 	return own, near
 }
 
-// speak begins to be a BGP speaker, which has routes when it meets its neighbours.
+// speak begins to be a BGP speaker, which has routes when it meets its neighbours. It waits for them to connect, as routers do that have
+// a range of neighbours: when both connect at once, the library (v4.8.0) reads from one connection what it writes because of the other.
 func (r *router) speak(settings bgp.Settings, routes ...netip.Prefix) {
 	r.t.Helper()
+	fakenode.InNamespace(r.t, r.netns, "nft", "add table inet waits; add chain inet waits out { type filter hook output priority 0; }; add rule inet waits out tcp dport 179 drop")
 	self, err := os.Executable()
 	if err != nil {
 		r.t.Fatal(err)
@@ -242,8 +244,10 @@ func eventually(t testing.TB, what string, holds func() bool) {
 
 // sayWhy shows how a speaker of a test that has failed stands with its neighbours.
 func sayWhy(t testing.TB, s *bgp.Speaker, hook *logtest.Hook) {
-	for _, p := range s.Inspect().Peers {
-		t.Logf("neighbour %+v", p)
+	if view := s.Inspect(); view != nil { // else it speaks with nobody
+		for _, p := range view.Peers {
+			t.Logf("neighbour %+v", p)
+		}
 	}
 	for _, e := range hook.AllEntries() {
 		if line, err := e.String(); err == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -47,9 +46,9 @@ const mapPods = "pods"
 
 // learnForeign finds them, and says of the others why the host does not reach them. Of several pods with one address it reaches none,
 // as nothing tells which one is meant.
-func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []string, err error) {
+func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	found = foreignPods{map[netip.Addr]foreignPod{}, *access.Outside}
-	if m.Pods == nil || len(m.Probed) == 0 {
+	if m.Pods == nil {
 		return found, nil, nil
 	}
 	var home []string
@@ -60,18 +59,24 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	}
 	others := map[netip.Addr]string{}
 	for _, p := range m.Pods() {
-		for _, a := range p.Addresses {
-			switch first, twice := found.at[a]; {
-			case slices.Contains(home, p.Tenant) || !slices.ContainsFunc(m.Probed, func(n netip.Prefix) bool { return n.Contains(a) }):
-			case twice:
+		if slices.Contains(home, p.Tenant) {
+			continue
+		}
+		named := slices.DeleteFunc(slices.Clone(p.Addresses), func(a netip.Addr) bool { return !m.isProbed(a) })
+		if len(named) == 0 && len(p.Addresses) > 0 {
+			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: p.Addresses[0], Unnamed: true,
+				Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
+		}
+		for _, a := range named {
+			if first, twice := found.at[a]; twice {
 				others[a] = "so has " + first.endpoint
-			default:
+			} else {
 				found.at[a] = foreignPod{endpoint: p.Endpoint}
 			}
 		}
 	}
 	if len(found.at) == 0 {
-		return found, nil, nil
+		return found, unreached, nil
 	}
 	numbers, err := m.Numbers()
 	if err != nil {
@@ -89,7 +94,7 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	for a, p := range found.at {
 		why, other := others[a]
 		if other {
-			unreached = append(unreached, fmt.Sprintf("endpoint %s at %s: %s", p.endpoint, a, why))
+			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.endpoint, At: a, Why: why})
 		}
 		if p.number = numbers[p.endpoint]; other || p.number == 0 {
 			delete(found.at, a)
@@ -97,8 +102,12 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 		}
 		found.at[a] = p
 	}
-	slices.Sort(unreached)
 	return found, unreached, nil
+}
+
+// isProbed tells whether somebody has said that pods are at an address.
+func (m *Manager) isProbed(a netip.Addr) bool {
+	return slices.ContainsFunc(m.Probed, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // addRouted adds the addresses of pods to which the host has another route than that by which all leaves that has none.
@@ -179,13 +188,4 @@ func (t table) withForeignPods(f foreignPods) table {
 		t.sets, t.chains = slices.Concat(t.sets, f.sets()), slices.Concat(t.chains, f.chains())
 	}
 	return t
-}
-
-// tellUnreached says which pods the host does not reach, when others are.
-func (m *Manager) tellUnreached(unreached []string) {
-	now := strings.Join(unreached, "; ")
-	if now != "" && now != m.unreached {
-		m.Log.WithField("pods", now).Warn("processes of this node, such as kubelet with its probes, do not reach pods of other tenants whose addresses are something else's here, too")
-	}
-	m.unreached = now
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 		}
 		return numbers, nil
 	}, Probed: probed})
-	learn := func(tenant string) (foreignPods, []string, error) {
+	learn := func(tenant string) (foreignPods, []agent.UnreachedPod, error) {
 		access := accessIn(tenant)
 		access.Nodes = []netip.Addr{netip.MustParseAddr("10.77.0.99")}
 		return m.learnForeign(access, Closed{Nodes: []netip.Addr{netip.MustParseAddr("10.77.0.98")}})
@@ -63,10 +64,15 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 fd77::4 fd77::7] <nil>"; got != want {
 		t.Errorf("reached: %s, want %s", got, want)
 	}
-	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "blue-vip at 10.77.0.80: a service", "red-host at 10.78.0.1: the host has a route",
-		"red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine"} {
-		if i >= len(unreached) || !strings.Contains(unreached[i], want) {
-			t.Errorf("%q: want %q", unreached, want)
+	var whys []string
+	for _, u := range unreached {
+		whys = append(whys, fmt.Sprintf("%s at %s: %s %t", u.Endpoint, u.At, u.Why, u.Unnamed))
+	}
+	slices.Sort(whys)
+	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "blue-vip at 10.77.0.80: a service", "red-elsewhere at 192.168.0.5: it is of tenant red, and netplugin's --probed-networks does not name its network true",
+		"red-host at 10.78.0.1: the host has a route", "red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine of the cluster has it, too false"} {
+		if i >= len(whys) || !strings.Contains(whys[i], want) {
+			t.Errorf("%q: want %q", whys, want)
 		}
 	}
 	found, _, err = learn("blue")
@@ -79,7 +85,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	away := errors.New("the switch is away")
 	m := New(Config{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away }})
-	if found, unreached, err := m.learnForeign(accessIn("default"), Closed{}); len(found.at)+len(unreached) > 0 || err != nil {
+	if found, unreached, err := m.learnForeign(accessIn("default"), Closed{}); len(found.at) > 0 || len(unreached) != 1 || !unreached[0].Unnamed || err != nil {
 		t.Errorf("%v, %v, %v", found, unreached, err)
 	}
 	m.Probed = probed

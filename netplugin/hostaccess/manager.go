@@ -37,28 +37,29 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellUnreached, StateDir and Log are
 // required.
 type Config struct {
-	HostLabel   string
-	Datapath    Datapath
-	Master      Master
-	Netdev      func() bool                                 // the datapath is in userspace
-	TunnelLinks func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
-	VTEP        netip.Addr                                  // where the tunnels end
-	Closed      Closed                                      // what endpoints do not reach by the way out; the store knows more
-	StoreURLs   func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
-	HostPorts   func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
-	Pods        func() []Pod                                // those of this node; nil: none
-	Numbers     func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
-	Probed      []netip.Prefix                              // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
-	PortsMoved  <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
-	RouterLink  string                                      // interface of the host among the routers, no way out either
-	NodePortsAt []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
-	Own         netip.Addr                                  // the primary address of a host that Kubernetes does not know
-	TellTaken   func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
-	StateDir    string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
-	Log         *logrus.Entry
+	HostLabel     string
+	Datapath      Datapath
+	Master        Master
+	Netdev        func() bool                                 // the datapath is in userspace
+	TunnelLinks   func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
+	VTEP          netip.Addr                                  // where the tunnels end
+	Closed        Closed                                      // what endpoints do not reach by the way out; the store knows more
+	StoreURLs     func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
+	HostPorts     func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
+	Pods          func() []Pod                                // those of this node; nil: none
+	Numbers       func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
+	Probed        []netip.Prefix                              // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
+	PortsMoved    <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
+	RouterLink    string                                      // interface of the host among the routers, no way out either
+	NodePortsAt   []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
+	Own           netip.Addr                                  // the primary address of a host that Kubernetes does not know
+	TellTaken     func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
+	TellUnreached func([]agent.UnreachedPod)                  // is told which pods of other tenants processes of the host do not reach; nil: nobody asks
+	StateDir      string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Log           *logrus.Entry
 }
 
 // Manager keeps the host's own interfaces.
@@ -80,13 +81,11 @@ type Manager struct {
 	here     []netip.Addr   // the host's own then
 	forgot   bool           // at all
 	own      own
-	foreign  foreignPods // as they were found last
-	// unreached says which pods the host does not reach, and why.
-	unreached string
-	touched   notify.Signal          // somebody has changed something of ours
-	repaired  time.Time              // when it looked last because of that
-	problem   atomic.Pointer[string] // the last one; nil: none
-	told      bool                   // and it is in the log
+	foreign  foreignPods            // as they were found last
+	touched  notify.Signal          // somebody has changed something of ours
+	repaired time.Time              // when it looked last because of that
+	problem  atomic.Pointer[string] // the last one; nil: none
+	told     bool                   // and it is in the log
 }
 
 // DefaultStateDir is where the manager keeps what it must not forget.
@@ -108,6 +107,9 @@ func New(c Config) *Manager {
 	}
 	if c.TellTaken == nil {
 		c.TellTaken = func([]agent.TakenPort) {}
+	}
+	if c.TellUnreached == nil {
+		c.TellUnreached = func([]agent.UnreachedPod) {}
 	}
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir

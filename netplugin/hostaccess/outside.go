@@ -25,6 +25,7 @@ const outsideLink = "contivh0"
 func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		m.TellTaken(nil)
+		m.TellUnreached(nil)
 		return m.closeOutside(ctx, access)
 	}
 	conflict := isFree(access.Outside.Prefix)
@@ -64,7 +65,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	pods, unreached, notLearned := m.learnForeign(access, closed) // which keeps nothing else from being set right
 	if notLearned == nil {
 		m.foreign = pods
-		m.tellUnreached(unreached)
+		m.TellUnreached(unreached)
 	} else {
 		pods = m.foreign
 		pods.outside = o

@@ -28,6 +28,7 @@ func (s *story) told() {
 		s.Helper()
 		p := podOn(name, node.Name, hostPort)
 		p["metadata"] = object{"name": name, "labels": object{"app": "web"}, "annotations": annotations}
+		p["spec"].(object)["containers"].([]object)[0]["readinessProbe"] = object{"tcpSocket": object{"port": podPort}}
 		s.soon(func() error { // a new namespace has no service account yet
 			return s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/pods", p, nil)
 		})
@@ -61,7 +62,7 @@ func (s *story) told() {
 	pod("host", 9053, nil)
 	for _, want := range []struct{ name, reason string }{
 		{"outer", "ExternalIPUsed"}, {"outer", "ServiceSpansTenants"}, {"node", mastercfg.NodePortInUse}, {"asked", mastercfg.HealthPortClosed},
-		{"second", "PoolExhausted"}, {"host", mastercfg.HostPortInUse},
+		{"second", "PoolExhausted"}, {"host", mastercfg.HostPortInUse}, {"foreign", mastercfg.ProbesNotReached},
 	} {
 		s.soon(func() error { return s.toldOfPod(want.reason, space, want.name) })
 	}

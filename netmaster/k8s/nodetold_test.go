@@ -18,7 +18,7 @@ func (e *epochs) ports(node string, said ...string) {
 	record := mastercfg.K8sEnforced{}
 	for _, s := range said {
 		words := strings.Fields(s)
-		record.Ports = append(record.Ports, mastercfg.K8sPort{Kind: words[0], Namespace: "shop", Name: words[1], Reason: words[2], Message: "somebody has it on " + node})
+		record.Troubles = append(record.Troubles, mastercfg.K8sTrouble{Kind: words[0], Namespace: "shop", Name: words[1], Reason: words[2], Message: "somebody has it on " + node})
 	}
 	e.of[node] = record
 }
@@ -30,11 +30,11 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.pod("db", "u1", "node2", nil)
 	c := w.controller()
 	w.run(c)
-	w.enforced.ports("node1", "service web NodePortInUse", "pod db HostPortInUse", "service gone NodePortInUse", "service web Anything", "pod db NodePortInUse", "node node1 NodePortInUse")
+	w.enforced.ports("node1", "service web NodePortInUse", "pod db HostPortInUse", "service gone NodePortInUse", "service web Anything", "service web ProbesNotReached", "pod db ProbesNotReached", "pod db NodePortInUse", "node node1 NodePortInUse")
 	w.wantTroubles(c, "service shop/web NodePortInUse")
 	w.toldThat("web", "NodePortInUse", "on node1: somebody has it on node1")
-	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse", "service web FailedToStartServiceHealthcheck")
-	w.wantTroubles(c, "pod shop/db HostPortInUse", "service shop/web FailedToStartServiceHealthcheck", "service shop/web NodePortInUse")
+	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse", "pod db ProbesNotReached", "service web FailedToStartServiceHealthcheck")
+	w.wantTroubles(c, "pod shop/db HostPortInUse", "pod shop/db ProbesNotReached", "service shop/web FailedToStartServiceHealthcheck", "service shop/web NodePortInUse")
 	w.wantMessage(c, "NodePortInUse", "on node1 and others: somebody has it on node1")
 	w.toldThat("web", "FailedToStartServiceHealthcheck", "on node2: somebody")
 	w.toldThat("db", "HostPortInUse", "on node2: somebody")
@@ -59,12 +59,12 @@ func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
 	c := w.controller()
 	w.run(c)
 	says := func(uid string) {
-		of := func(name, uid string) mastercfg.K8sPort {
-			return mastercfg.K8sPort{Kind: mastercfg.K8sOfPod, Namespace: "shop", Name: name, UID: uid, Reason: mastercfg.HostPortInUse, Message: "somebody has it"}
+		of := func(name, uid string) mastercfg.K8sTrouble {
+			return mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: "shop", Name: name, UID: uid, Reason: mastercfg.HostPortInUse, Message: "somebody has it"}
 		}
 		w.enforced.mu.Lock()
 		defer w.enforced.mu.Unlock()
-		w.enforced.of["node2"] = mastercfg.K8sEnforced{Ports: []mastercfg.K8sPort{of("db", uid), of("other", "o1")}}
+		w.enforced.of["node2"] = mastercfg.K8sEnforced{Troubles: []mastercfg.K8sTrouble{of("db", uid), of("other", "o1")}}
 	}
 	says("u1")
 	w.wantTroubles(c, "pod shop/other HostPortInUse")

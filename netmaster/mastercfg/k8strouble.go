@@ -1,7 +1,7 @@
 package mastercfg
 
-// K8sPort is an object of Kubernetes that does not get a port of a node as it should, and why.
-type K8sPort struct {
+// K8sTrouble is an object of Kubernetes that a node does not serve as it should, and why.
+type K8sTrouble struct {
 	Kind      string `json:"kind"` // K8sOfService or K8sOfPod
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -10,15 +10,16 @@ type K8sPort struct {
 	Message   string `json:"message"`
 }
 
-// Kinds of objects that have ports of nodes.
+// Kinds of objects of which nodes tell.
 const (
 	K8sOfService = "service"
 	K8sOfPod     = "pod"
 )
 
-// Reasons of events about ports of nodes.
+// Reasons of events that nodes give.
 const (
 	NodePortInUse    = "NodePortInUse"                   // something on a node has the node port of a service, too
 	HostPortInUse    = "HostPortInUse"                   // or a host port of a pod
 	HealthPortClosed = "FailedToStartServiceHealthcheck" // load balancers get no answer at the port of a service: the word of Kubernetes' own proxy
+	ProbesNotReached = "ProbesNotReached"                // processes of its node do not reach a pod that kubelet probes over the network
 )

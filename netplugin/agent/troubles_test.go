@@ -41,7 +41,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 				err = json.Unmarshal(kv.Value, &told)
 			}
 			var got []string
-			for _, p := range told.Ports {
+			for _, p := range told.Troubles {
 				got = append(got, fmt.Sprintf("%s %s/%s %s %s", p.Kind, p.Namespace, strings.TrimSuffix(p.Name+"/"+p.UID, "/"), p.Reason, p.Message[:17]))
 			}
 			if err == nil && (told.Number != 3 || !slices.Equal(got, want)) {
@@ -54,6 +54,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 30080, By: by}, {Protocol: "udp", Port: 30080, By: by}, {Protocol: "tcp", Port: 80, Endpoint: "web.blue-pod", By: by}})
 	a.TellClosed(map[uint16]string{30999: "nobody is told at", 30998: "of no service any more"})
 	tells("pod shop/db/u1 HostPortInUse a process listens", "service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse a process listens")
+	a.TellUnreached([]UnreachedPod{{Endpoint: "web.blue-pod", At: netip.MustParseAddr("10.1.0.30"), Why: "x", Unnamed: true}, {Endpoint: "gone", Why: "y"}})
 	a.TellTaken(nil)
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
 	a.TellClosed(nil)
@@ -65,7 +66,7 @@ func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
 	const id = "web.blue-pod"
 	n := blueHere(t)
 	n.put(epKey(id), podEndpoint("web.blue", me, "10.1.0.30", "u1")).step()
-	taken := portTroubles{taken: []TakenPort{{Protocol: "tcp", Port: 80, Endpoint: id}}}
+	taken := troubles{taken: []TakenPort{{Protocol: "tcp", Port: 80, Endpoint: id}}}
 	if got := n.cache.concerned(taken); len(got) != 1 {
 		t.Errorf("its pod is here: %v", got)
 	}
@@ -82,10 +83,43 @@ func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
 // What a node tells is one record of the store.
 func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	a := &Agent{}
-	for i := range 3 * maxPorts {
-		a.troubles.objects = append(a.troubles.objects, mastercfg.K8sPort{Kind: mastercfg.K8sOfService, Namespace: "shop", Name: fmt.Sprintf("s%03d", i)})
+	for i := range 3 * maxTroubles {
+		a.troubles.objects = append(a.troubles.objects, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: "shop", Name: fmt.Sprintf("s%03d", i)})
 	}
-	if told := a.toldPorts(); len(told) != maxPorts || told[maxPorts-1].Name != "s049" {
+	if told := a.toldTroubles(); len(told) != maxTroubles || told[maxTroubles-1].Name != "s049" {
 		t.Errorf("%d are told: %v", len(told), told)
+	}
+}
+
+// Only pods that kubelet probes over the network miss something. Of those without a record, nobody knows unless somebody named their network.
+func TestProbesThatDoNotReachTheirPodsAreTold(t *testing.T) {
+	const id = "web.blue-pod"
+	n := blueHere(t)
+	n.put(epKey(id), podEndpoint("web.blue", me, "10.1.0.30", "u1")).step()
+	at := netip.MustParseAddr("10.1.0.30")
+	named, unnamed := UnreachedPod{Endpoint: id, At: at, Why: "a service has it, too"}, UnreachedPod{Endpoint: id, At: at, Why: "nobody named it", Unnamed: true}
+	for _, step := range []struct {
+		pod            string // its record; empty: none
+		named, unnamed int
+	}{
+		{"", 1, 0},
+		{`{"uid":"u1"}`, 0, 0},
+		{`{"uid":"u1","probed":true}`, 1, 1},
+	} {
+		if step.pod != "" {
+			n.put(mastercfg.K8sPodKey(me, "u1"), step.pod).step()
+		}
+		for _, is := range []struct {
+			unreached UnreachedPod
+			want      int
+		}{{named, step.named}, {unnamed, step.unnamed}} {
+			if got := n.cache.concerned(troubles{unreached: []UnreachedPod{is.unreached}}); len(got) != is.want {
+				t.Errorf("record %q, %q: %v are told, want %d", step.pod, is.unreached.Why, got, is.want)
+			}
+		}
+	}
+	got := n.cache.concerned(troubles{unreached: []UnreachedPod{named, {Endpoint: "gone", At: at}}})
+	if len(got) != 1 || got[0].UID != "u1" || got[0].Reason != mastercfg.ProbesNotReached || !strings.Contains(got[0].Message, "10.1.0.30: a service has it, too") {
+		t.Errorf("told: %+v", got)
 	}
 }

@@ -1,0 +1,81 @@
+package k8s
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+)
+
+// nodeObject is an object that a node does not serve as it should. A node is believed about pods of its own, and about services, which all
+// nodes serve. A pod that is made again under its name has another UID; agents of earlier versions tell none.
+type nodeObject struct{ kind, namespace, name, uid, reason string }
+
+// key is what the object is called among warnings.
+func (o nodeObject) key() string { return o.kind + "/" + o.namespace + "/" + o.name }
+
+// nodeReasons are those that a node may give, by the kind of objects.
+var nodeReasons = map[string][]string{
+	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.HealthPortClosed},
+	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.ProbesNotReached},
+}
+
+// tellOfNodes tells of objects that nodes do not serve as they should, and forgets those that they do. What is gone takes what was
+// wrong with it along.
+func (r *reports) tellOfNodes(nodes map[string]mastercfg.K8sEnforced) {
+	now := r.nodeMessages(nodes)
+	for o := range r.told {
+		if now[o] == "" {
+			r.warnings.set(o.key(), "", o.reason, "")
+		}
+	}
+	for o, message := range now {
+		if object := r.object(o); object != nil {
+			r.warn(object, o.key(), o.reason, "Serve", message)
+		}
+	}
+	r.told = now
+}
+
+// nodeMessages are sentences about the objects, by the first of the nodes that say something about them.
+func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeObject]string {
+	all, others := map[nodeObject]string{}, map[nodeObject]bool{}
+	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
+		for _, p := range nodes[node].Troubles {
+			o := nodeObject{p.Kind, p.Namespace, p.Name, p.UID, p.Reason}
+			if !slices.Contains(nodeReasons[o.kind], o.reason) || o.kind == mastercfg.K8sOfPod && !r.isOn(o, node) {
+				continue
+			}
+			where := node
+			if others[o] {
+				where += " and others" // not how many: another number would be another event
+			}
+			all[o], others[o] = fmt.Sprintf("on %s: %s", where, p.Message), true
+		}
+	}
+	return all
+}
+
+// isOn tells whether a pod is on a node.
+func (r *reports) isOn(o nodeObject, node string) bool {
+	pod, is := r.object(o).(*corev1.Pod)
+	return is && pod.Spec.NodeName == node
+}
+
+// withPort is the object, as the API server has it; nil: it is gone.
+func (r *reports) object(o nodeObject) runtime.Object {
+	if o.kind == mastercfg.K8sOfPod {
+		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == string(pod.UID)) {
+			return pod
+		}
+		return nil
+	}
+	if service, err := r.informers.Core().V1().Services().Lister().Services(o.namespace).Get(o.name); err == nil {
+		return service
+	}
+	return nil
+}
