@@ -33,7 +33,8 @@ type cache struct {
 
 type cached struct {
 	question dns.Question
-	answer   answer
+	whole    answer
+	short    answer // what fits into a datagram
 	bytes    int
 	from     time.Time
 	until    time.Time
@@ -44,22 +45,35 @@ func newCache(now func() time.Time) *cache {
 }
 
 // get returns an answer that is still good, its times to live shortened by how
-// long it has been kept.
-func (c *cache) get(q dns.Question) (answer, bool) {
+// long it has been kept. One may have 4,000 records, which are copied while nobody waits.
+func (c *cache) get(q dns.Question, datagram bool) (answer, bool) {
+	now := c.now()
+	entry := c.good(q, now)
+	if entry == nil {
+		return answer{}, false
+	}
+	a := entry.whole
+	if datagram {
+		a = entry.short
+	}
+	return a.aged(uint32(now.Sub(entry.from) / time.Second)), true
+}
+
+// good is an entry that may be used; nil: there is none.
+func (c *cache) good(q dns.Question, now time.Time) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, ok := c.entries[q]
 	if !ok {
-		return answer{}, false
+		return nil
 	}
-	entry, now := element.Value.(*cached), c.now()
+	entry := element.Value.(*cached)
 	if !entry.until.After(now) {
 		c.remove(element)
-		return answer{}, false
+		return nil
 	}
 	c.byUse.MoveToFront(element)
-	age := uint32(now.Sub(entry.from) / time.Second)
-	return entry.answer.aged(age), true
+	return entry
 }
 
 func (c *cache) put(q dns.Question, a answer) {
@@ -67,6 +81,7 @@ func (c *cache) put(q dns.Question, a answer) {
 	if keep <= 0 {
 		return
 	}
+	short := a.short(q)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.entries[q]; ok {
@@ -76,7 +91,7 @@ func (c *cache) put(q dns.Question, a answer) {
 		c.remove(c.byUse.Back())
 	}
 	now := c.now()
-	c.entries[q] = c.byUse.PushFront(&cached{q, a, size, now, now.Add(keep)})
+	c.entries[q] = c.byUse.PushFront(&cached{q, a, short, size, now, now.Add(keep)})
 	c.bytes += size
 }
 
@@ -136,7 +151,16 @@ func deniedFor(authority []dns.RR) time.Duration {
 
 // aged copies an answer that was kept for some seconds.
 func (a answer) aged(seconds uint32) answer {
-	return answer{a.failure, a.rcode, aged(a.answer, seconds), aged(a.authority, seconds)}
+	a.answer, a.authority = aged(a.answer, seconds), aged(a.authority, seconds)
+	return a
+}
+
+// short is as much of an answer as fits into a datagram: each question for it costs that, and not what there is in all.
+func (a answer) short(q dns.Question) answer {
+	m := dns.Msg{Question: []dns.Question{q}, Answer: a.answer, Ns: a.authority}
+	m.Truncate(MaxUDP)
+	a.answer, a.authority, a.cut = m.Answer, m.Ns, m.Truncated
+	return a
 }
 
 // aged copies records, their times to live shortened by some seconds.

@@ -65,7 +65,7 @@ func TestWhoDoesNotKnowEDNSIsAskedWithoutIt(t *testing.T) {
 				}
 			})))
 			f.patience = time.Minute
-			got := told(f.ask(t.Context(), "blue", someone, of("example.org.")))
+			got := told(askWhole(t, f, someone, of("example.org.")))
 			mu.Lock()
 			defer mu.Unlock()
 			if list := strings.Join(asked, " "); !strings.HasSuffix(got, c.want) || list != c.asked {
@@ -101,7 +101,7 @@ func TestWhoDoesNotKnowEDNSIsAskedOnceForTheNextName(t *testing.T) {
 		mu.Lock()
 		asked = ""
 		mu.Unlock()
-		_, _ = f.ask(t.Context(), "blue", someone, of(name))
+		_, _ = askWhole(t, f, someone, of(name))
 		mu.Lock()
 		defer mu.Unlock()
 		if asked != want {
@@ -141,7 +141,7 @@ func TestWhoDoesNotKnowEDNSOverTCPIsAskedThereWithoutIt(t *testing.T) {
 	})))
 	f.patience = time.Minute
 	for _, name := range []string{"example.org.", "again.example.org."} {
-		if got := told(f.ask(t.Context(), "blue", someone, of(name))); got != "NOERROR "+name+" 60 IN A 192.0.2.1" {
+		if got := told(askWhole(t, f, someone, of(name))); got != "NOERROR "+name+" 60 IN A 192.0.2.1" {
 			t.Error(got)
 		}
 	}

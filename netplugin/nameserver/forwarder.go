@@ -53,6 +53,7 @@ type answer struct {
 	rcode     int
 	answer    []dns.RR
 	authority []dns.RR // SOA records only
+	cut       bool     // there is more, which does not fit
 }
 
 // NewForwarder makes one that asks these in turn, until one answers, see inTurn.
@@ -61,30 +62,35 @@ func NewForwarder(upstream Upstream) *Forwarder {
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
 }
 
-// ask finds the answer to a question. Where the same is under way, for whoever,
+// find gives the answer to a question.
+type find func(ctx context.Context) (answer, error)
+
+// ask takes up a question. What is known, or cannot be asked, is answered at once, for a datagram as far as it fits into one; else the
+// asker has a place, which he gives back by finding the answer, as he must. Where the same is under way, for whoever,
 // its answer is waited for: a question that comes back to us by a loop among name
 // servers ends with the time of the first, and does not multiply. Nor does it begin
 // again by another way of the loop, as failures are kept for a while, too.
-func (f *Forwarder) ask(ctx context.Context, tenant string, asker netip.Addr, q dns.Question) (answer, error) {
-	key := q
-	key.Name = fold(q.Name)
-	if a, ok := f.cache.get(key); ok {
-		return a, a.failure
+func (f *Forwarder) ask(tenant string, asker netip.Addr, q dns.Question, datagram bool) (known answer, later find, err error) {
+	q.Name = fold(q.Name)
+	if a, ok := f.cache.get(q, datagram); ok {
+		return a, nil, a.failure
 	}
-	a, first, err := f.begin(tenant, asker, key)
+	a, first, err := f.begin(tenant, asker, q)
 	if err != nil {
-		return answer{}, err
+		return answer{}, nil, err
 	}
-	defer f.leave(asker)
-	if first {
-		f.find(ctx, key, a)
-	}
-	select {
-	case <-a.done:
-		return a.answer.aged(0), a.answer.failure
-	case <-ctx.Done():
-		return answer{}, ctx.Err()
-	}
+	return answer{}, func(ctx context.Context) (answer, error) {
+		defer f.leave(asker)
+		if first {
+			f.find(ctx, q, a)
+		}
+		select {
+		case <-a.done:
+			return a.answer.aged(0), a.answer.failure
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		}
+	}, nil
 }
 
 // begin has an asker wait for a question, until he leaves; first tells that it was not

@@ -60,6 +60,15 @@ func of(name string) dns.Question {
 }
 
 // told is an answer in text.
+// askWhole asks for blue, as by a connection.
+func askWhole(t *testing.T, f *Forwarder, asker netip.Addr, q dns.Question) (answer, error) {
+	a, find, err := f.ask("blue", asker, q, false)
+	if find == nil {
+		return a, err
+	}
+	return find(t.Context())
+}
+
 func told(a answer, err error) string {
 	if err != nil {
 		return err.Error()
@@ -99,7 +108,7 @@ func TestOthersAreAskedOnceForWhatTheySayForAWhile(t *testing.T) {
 		{time.Second, "no.example.org.", "NXDOMAIN example.org. 900 IN SOA ns.example.org. x.example.org. 1 2 3 4 60", 4},
 	} {
 		now = now.Add(step.later)
-		if got := told(f.ask(t.Context(), "blue", someone, of(step.name))); got != step.want || asked.Load() != step.asked {
+		if got := told(askWhole(t, f, someone, of(step.name))); got != step.want || asked.Load() != step.asked {
 			t.Errorf("%s: %s after %d questions, want %s after %d", step.name, got, asked.Load(), step.want, step.asked)
 		}
 	}
@@ -148,11 +157,11 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 			t.Parallel()
 			f := NewForwarder(Fixed(server, good))
 			f.patience = 4 * time.Second
-			if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+			if got := told(askWhole(t, f, someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 				t.Error(got)
 			}
 			f = NewForwarder(Fixed(server))
-			if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); !strings.Contains(got, server.String()) {
+			if got := told(askWhole(t, f, someone, of("example.org."))); !strings.Contains(got, server.String()) {
 				t.Error(got)
 			}
 			if state := (&Node{servers: []*Server{{Forwarder: f}}}).State(); !strings.Contains(state.Problem, server.String()) || state.Listening {
@@ -173,7 +182,7 @@ func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 		_ = w.WriteMsg(reply)
 	})))
 	f.patience = time.Minute
-	if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+	if got := told(askWhole(t, f, someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 		t.Error(got)
 	}
 }
@@ -191,7 +200,7 @@ func TestQuestionsUnderWayAreLimitedPerAskerAndSharedByAll(t *testing.T) {
 	results := make(chan string)
 	ask := func(asker byte, name string) {
 		go func() {
-			results <- told(f.ask(t.Context(), "blue", netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name)))
+			results <- told(askWhole(t, f, netip.AddrFrom4([4]byte{169, 254, 0, asker}), of(name)))
 		}()
 	}
 	for i := range maxAskedBy + 5 {

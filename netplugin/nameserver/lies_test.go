@@ -40,7 +40,7 @@ func TestWhatNobodyHasAskedIsNotBelieved(t *testing.T) {
 			f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) { tell(w, m, c.rcode, c.records...) })))
 			f.patience = time.Minute
 			for _, round := range []string{"first", "again"} {
-				if got := told(f.ask(t.Context(), "blue", someone, of("app.example.org."))); got != c.want {
+				if got := told(askWhole(t, f, someone, of("app.example.org."))); got != c.want {
 					t.Errorf("%s: %s, want %s", round, got, c.want)
 				}
 			}
@@ -69,7 +69,7 @@ func TestAnswersFromElsewhereAreNotHeard(t *testing.T) {
 			}
 			tell(w, m, dns.RcodeSuccess, m.Question[0].Name+" 60 IN A 192.0.2.1")
 		})))
-		if got := told(f.ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+		if got := told(askWhole(t, f, someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 			t.Errorf("%s: %s", what, got)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 
 // Questions come in batches, and are answered in batches: with many who ask, entering
 // the kernel costs more than finding the answer. One goroutine reads them, and answers
-// by itself what the names of tenants tell; a second one would mostly be woken for what
-// the first has taken. What others have to be asked waits in a goroutine of its own, of
-// which the forwarder bounds how many there are.
+// by itself what the names of tenants tell, and what others have said before; a second one would mostly be woken for what
+// the first has taken. What others have to be asked waits in a goroutine of its own, for which the
+// forwarder has given a place.
 const (
 	batchSize   = 32
 	maxQuestion = dns.MinMsgSize * 8 // bytes
@@ -123,7 +123,14 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 		}
 		return packed
 	}
-	later(func() []byte { return s.packWithin(sizeFor(m), s.forward(ctx, tenant, asker, reply), m) })
+	find := s.forward(tenant, asker, reply, true)
+	if find == nil {
+		return s.packWithin(sizeFor(m), reply, m)
+	}
+	later(func() []byte {
+		find(ctx)
+		return s.packWithin(sizeFor(m), reply, m)
+	})
 	return nil
 }
 

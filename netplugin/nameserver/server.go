@@ -192,9 +192,21 @@ func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
 	return reply
 }
 
-// forward has others answer.
-func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, reply *dns.Msg) *dns.Msg {
-	got, err := s.Forwarder.ask(ctx, tenant, asker, reply.Question[0])
+// forward has others answer. What is known is in the reply at once; else what it returns completes the reply, and has to be called.
+func (s *Server) forward(tenant string, asker netip.Addr, reply *dns.Msg, datagram bool) (later func(context.Context)) {
+	got, find, err := s.Forwarder.ask(tenant, asker, reply.Question[0], datagram)
+	if find == nil {
+		s.complete(reply, got, err)
+		return nil
+	}
+	return func(ctx context.Context) {
+		got, err := find(ctx)
+		s.complete(reply, got, err)
+	}
+}
+
+// complete puts into a reply what others say.
+func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	if err != nil {
 		s.counts.failed.Add(1)
 		log := s.Log.WithError(err).WithField("name", reply.Question[0].Name)
@@ -204,7 +216,7 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 			log.Debug("not answered")
 		}
 		reply.Rcode = dns.RcodeServerFailure
-		return reply
+		return
 	}
 	if _, passed := s.Forwarder.lastProblem(); passed != "" && s.Forwarder.tellNow(passedOver) {
 		s.Log.WithField("error", passed).Warn(passedOver)
@@ -216,8 +228,7 @@ func (s *Server) forward(ctx context.Context, tenant string, asker netip.Addr, r
 			r.Header().Name = name
 		}
 	}
-	reply.Rcode, reply.Answer, reply.Ns = got.rcode, got.answer, got.authority
-	return reply
+	reply.Rcode, reply.Answer, reply.Ns, reply.Truncated = got.rcode, got.answer, got.authority, got.cut
 }
 
 // askerOf is where a connection comes from.

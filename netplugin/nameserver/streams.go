@@ -99,7 +99,12 @@ func (c *stream) take(ctx context.Context, data []byte, later func(find func() [
 	}
 	reply, by := c.reply(tenant, m)
 	if by == forwarded {
-		later(func() []byte { return c.packWithin(dns.MaxMsgSize, c.forward(ctx, tenant, c.asker, reply), m) })
+		later(func() []byte { // where its turn comes: who begins a question has others wait for it
+			if find := c.forward(tenant, c.asker, reply, false); find != nil {
+				find(ctx)
+			}
+			return c.packWithin(dns.MaxMsgSize, reply, m)
+		})
 		return
 	}
 	c.write(c.packWithin(dns.MaxMsgSize, reply, m))

@@ -65,7 +65,7 @@ func TestALieBeforeTheAnswerIsNotHeard(t *testing.T) {
 		}
 		return append(all, answerTo(t, question, "192.0.2.1"))
 	})
-	if got := told(NewForwarder(Fixed(server)).ask(t.Context(), "blue", someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
+	if got := told(askWhole(t, NewForwarder(Fixed(server)), someone, of("example.org."))); got != "NOERROR example.org. 60 IN A 192.0.2.1" {
 		t.Error(got)
 	}
 }
