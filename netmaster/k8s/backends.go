@@ -234,7 +234,7 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		case err != nil:
 			failed = err
 			return false
-		case pod != nil && isFinished(pod), pod == nil && before.Pod != "":
+		case pod != nil && (isFinished(pod) || hasLeft(pod, before.Address.Addr())), pod == nil && before.Pod != "":
 			return true
 		case pod != nil && !pod.Spec.HostNetwork:
 			own = append(own, one)
@@ -259,6 +259,14 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		return nil, failed
 	}
 	return append(own, others...), failed
+}
+
+// hasLeft tells whether a pod has addresses, and another one than this by now: in a new sandbox, or as its node has.
+func hasLeft(pod *corev1.Pod, address netip.Addr) bool {
+	return len(pod.Status.PodIPs) > 0 && !slices.ContainsFunc(pod.Status.PodIPs, func(p corev1.PodIP) bool {
+		a, err := netip.ParseAddr(p.IP)
+		return err == nil && a == address
+	})
 }
 
 // portNames are the names that ports of TCP have by now, by those that they have and those that they had: slices know a new name later.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -62,7 +63,7 @@ func (p *policies) report(ctx context.Context) {
 // all reports about each policy that has to be looked at. It returns how many of them failed, and why
 // the last one did.
 func (r *reports) all(ctx context.Context) (failed int, err error) {
-	nodes, err := r.cfg.EnforcedPolicies(ctx)
+	nodes, err := r.said(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -79,6 +80,16 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 		}
 	}
 	return failed, err
+}
+
+// said is what the nodes of the cluster say. What one said last that is gone from it, such as what its switch refuses, counts no more.
+func (r *reports) said(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
+	all, err := r.cfg.EnforcedPolicies(ctx)
+	maps.DeleteFunc(all, func(name string, _ mastercfg.K8sEnforced) bool {
+		_, err := r.nodes.Get(name)
+		return apierrors.IsNotFound(err)
+	})
+	return all, err
 }
 
 // unreported are the policies that have to be looked at, and their records. Those that are not written as they

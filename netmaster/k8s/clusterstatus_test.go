@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
@@ -46,9 +47,18 @@ func (e *epochs) all(context.Context) (map[string]mastercfg.K8sEnforced, error) 
 	return maps.Clone(e.of), nil
 }
 
+// nodes are those that the cluster has.
+func (w *world) nodes(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.must(w.client.CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+	}
+}
+
 // A ClusterNetworkPolicy is enforced when the switches of all nodes with subjects have the epoch in which it says what it says.
 func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.served().Store(true)
 	policies := w.policies.PolicyV1alpha2().ClusterNetworkPolicies()
 	// The fake knows no apply. This one of ours takes the conditions as they are.

@@ -19,12 +19,12 @@ import (
 // hand stays.
 func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"lives", "leaves"} {
+	for _, name := range []string{"lives", "leaves", "kept"} {
 		w.must(w.client.CoreV1().Nodes().Create(t.Context(), node(name, "192.0.2.1"), metav1.CreateOptions{}))
 	}
 	w.must(w.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
 		for name, joined := range map[string]mastercfg.Joined{
-			"lives": {Token: mastercfg.VouchedToken}, "leaves": {Token: mastercfg.VouchedToken},
+			"kept": {Token: "t2"}, "lives": {Token: mastercfg.VouchedToken}, "leaves": {Token: mastercfg.VouchedToken},
 			"before": {Token: mastercfg.VouchedToken}, // it went while nobody led
 			"byhand": {Token: "t1"}, "limited": {Token: mastercfg.VouchedToken, Tenants: []string{"blue"}},
 		} {
@@ -38,12 +38,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	}))
 	want := func(names ...string) {
 		t.Helper()
-		w.eventually(func() error {
-			if got := w.below(mastercfg.NodePrefix); !slices.Equal(got, names) {
-				return fmt.Errorf("%v have joined, want %v", got, names)
-			}
-			return nil
-		})
+		w.eventually(func() error { return w.names(mastercfg.NodePrefix, names...) })
 	}
 	var gone atomic.Bool
 	var asked atomic.Int64
@@ -54,25 +49,47 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 		if gone.Load() {
 			return []string{"lives"}, nil
 		}
-		return []string{"leaves", "lives"}, nil
+		return []string{"kept", "leaves", "lives"}, nil
 	}
 	w.run(c)
-	want("byhand", "damaged", "leaves", "limited", "lives")
+	want("byhand", "damaged", "kept", "leaves", "limited", "lives")
 
 	asked.Store(0)
-	w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), "leaves", metav1.DeleteOptions{}))
+	for _, name := range []string{"leaves", "kept"} {
+		w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
 	w.eventually(func() error {
-		if n := asked.Load(); n < 3 {
+		if n := asked.Load(); n < 6 {
 			return fmt.Errorf("asked %d times whether the agent still runs", n)
 		}
 		return nil
 	})
-	want("byhand", "damaged", "leaves", "limited", "lives")
-	if got := w.below(mastercfg.K8sNodePrefix); !slices.Equal(got, []string{"lives"}) {
-		t.Errorf("nodes %v", got)
+	want("byhand", "damaged", "kept", "leaves", "limited", "lives")
+	if err := w.names(mastercfg.K8sNodePrefix, "lives"); err != nil {
+		t.Error(err)
 	}
+	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before") })
 	gone.Store(true)
-	want("byhand", "damaged", "limited", "lives")
+	want("byhand", "damaged", "kept", "limited", "lives")
+	// Their pods are gone as well: another pod may have the address of one at once.
+	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before", "kept", "leaves") })
+	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
+		return ledger.ReadEach(r, mastercfg.NodeGCPrefix, func(_ string, gc mastercfg.NodeGC) error {
+			if gc.Remaining != "0s" {
+				t.Errorf("%+v", gc)
+			}
+			return nil
+		})
+	}))
+}
+
+// names tells whether just these are below a prefix.
+func (w *world) names(prefix string, want ...string) error {
+	w.Helper()
+	if got := w.below(prefix); !slices.Equal(got, want) {
+		return fmt.Errorf("below %s are %v, want %v", prefix, got, want)
+	}
+	return nil
 }
 
 // below are the names of what the state has below a prefix.

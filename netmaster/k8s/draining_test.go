@@ -43,6 +43,12 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	})
 	w.wantServices(of("10.128.0.4", "10.128.0.5", "192.0.2.1")...)
 	stop()
+	w.hasAddresses("web-0", "2001:db8::4", "10.128.0.4")
+	w.hasAddresses("web-1", "192.0.2.7") // its node has another one now
+	stop = w.follow()
+	w.wantServices(of("10.128.0.4", "10.128.0.5")...)
+	stop()
+	w.hasAddresses("web-1")
 	w.deletePod("web-0")
 	ended, err := w.client.CoreV1().Pods("shop").Get(t.Context(), "web-1", metav1.GetOptions{})
 	w.must(ended, err)
@@ -50,6 +56,18 @@ func TestABackendThatLeavesDrainsWhileItsPodLives(t *testing.T) {
 	w.must(w.client.CoreV1().Pods("shop").Update(t.Context(), ended, metav1.UpdateOptions{}))
 	w.follow() // it is looked at again now
 	w.wantServices(of("10.128.0.5")...)
+}
+
+// hasAddresses has a pod say which addresses it has.
+func (w *world) hasAddresses(name string, all ...string) {
+	w.Helper()
+	pod, err := w.client.CoreV1().Pods("shop").Get(w.Context(), name, metav1.GetOptions{})
+	w.must(pod, err)
+	pod.Status.PodIPs = nil
+	for _, a := range all {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a})
+	}
+	w.must(w.client.CoreV1().Pods("shop").UpdateStatus(w.Context(), pod, metav1.UpdateOptions{}))
 }
 
 // A port has to get a name when a second one comes. The service says so first, and slices after it.

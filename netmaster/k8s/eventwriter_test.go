@@ -27,6 +27,7 @@ import (
 // An event of a reason keeps its words in the API: other words for the same reason, of an object that has not changed, are another event.
 func TestOtherWordsForAReasonReachTheAPIServer(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.service("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, "http=80")
 	c := w.controller()
 	w.run(c)

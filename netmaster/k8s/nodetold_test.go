@@ -26,6 +26,7 @@ func (e *epochs) ports(node string, said ...string) {
 // What a node says of its ports is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
 func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.service("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, "http=80")
 	w.pod("db", "u1", "node2", nil)
 	c := w.controller()
@@ -54,6 +55,7 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 // A pod that is made again under its name is another one: what a node says of the one before is not about it.
 func TestAPortOfAPodThatIsMadeAgainIsNotTheOnesBefore(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.pod("db", "u2", "node2", nil)
 	w.pod("other", "o1", "node2", nil)
 	c := w.controller()

@@ -19,6 +19,7 @@ import (
 // What a switch does not do of a policy is told, and that it does at last.
 func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.pod("web", "u1", "node1", nil)
 	policies := w.client.NetworkingV1().NetworkPolicies("shop")
 	create := func() {
@@ -53,6 +54,7 @@ func TestAPolicyThatASwitchRefusesIsToldUntilItDoesIt(t *testing.T) {
 // The next leader tells what the one before has begun to tell.
 func TestThatAPolicyIsDoneAtLastIsToldByTheNextLeader(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.pod("web", "u1", "node1", nil)
 	for _, name := range []string{"db", "cache"} {
 		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(),
@@ -78,6 +80,7 @@ func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	c.recorder = recorder
 	w.must(nil, c.informers.Networking().V1().NetworkPolicies().Informer().GetIndexer().Add(
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}))
+	w.must(nil, c.informers.Core().V1().Nodes().Informer().GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}))
 	r := c.policies.newReports()
 	refusing, refuse := context.WithCancel(t.Context())
 	refuse() // the store is not reached
@@ -131,8 +134,8 @@ func (w *world) wantNoted(policies ...string) {
 // Of a node that has been given up nothing is known: that its record is gone is no word that it does what a policy says.
 func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	w := newWorld(t)
+	w.nodes("node1", "node2")
 	w.pod("web", "u1", "node1", nil)
-	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}, metav1.CreateOptions{}))
 	for _, name := range []string{"db", "cache"} {
 		w.must(w.client.NetworkingV1().NetworkPolicies("shop").Create(t.Context(),
 			&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, metav1.CreateOptions{}))
@@ -161,12 +164,10 @@ func TestARefusalEndsWhenItsNodeSaysSo(t *testing.T) {
 	w.enforced.set("node1", 1)
 	w.told("db", isEnforced)
 
-	// A node that Kubernetes has not any more says nothing again.
+	// What a node said counts no more when Kubernetes does not have it, though its record is there still.
 	w.enforced.set("node1", 1, ofNetworkPolicy+"shop/cache")
 	w.wantNoted("networkpolicy/shop/cache")
-	w.enforced.mu.Lock()
-	delete(w.enforced.of, "node1")
-	w.enforced.mu.Unlock()
 	w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), "node1", metav1.DeleteOptions{}))
 	w.wantNoted()
+	w.wantTroubles(c, []string{}...)
 }

@@ -156,7 +156,7 @@ func isNoted(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error
 	return present == record, ignoreNotFound(err)
 }
 
-// forget ends the time of a node that is back, or has no endpoints any more.
+// forget ends the time of a node that is back, or has no endpoints any more: of the latter what its agent has reported goes, too.
 func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) error {
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		same, err := isNoted(tx, record.ID, record)
@@ -169,7 +169,7 @@ func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) err
 		return fault.New(fault.KindOf(err), "time of node %s: %w", record.ID, err)
 	}
 	c.log.WithField("host", record.ID).Info("node is back, or has no endpoints any more")
-	return nil
+	return c.dropSwitch(ctx, record.ID)
 }
 
 // collect deletes the endpoints of a node whose time is over. One that cannot be deleted

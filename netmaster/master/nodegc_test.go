@@ -315,3 +315,22 @@ func TestAnEndpointThatCannotBeDeletedKeepsNoOtherOfALostNode(t *testing.T) {
 		t.Errorf("%d endpoints are left of a node without damage", w.endpoints())
 	}
 }
+
+// A node that leaves a cluster after its pods has no endpoint: what its agent said last goes all the same.
+func TestWhatANodeReportedGoesWithItWhenItHasNoEndpoint(t *testing.T) {
+	w, _ := lostNode(t)
+	c, now := w.collector(), time.Now()
+	reports := []objdb.KV{{Key: mastercfg.K8sEnforcedKey("h9"), Value: []byte(`{"number":7}`)}, {Key: mastercfg.K8sEnforcedKey("h8"), Value: []byte(`{"number":7}`)}}
+	if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: reports}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ledger.Update(t.Context(), func(tx *ledger.Tx) error { return master.NodeRemoved(tx, "h9", now) }); err != nil {
+		t.Fatal(err)
+	}
+	w.sweep(c, now.Add(time.Minute)) // it may be back still
+	w.sweep(c, now.Add(3*time.Minute))
+	left, _, err := w.db.List(t.Context(), mastercfg.K8sEnforcedPrefix)
+	if err != nil || len(left) != 1 || left[0].Key != reports[1].Key {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
