@@ -78,7 +78,7 @@ func nodeFlags(o *options) []cli.Flag {
 		set.String(&o.nodePortAddresses, "node-port-addresses", "NODE_PORT_ADDRESSES", "", categoryNode,
 			"addresses of the host that have the node ports of services: primary, those by which Kubernetes knows it; all; or comma-separated networks, those in them (default: primary in mode kubernetes, else all)"),
 		set.String(&o.probedNetworks, "probed-networks", "PROBED_NETWORKS", "", categoryNode,
-			"comma-separated networks, such as those of tenants in which this node has no interface: its processes, as kubelet for its probes, reach the pods of this node there. Nothing else that they reach may have addresses there (default: none)"),
+			"comma-separated networks of tenants in which this node has no interface, such as blue=192.0.2.0/24: its processes, as kubelet for its probes, reach the pods that the tenant has on this node there. Nothing else that they reach may have addresses there (default: none)"),
 		set.String(&o.cniConfDir, "cni-conf-dir", "CNI_CONF_DIR", "", categoryNode,
 			"folder to write "+cniinstall.ConfName+" into when pods can be attached, such as "+cniinstall.DefaultConfDir+" (default: none)"),
 		set.String(&o.join.tokenFile, "join-token-file", "JOIN_TOKEN_FILE", "", categoryNode,

@@ -33,7 +33,7 @@ type options struct {
 	nodePortAddresses         string
 	nodePortsAt               []netip.Prefix // nil: the primary addresses of the host
 	probedNetworks            string
-	probed                    []netip.Prefix
+	probed                    []hostaccess.ProbedNetwork
 	cniConfDir                string   // empty: the configuration of pods' networks is somebody else's
 	netmasters                string   // as given
 	masters                   []string // URLs; none: the store is reached itself
@@ -163,32 +163,31 @@ func (o *options) completeNodePorts() (found []error) {
 		o.nodePortsAt = hostaccess.Everywhere()
 		return nil
 	}
-	o.nodePortsAt, found = networks("node-port-addresses", all, fmt.Sprintf("; want networks, or %s or %s alone", nodePortsPrimary, nodePortsAll))
+	for _, text := range all {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			found = append(found, fmt.Errorf("--node-port-addresses: %q is not a network such as 192.0.2.0/24; want networks, or %s or %s alone", text, nodePortsPrimary, nodePortsAll))
+			continue
+		}
+		o.nodePortsAt = append(o.nodePortsAt, p.Masked())
+	}
 	return found
 }
 
 // completeProbed takes where pods are that the node's processes reach.
 func (o *options) completeProbed() (found []error) {
-	o.probed, found = networks("probed-networks", daemonflags.List(o.probedNetworks), "")
-	for _, p := range o.probed {
-		if p.Bits() == 0 {
-			found = append(found, fmt.Errorf("--probed-networks: %s is where all is that the node reaches; want the networks of tenants", p))
+	for _, text := range daemonflags.List(o.probedNetworks) {
+		tenant, network, _ := strings.Cut(text, "=")
+		switch p, err := netip.ParsePrefix(network); {
+		case err != nil || tenant == "":
+			found = append(found, fmt.Errorf("--probed-networks: %q is not a tenant with a network, such as blue=192.0.2.0/24", text))
+		case p.Bits() == 0:
+			found = append(found, fmt.Errorf("--probed-networks: %s is where all is that the node reaches; want a network of tenant %s", p, tenant))
+		default:
+			o.probed = append(o.probed, hostaccess.ProbedNetwork{Tenant: tenant, Network: p.Masked()})
 		}
 	}
 	return found
-}
-
-// networks reads those of a flag.
-func networks(flag string, all []string, wanted string) (read []netip.Prefix, found []error) {
-	for _, text := range all {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			found = append(found, fmt.Errorf("--%s: %q is not a network such as 192.0.2.0/24%s", flag, text, wanted))
-			continue
-		}
-		read = append(read, p.Masked())
-	}
-	return read, found
 }
 
 // completeMasters takes the netmasters through which the state is reached, in place of etcd.

@@ -59,7 +59,8 @@ func TestAThousandObjectsAreOneTransaction(t *testing.T) {
 
 // The numbers that tenants have are searched in an index, not counted for each new tenant: 8,000 in one apply
 // cost as much as in 32 applies of 250. The kernel counts a processor's time by ticks, so both take many.
-func TestATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
+func TestLongATenantCostsTheSameAmongManyInOneApply(t *testing.T) {
+	testkit.TakesLong(t)
 	const all = 8_000
 	b := ready(t)
 	cost := func(tenants int) time.Duration {

@@ -54,9 +54,11 @@ func (e entrances) hasNodePorts(a netip.Addr) bool {
 	return slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// routes lead to the external addresses; nobody is asked for there.
-func (e entrances) routes() (all []wantedRoute) {
-	for _, a := range e.Addresses {
+// routesTo lead to external addresses of services, and to those of pods, by the way out; nobody is asked for there. What the host sends there
+// comes from its address on the link.
+func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	for _, a := range slices.Compact(addresses) {
 		all = append(all, wantedRoute{to: inet.Host(a)})
 	}
 	return all

@@ -92,7 +92,7 @@ ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world addr add 2001:db8:1::2
 ip -n world route add default via 203.0.113.1; ip -n world route add default via 2001:db8:1::1
 ip link add esw type veth peer name pod; ip link set esw up`)
 	link := outsideInterface(wayOut)
-	link.routes = in.routes()
+	link.routes = routesTo(in.Addresses...)
 	for range 2 {
 		if _, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); err != nil {
 			t.Fatal(err)

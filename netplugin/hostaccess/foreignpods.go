@@ -20,14 +20,21 @@ import (
 // node by, as host ports do: what the host itself sends to the pod's address is translated to that one.
 //
 // Who may make networks in a tenant chooses the addresses of its pods, and must not get what the host sends to others. So
-// somebody who answers for the node has to say which addresses are those of pods (Config.Probed), and those at which it
-// has anything else to do are left out all the same.
+// somebody who answers for the node has to say which addresses are those of a tenant's pods (Config.Probed), and those at which it
+// has anything else to do are left out all the same. Of a service that has the address of such a pod as an external one, somebody
+// in another tenant may have said that: the pod has what the host itself sends there.
 
 // Pod is one of this node.
 type Pod struct {
 	Tenant    string
 	Endpoint  string // its id
 	Addresses []netip.Addr
+}
+
+// ProbedNetwork is where the host reaches the pods of a tenant.
+type ProbedNetwork struct {
+	Tenant  string
+	Network netip.Prefix
 }
 
 // foreignPods are those of other tenants, at addresses that are nothing else's for the host.
@@ -62,7 +69,7 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 		if slices.Contains(home, p.Tenant) {
 			continue
 		}
-		named := slices.DeleteFunc(slices.Clone(p.Addresses), func(a netip.Addr) bool { return !m.isProbed(a) })
+		named := slices.DeleteFunc(slices.Clone(p.Addresses), func(a netip.Addr) bool { return !m.isProbed(p.Tenant, a) })
 		if len(named) == 0 && len(p.Addresses) > 0 {
 			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: p.Addresses[0], Unnamed: true,
 				Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
@@ -81,9 +88,6 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	numbers, err := m.Numbers()
 	if err != nil {
 		return found, nil, err
-	}
-	for _, a := range access.Addresses {
-		others[a] = "a service has it, too"
 	}
 	for _, a := range slices.Concat(access.Nodes, closed.Nodes) {
 		others[a] = "a machine of the cluster has it, too"
@@ -105,9 +109,9 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	return found, unreached, nil
 }
 
-// isProbed tells whether somebody has said that pods are at an address.
-func (m *Manager) isProbed(a netip.Addr) bool {
-	return slices.ContainsFunc(m.Probed, func(n netip.Prefix) bool { return n.Contains(a) })
+// isProbed tells whether somebody has said that pods of a tenant are at an address.
+func (m *Manager) isProbed(tenant string, a netip.Addr) bool {
+	return slices.ContainsFunc(m.Probed, func(p ProbedNetwork) bool { return p.Tenant == tenant && p.Network.Contains(a) })
 }
 
 // addRouted adds the addresses of pods to which the host has another route than that by which all leaves that has none.
@@ -142,14 +146,6 @@ func (f foreignPods) addresses() (all []netip.Addr) {
 		all = append(all, a)
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
-	return all
-}
-
-// routes have what the host sends to the pods come from its address on the link.
-func (f foreignPods) routes() (all []wantedRoute) {
-	for _, a := range f.addresses() {
-		all = append(all, wantedRoute{to: inet.Host(a)})
-	}
 	return all
 }
 

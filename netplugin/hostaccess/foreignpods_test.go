@@ -26,7 +26,10 @@ func podAt(tenant, name string, addresses ...string) Pod {
 }
 
 // probed are the networks in which pods are reached.
-var probed = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd77::/64"), netip.MustParsePrefix("2001:db8::/32")}
+var probed = []ProbedNetwork{
+	{"default", netip.MustParsePrefix("10.0.0.0/8")}, {"blue", netip.MustParsePrefix("10.0.0.0/8")}, {"red", netip.MustParsePrefix("10.0.0.0/8")},
+	{"blue", netip.MustParsePrefix("fd77::/64")}, {"red", netip.MustParsePrefix("fd77::/64")}, {"red", netip.MustParsePrefix("2001:db8::/32")},
+}
 
 // accessIn is that of a host with an interface in a tenant.
 func accessIn(tenant string) agent.HostAccess {
@@ -42,7 +45,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	all := []Pod{
 		podAt("default", "home", "10.1.0.3"),
 		podAt("blue", "web", "10.77.0.4", "fd77::4"), podAt("blue", "vip", "10.77.0.80"),
-		podAt("blue", "twin", "10.77.0.6"), podAt("red", "twin", "10.77.0.6", "fd77::7"), podAt("green", "twin", "10.77.0.6"),
+		podAt("blue", "twin", "10.77.0.6"), podAt("red", "twin", "10.77.0.6", "fd77::7"), podAt("green", "twin", "10.77.0.6"), podAt("green", "thief", "10.77.0.4"),
 		podAt("red", "lan", "10.78.0.9", "2001:db8:78::9"), podAt("red", "host", "10.78.0.1"),
 		podAt("red", "node", "10.77.0.99"), podAt("red", "master", "10.77.0.98"), podAt("red", "elsewhere", "192.168.0.5"), podAt("red", "portless", "10.77.0.50"),
 	}
@@ -61,7 +64,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 		return m.learnForeign(access, Closed{Nodes: []netip.Addr{netip.MustParseAddr("10.77.0.98")}})
 	}
 	found, unreached, err := learn("default")
-	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 fd77::4 fd77::7] <nil>"; got != want {
+	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 10.77.0.80 fd77::4 fd77::7] <nil>"; got != want {
 		t.Errorf("reached: %s, want %s", got, want)
 	}
 	var whys []string
@@ -69,14 +72,14 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 		whys = append(whys, fmt.Sprintf("%s at %s: %s %t", u.Endpoint, u.At, u.Why, u.Unnamed))
 	}
 	slices.Sort(whys)
-	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "blue-vip at 10.77.0.80: a service", "red-elsewhere at 192.168.0.5: it is of tenant red, and netplugin's --probed-networks does not name its network true",
+	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "green-thief at 10.77.0.4: it is of tenant green", "green-twin at 10.77.0.6: it is of tenant green", "red-elsewhere at 192.168.0.5: it is of tenant red, and netplugin's --probed-networks does not name its network true",
 		"red-host at 10.78.0.1: the host has a route", "red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine of the cluster has it, too false"} {
 		if i >= len(whys) || !strings.Contains(whys[i], want) {
 			t.Errorf("%q: want %q", whys, want)
 		}
 	}
 	found, _, err = learn("blue")
-	if got, want := fmt.Sprint(found.addresses(), err), "[10.1.0.3 fd77::7] <nil>"; got != want {
+	if got, want := fmt.Sprint(found.addresses(), err), "[10.1.0.3 10.77.0.6 fd77::7] <nil>"; got != want {
 		t.Errorf("a host in blue reaches %s, want %s", got, want)
 	}
 }
@@ -117,7 +120,7 @@ ip addr add 203.0.113.1/24 dev toworld; ip link set toworld up
 ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world link set eth0 up; ip -n world route add default via 203.0.113.1
 ip link add esw type veth peer name pod; ip link set esw up`)
 	link := outsideInterface(wayOut)
-	link.routes = pods.routes()
+	link.routes = routesTo(append(pods.addresses(), netip.MustParseAddr("10.77.0.2"))...)
 	if _, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +130,8 @@ ip -n switch addr add 172.19.0.5/32 dev esw; ip -n switch addr add fd63:6f6e:746
 ip netns exec switch ip link set esw address `+link.mac.String()+`
 ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw`)
 	rules := new(rules)
-	table := tableFor(wayOut, closed, "inb01", 2000).withForeignPods(pods)
+	stolen := entrances{Entrances: agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.2")}}, outside: wayOut} // of somebody's service
+	table := tableFor(wayOut, closed, "inb01", 2000).with(stolen).withForeignPods(pods)
 	if err := rules.apply(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}

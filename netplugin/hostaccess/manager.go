@@ -51,7 +51,7 @@ type Config struct {
 	HostPorts     func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
 	Pods          func() []Pod                                // those of this node; nil: none
 	Numbers       func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
-	Probed        []netip.Prefix                              // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
+	Probed        []ProbedNetwork                             // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
 	PortsMoved    <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
 	RouterLink    string                                      // interface of the host among the routers, no way out either
 	NodePortsAt   []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones

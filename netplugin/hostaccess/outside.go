@@ -88,7 +88,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	m.made = o.Prefix
 	want := outsideInterface(o)
-	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), slices.Concat(in.routes(), pods.routes())
+	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), routesTo(slices.Concat(in.Addresses, pods.addresses())...)
 	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")

@@ -91,7 +91,7 @@ func TestTheCacheIsBoundedByWhatItHolds(t *testing.T) {
 	if want := maxCachedBytes / (255 * 250); kept < want-5 || kept > want {
 		t.Errorf("%d answers are kept, want nearly %d", kept, want)
 	}
-	if _, ok := c.get(question(many - 1), false); !ok {
+	if _, ok := c.get(question(many-1), false); !ok {
 		t.Error("the last answer is not kept")
 	}
 	for c.byUse.Len() > 0 {

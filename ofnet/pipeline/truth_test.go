@@ -21,7 +21,7 @@ import (
 // thousands of rules instead of its own, which are in manyrules_test.go.
 
 // A part of all frames is enough for the short test.
-func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 10, 20) }
+func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 6, 20) }
 
 func TestLongManyRandomWorldsFareAsTheOracleSays(t *testing.T) {
 	testkit.TakesLong(t)

@@ -31,18 +31,18 @@ var (
 )
 
 func TestClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
-	disturbed(t, *operations)
+	disturbed(t, *operations, variants[:1])
 }
 
-// TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer.
+// TestLongClientsOfADisturbedClusterSeeOneHistory is the same, for longer, and with many objects, too.
 func TestLongClientsOfADisturbedClusterSeeOneHistory(t *testing.T) {
 	testkit.TakesLong(t)
 	const longer = 7
-	disturbed(t, longer**operations)
+	disturbed(t, longer**operations, variants)
 }
 
 // disturbed runs the variants, which mostly wait for a leader, beside each other.
-func disturbed(t *testing.T, operations int) {
+func disturbed(t *testing.T, operations int, variants []variant) {
 	binary := built(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -61,12 +61,14 @@ func built(t *testing.T) (binary string) {
 	return binary
 }
 
-// variants of a run; each takes a part of the operations.
-var variants = []struct {
+// variant of a run takes a part of the operations.
+type variant struct {
 	name  string
 	scale Scale
 	part  int
-}{{"small", Small, 1}, {"wide", Wide, 4}}
+}
+
+var variants = []variant{{"small", Small, 1}, {"wide", Wide, 4}}
 
 // planOf is a plan as flags say. When the test fails, it tells how to repeat it.
 func planOf(t *testing.T, scale Scale, n int) Plan {

@@ -9,7 +9,7 @@ import (
 )
 
 // probedNetworks is where kubelet reaches pods of other tenants.
-const probedNetworks = "10.77.0.0/24"
+const probedNetworks = "blue=10.77.0.0/24"
 
 // tenants: a tenant takes new pods and services of the namespaces that it names, and of no others; who is in it stays. Kubelet's probes
 // reach them.
