@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // members are those of the store, as it says itself.
@@ -107,11 +107,7 @@ func inReach(members []*etcdserverpb.Member, peerURL string) error {
 
 func isLoopback(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	address, err := netip.ParseAddr(u.Hostname())
-	return err == nil && address.IsLoopback() || u.Hostname() == "localhost"
+	return err == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
 // PromoteMembers gives a vote to members that were added and have caught up; waiting tells whether

@@ -102,7 +102,7 @@ func Markdown() string {
 	var page strings.Builder
 	page.WriteString(preface)
 	for _, k := range contivmodel.Kinds() {
-		fmt.Fprintf(&page, "\n## %s\n\n%s Segment `%s`, key `%s`.\n\n", k.Type, k.Doc, k.Segment, KeyForm(k))
+		fmt.Fprintf(&page, "\n## %s\n\n%s Segment `%s`, key `%s`.\n\n", k.Type, k.Doc, k.Segment, keyForm(k))
 		page.WriteString("| Field | Type | Req | Chg | Rule | Meaning |\n|---|---|---|---|---|---|\n")
 		for _, f := range k.Fields {
 			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %s |\n", f.Name, typeName(f), mark(f.Required), mark(f.Changeable), rules(f), f.Doc)

@@ -55,7 +55,7 @@ func addKind(k contivmodel.Kind, paths, schemas object) {
 		inspect["properties"].(object)["Oper"] = schemaOf(reflect.TypeOf(k.Oper), schemas)
 	}
 	name := strings.ToUpper(k.Type[:1]) + k.Type[1:]
-	key := []any{keyParameter(KeyForm(k))}
+	key := []any{keyParameter(keyForm(k))}
 	paths["/api/v1/"+k.Segment+"/"] = object{
 		"get": watchable(operation("list"+name, "List, sorted by key", nil, object{"type": "array", "items": config})),
 	}
@@ -72,8 +72,8 @@ func addKind(k contivmodel.Kind, paths, schemas object) {
 	}
 }
 
-// KeyForm is how the key of a kind is made: "tenantName:networkName".
-func KeyForm(k contivmodel.Kind) string {
+// keyForm is how the key of a kind is made: "tenantName:networkName".
+func keyForm(k contivmodel.Kind) string {
 	var parts []string
 	for _, f := range k.KeyFields() {
 		parts = append(parts, f.Name)

@@ -12,7 +12,7 @@ import (
 
 // kindSchema describes a configuration object with the rules of its fields.
 func kindSchema(k contivmodel.Kind) object {
-	properties := object{"key": object{"type": "string", "description": KeyForm(k)}}
+	properties := object{"key": object{"type": "string", "description": keyForm(k)}}
 	required := []string{}
 	for _, f := range k.Fields {
 		properties[f.Name] = fieldSchema(f)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // agentTime bounds one request to an agent.
@@ -75,11 +75,7 @@ func secured(mode string, store []string) string {
 		return "WARNING, open: whoever reaches a netmaster may do everything; netctl security --help says how to close it"
 	}
 	for _, text := range store {
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "http" {
-			continue
-		}
-		if a, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !inet.IsLoopbackHost(u.Hostname()) {
 			return fmt.Sprintf("%s, WARNING: whoever reaches the store at %s may do everything; docs/security.md says how it gets https", mode, text)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 
 // What the global object starts with where the flags say nothing.
 const (
-	DefaultArpMode   = "proxy"
+	defaultArpMode   = "proxy"
 	DefaultPvtSubnet = objects.DefaultPvtSubnet
-	DefaultVlans     = "1-4094"
-	DefaultVxlans    = "1-10000"
+	defaultVlans     = "1-4094"
+	defaultVxlans    = "1-10000"
 	DefaultTenant    = "default"
 )
 
@@ -76,10 +76,10 @@ func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 // WithDefaults fills in what the flags leave open.
 func WithDefaults(flags contivmodel.Global) contivmodel.Global {
 	flags.Name = contivmodel.GlobalName
-	flags.ArpMode = cmp.Or(flags.ArpMode, DefaultArpMode)
+	flags.ArpMode = cmp.Or(flags.ArpMode, defaultArpMode)
 	flags.NetworkInfraType = cmp.Or(flags.NetworkInfraType, "default")
 	flags.PvtSubnet = cmp.Or(flags.PvtSubnet, DefaultPvtSubnet)
-	flags.Vlans = cmp.Or(flags.Vlans, DefaultVlans)
-	flags.Vxlans = cmp.Or(flags.Vxlans, DefaultVxlans)
+	flags.Vlans = cmp.Or(flags.Vlans, defaultVlans)
+	flags.Vxlans = cmp.Or(flags.Vxlans, defaultVxlans)
 	return flags
 }

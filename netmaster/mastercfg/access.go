@@ -12,10 +12,10 @@ const (
 	UserPrefix     = AccessRoot + "users/"
 	SessionPrefix  = AccessRoot + "sessions/"
 	APITokenPrefix = AccessRoot + "tokens/"
-	TokenUsePrefix = AccessRoot + "tokenUses/"
+	tokenUsePrefix = AccessRoot + "tokenUses/"
 	BindingsPrefix = AccessRoot + "bindings/"
 
-	UserCertificatePrefix = AccessRoot + "certificates/"
+	userCertificatePrefix = AccessRoot + "certificates/"
 
 	DirectoryKey = AccessRoot + "ldap" // how users are found who are not local
 	OpenIDKey    = AccessRoot + "oidc" // how those are asked about whom a provider of OpenID Connect knows
@@ -42,10 +42,10 @@ func SessionKey(id string) string { return below(SessionPrefix, id) }
 func APITokenKey(id string) string { return below(APITokenPrefix, id) }
 
 // TokenUseKey is where the last use of an API token is.
-func TokenUseKey(id string) string { return below(TokenUsePrefix, id) }
+func TokenUseKey(id string) string { return below(tokenUsePrefix, id) }
 
 // UserCertificateKey is where it is written that the certificate with a key is a local user's; below an empty hash are all of his.
-func UserCertificateKey(name, hash string) string { return UserCertificatePrefix + name + "/" + hash }
+func UserCertificateKey(name, hash string) string { return userCertificatePrefix + name + "/" + hash }
 
 // BindingsKey is where it is written what a principal may: a local user, or a name that
 // another directory knows, which may hold slashes.

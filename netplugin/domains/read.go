@@ -42,9 +42,9 @@ func read(message []byte) (a Answer, ok bool) {
 			case *dns.CNAME:
 				next = Fold(r.Target)
 			case *dns.A:
-				a.Addresses = append(a.Addresses, addressOf(r.A))
+				a.Addresses = append(a.Addresses, inet.AddrOf(r.A))
 			case *dns.AAAA:
-				a.Addresses = append(a.Addresses, addressOf(r.AAAA))
+				a.Addresses = append(a.Addresses, inet.AddrOf(r.AAAA))
 			default:
 				continue
 			}
@@ -56,11 +56,6 @@ func read(message []byte) (a Answer, ok bool) {
 	a.Addresses = slices.DeleteFunc(a.Addresses, func(one netip.Addr) bool { return !one.IsGlobalUnicast() })
 	a.TTL = time.Duration(ttl) * time.Second
 	return a, len(a.Addresses) > 0
-}
-
-func addressOf(raw []byte) netip.Addr {
-	a, _ := netip.AddrFromSlice(raw)
-	return a.Unmap()
 }
 
 // Sizes of headers, in bytes, and what they say.

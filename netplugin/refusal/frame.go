@@ -123,13 +123,7 @@ func (p packet) answer(protocol byte, size int) (all, segment []byte) {
 
 // pseudo is the sum over the pseudo header: both addresses, the protocol and the length.
 func (p packet) pseudo(protocol byte, size int) uint32 {
-	sum := uint32(protocol) + uint32(size)
-	for _, address := range [][]byte{p.src, p.dst} {
-		for i := 0; i < len(address); i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(address[i:]))
-		}
-	}
-	return sum
+	return inet.Sum(p.dst, inet.Sum(p.src, uint32(protocol)+uint32(size)))
 }
 
 // reset refuses a segment as RFC 9293, 3.10.7.1, wants it.

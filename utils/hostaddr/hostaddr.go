@@ -1,4 +1,4 @@
-// Package hostaddr finds the address a daemon announces when none was given.
+// Package hostaddr finds the addresses of this host: the one that a daemon announces when none was given, and those by which others may reach it.
 package hostaddr
 
 import (

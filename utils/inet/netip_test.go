@@ -6,6 +6,17 @@ import (
 	"testing"
 )
 
+func TestHostsOfThisMachineOnly(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true,
+		"": false, "192.0.2.1": false, "::": false, "2001:db8::1": false, "localhost.example.org": false, "[::1]": false,
+	} {
+		if got := IsLoopbackHost(host); got != want {
+			t.Errorf("%q: %t", host, got)
+		}
+	}
+}
+
 func TestPrefixesBecomeNetworksAndAreThemselvesAgain(t *testing.T) {
 	for _, text := range []string{"0.0.0.0/0", "192.0.2.7/24", "::/0", "2001:db8::/33"} {
 		p := netip.MustParsePrefix(text)

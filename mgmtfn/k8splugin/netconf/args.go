@@ -30,10 +30,10 @@ func ParseArgs(text string) Args {
 // Label returns the value of a label passed as an argument: names are upper
 // case there, with "_" for every other character ("io.contiv.net-group" is
 // IO_CONTIV_NET_GROUP).
-func (a Args) Label(name string) string { return a[ArgName(name)] }
+func (a Args) Label(name string) string { return a[argName(name)] }
 
-// ArgName is the CNI_ARGS key of a label.
-func ArgName(label string) string {
+// argName is the CNI_ARGS key of a label.
+func argName(label string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/secret"
 )
 
@@ -167,11 +167,7 @@ func guessOf(code string) string {
 // A code that was got for another place is somebody else's.
 func ofLoopback(redirect string) bool {
 	u, err := url.Parse(redirect)
-	if err != nil || u.Scheme != "http" || u.User != nil {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
+	return err == nil && u.Scheme == "http" && u.User == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
 // providerFailed tells people less than the log.
