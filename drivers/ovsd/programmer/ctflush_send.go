@@ -1,0 +1,67 @@
+package programmer
+
+import (
+	"context"
+	"time"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+)
+
+// scheduleFlushes has connections ended: those that have had no round yet, or all that
+// are to have one more.
+func (p *Programmer) scheduleFlushes(again bool) {
+	p.books.queueFlushes(again, time.Now())
+	if p.flushAgain == nil && p.books.moreRounds() {
+		p.flushAgain = time.After(flushPause)
+	}
+	p.planFlushes()
+}
+
+// planFlushes has the next step begin in time.
+func (p *Programmer) planFlushes() {
+	p.flushSoon = nil
+	if len(p.books.queue) > 0 {
+		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient(), p.books.passesLeft(p.pace.isLong()))))
+	}
+}
+
+// flushSome ends the next few connections. What the switch does not answer is tried again.
+func (p *Programmer) flushSome(ctx context.Context) {
+	if p.sw == nil || !p.loaded {
+		return // what is to be ended is looked up with the rest
+	}
+	began := time.Now()
+	flushes, ends := p.books.nextFlushes(p.pace.atOnce())
+	err := p.flush(ctx, flushes)
+	ended := time.Now()
+	p.pace.note(len(flushes), began, ended)
+	switch {
+	case err == nil:
+		p.books.flushed(ends, p.pace.isLong(), began, ended)
+	case isUnsupported(err):
+		if !p.cannotFlush {
+			p.log.WithError(err).Warn("connections to what has gone are not ended; they end when nothing is sent any more")
+		}
+		p.cannotFlush = true
+		p.books.flushNothing()
+	case isRefusal(err):
+		p.log.WithError(err).Warn("connections to something that has gone are not ended")
+		p.books.flushed(ends, p.pace.isLong(), began, ended)
+	default:
+		p.log.WithError(err).Warn("connections to what has gone are not ended yet")
+	}
+	p.planFlushes()
+}
+
+func (p *Programmer) flush(ctx context.Context, flushes []openflow.CTFlush) error {
+	if len(flushes) == 0 {
+		return nil
+	}
+	messages := make([]openflow.Message, 0, len(flushes))
+	for _, f := range flushes {
+		messages = append(messages, f)
+	}
+	ctx, cancel := context.WithTimeout(ctx, switchTime)
+	defer cancel()
+	return p.sw.Send(ctx, messages...)
+}
