@@ -195,7 +195,6 @@ var limitSections = []struct {
 		{"ofnet/pipeline.MaxAffinity", number, "seconds for which a client keeps its backend; a longer `sessionAffinity` is cut"},
 		{"ofnet/pipeline.maxBuckets", number, "such backends of all ports at all addresses of a service; each port gets an equal part, and one at least"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
-		{"netmaster/k8s.maxOfNamespace", number, "backends that are noted of all services of a namespace together; a service for which there is no room is told of it, and looked at again every minute"},
 	}},
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},

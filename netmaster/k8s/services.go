@@ -42,7 +42,6 @@ type balancer struct {
 	strangers map[string]map[netip.Addr]time.Time // since when backends of services are nobody's, by namespace/name
 	unmatched map[string]unmatchedSince           // of services with backends in slices that are not served, by namespace/name
 	judged    map[string]int64                    // by which revision of its namespace's tenant a service was, by namespace/name
-	shares    shares
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -57,7 +56,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, shares: shares{}, strangers: map[string]map[netip.Addr]time.Time{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, strangers: map[string]map[netip.Addr]time.Time{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
@@ -95,9 +94,6 @@ func (b *balancer) known(r ledger.Reader) (services []string, err error) {
 			if parts := strings.SplitN(rest, "/", 3); len(parts) >= 2 {
 				service := parts[0] + "/" + parts[1]
 				b.note(service, tenant)
-				if prefix == mastercfg.K8sBackendPrefix {
-					b.noteBackend(parts[0], service)
-				}
 				services = append(services, service)
 			}
 			return true
@@ -256,7 +252,6 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		b.unjudged(key)
 		b.matched(key)
 		b.strangersFor(key, nil, time.Now())
-		b.takeShare(key, 0)
 		return d, nil
 	}
 	b.judge(key, tenantRevision(r, namespace))
@@ -268,8 +263,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if err != nil {
 		return d, err
 	}
-	list, beyond := backends(record, objects, b.roomFor(key))
-	b.takeShare(key, len(list))
+	list, beyond := backends(record, objects, maxBackends)
 	all, err := b.byTenant(r, service.Namespace, home, list)
 	if err != nil {
 		return d, err
@@ -290,8 +284,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: forgotten(record)}
 	if beyond > 0 {
 		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
-			fmt.Sprintf("%d of its addresses and ports are not noted: a service has at most %d, and all of a namespace together %d", beyond, maxBackends, maxOfNamespace))
-		d.again = sooner(d.again, shareAgain)
+			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}
 	hosts, records := all.forHosts(home), map[string]any{}
 	for tenant := range all.of {
