@@ -23,35 +23,35 @@ func ofItsNode(joined mastercfg.Joined) bool {
 	return joined.Token == mastercfg.VouchedToken && len(joined.Tenants) == 0
 }
 
-// dismiss frees the endpoints of a node without an object, and removes what it has joined as because of it, so that its certificate counts no more
-// and another one may have its address. While the agent runs the node keeps both: kubelet may make the object anew, and the agent would not
-// notice that it has to join again. Kubernetes ends pods of nodes that are gone, the agent's among them.
+// dismiss removes what a node without an object has joined as, so that its certificate counts no more and another one may have its address,
+// and has its endpoints freed, unless it joins again before. While the agent runs the node keeps both: kubelet may make the object anew, and
+// the agent would not notice that it has to join again. Kubernetes ends pods of nodes that are gone, the agent's among them.
 func (c *Controller) dismiss(ctx context.Context, name string) (again time.Duration, err error) {
 	key := mastercfg.NodePrefix + name
 	var seen []byte
 	if err := c.ledger.View(func(r ledger.Reader) error {
-		value, _ := r.Get(key)
-		seen = bytes.Clone(value)
+		if value, there := r.Get(key); there && isOfItsNode(value) {
+			seen = bytes.Clone(value)
+		}
 		return nil
-	}); err != nil {
+	}); err != nil || seen == nil {
 		return 0, err
 	}
 	running, err := c.cfg.Agents(ctx)
 	if err != nil || slices.Contains(running, name) {
 		return cmp.Or(c.cfg.GoneEvery, goneEvery), err
 	}
+	removed := false
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		value, _ := tx.Get(key)
-		if !bytes.Equal(value, seen) { // it has joined meanwhile
+		if removed = bytes.Equal(value, seen); !removed { // it has joined meanwhile
 			return nil
 		}
-		if isOfItsNode(value) {
-			tx.Delete(key)
-		}
+		tx.Delete(key)
 		return master.NodeRemoved(tx, name, time.Now())
 	})
-	if err == nil {
-		c.cfg.Log.WithField("node", name).Info("kubernetes: the node is gone, and its addresses are free")
+	if err == nil && removed {
+		c.cfg.Log.WithField("node", name).Info("kubernetes: the node is gone, and its name and its addresses are free")
 	}
 	return 0, err
 }

@@ -59,7 +59,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 		w.must(nil, w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
 	w.eventually(func() error {
-		if n := asked.Load(); n < 6 {
+		if n := asked.Load(); n < 3 {
 			return fmt.Errorf("asked %d times whether the agent still runs", n)
 		}
 		return nil
@@ -72,7 +72,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	gone.Store(true)
 	want("byhand", "damaged", "kept", "limited", "lives")
 	// Their pods are gone as well: another pod may have the address of one at once.
-	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before", "kept", "leaves") })
+	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before", "leaves") })
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
 		return ledger.ReadEach(r, mastercfg.NodeGCPrefix, func(_ string, gc mastercfg.NodeGC) error {
 			if gc.Remaining != "0s" {

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -23,6 +24,7 @@ const scalerTaint = "ToBeDeletedByClusterAutoscaler"
 // nodeReconciler keeps a record of every node, and takes the names from those that are gone.
 func (c *Controller) nodeReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
+	gone := map[string]bool{} // seen without an object once; of the one worker
 	return &reconciler{
 		kind: "node", workers: 1, follows: []followed{{nodes.Informer(), byName}},
 		known: func(r ledger.Reader) (names []string, err error) {
@@ -43,8 +45,17 @@ func (c *Controller) nodeReconciler() *reconciler {
 				if err := c.keep(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
 					return 0, err
 				}
-				return c.dismiss(ctx, name)
+				if !gone[name] { // kubelet, when it starts, makes anew what somebody has deleted
+					gone[name] = true
+					return cmp.Or(c.cfg.GoneEvery, goneEvery), nil
+				}
+				again, err := c.dismiss(ctx, name)
+				if err == nil && again == 0 {
+					delete(gone, name)
+				}
+				return again, err
 			}
+			delete(gone, name)
 			if err != nil {
 				return 0, err
 			}

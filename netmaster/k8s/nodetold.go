@@ -66,7 +66,7 @@ func (r *reports) isOn(o nodeObject, node string) bool {
 	return is && pod.Spec.NodeName == node
 }
 
-// withPort is the object, as the API server has it; nil: it is gone.
+// object is the one, as the API server has it; nil: it is gone.
 func (r *reports) object(o nodeObject) runtime.Object {
 	if o.kind == mastercfg.K8sOfPod {
 		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == string(pod.UID)) {

@@ -29,16 +29,19 @@ func strip(object any) (any, error) {
 	return object, nil // the name of one that is gone
 }
 
-// stripContainers leaves of containers which ports they have and how kubelet asks them over the network; those without are left out.
+// stripContainers leaves of containers which ports they have and whether kubelet asks them over the network; those without are left out.
 func stripContainers(all []corev1.Container) (with []corev1.Container) {
 	for _, c := range all {
 		left := corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
 		if isContainerProbed(c) {
-			left.StartupProbe, left.LivenessProbe, left.ReadinessProbe, left.Lifecycle = c.StartupProbe, c.LivenessProbe, c.ReadinessProbe, c.Lifecycle
+			left.ReadinessProbe = probedSomehow
 		}
-		if len(left.Ports) > 0 || isContainerProbed(left) {
+		if len(left.Ports) > 0 || left.ReadinessProbe != nil {
 			with = append(with, left)
 		}
 	}
 	return with
 }
+
+// probedSomehow stands for whatever kubelet sends to the address of a pod.
+var probedSomehow = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}}

@@ -158,6 +158,9 @@ func isNoted(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error
 
 // forget ends the time of a node that is back, or has no endpoints any more: of the latter what its agent has reported goes, too.
 func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) error {
+	if err := c.dropSwitch(ctx, record.ID); err != nil {
+		return err // while the record is there it is tried again
+	}
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		same, err := isNoted(tx, record.ID, record)
 		if same {
@@ -169,7 +172,7 @@ func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) err
 		return fault.New(fault.KindOf(err), "time of node %s: %w", record.ID, err)
 	}
 	c.log.WithField("host", record.ID).Info("node is back, or has no endpoints any more")
-	return c.dropSwitch(ctx, record.ID)
+	return nil
 }
 
 // collect deletes the endpoints of a node whose time is over. One that cannot be deleted

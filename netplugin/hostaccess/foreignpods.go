@@ -45,13 +45,14 @@ type foreignPods struct {
 
 type foreignPod struct {
 	endpoint string
+	probed   bool   // by kubelet, at this address: its first one
 	number   uint32 // of its port in the switch
 }
 
 // mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
-// learnForeign finds them, and says of the others why the host does not reach them. Of several pods with one address it reaches none,
+// learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them. Of several pods with one address it reaches none,
 // as nothing tells which one is meant.
 func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	found = foreignPods{map[netip.Addr]foreignPod{}, *access.Outside}
@@ -69,16 +70,20 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 		if slices.Contains(home, p.Tenant) {
 			continue
 		}
-		named := slices.DeleteFunc(slices.Clone(p.Addresses), func(a netip.Addr) bool { return !m.isProbed(p.Tenant, a) })
-		if len(named) == 0 && len(p.Addresses) > 0 {
-			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: p.Addresses[0], Unnamed: true,
-				Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
-		}
-		for _, a := range named {
-			if first, twice := found.at[a]; twice {
+		for i, a := range p.Addresses {
+			first, twice := found.at[a]
+			switch {
+			case !m.isProbed(p.Tenant, a) && i == 0:
+				unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Unnamed: true,
+					Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
+			case !m.isProbed(p.Tenant, a):
+			case twice:
 				others[a] = "so has " + first.endpoint
-			} else {
-				found.at[a] = foreignPod{endpoint: p.Endpoint}
+				if i == 0 {
+					unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Why: others[a]})
+				}
+			default:
+				found.at[a] = foreignPod{endpoint: p.Endpoint, probed: i == 0}
 			}
 		}
 	}
@@ -97,7 +102,7 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	}
 	for a, p := range found.at {
 		why, other := others[a]
-		if other {
+		if other && p.probed {
 			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.endpoint, At: a, Why: why})
 		}
 		if p.number = numbers[p.endpoint]; other || p.number == 0 {

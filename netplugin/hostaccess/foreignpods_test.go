@@ -73,7 +73,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	}
 	slices.Sort(whys)
 	for i, want := range []string{"blue-twin at 10.77.0.6: so has", "green-thief at 10.77.0.4: it is of tenant green", "green-twin at 10.77.0.6: it is of tenant green", "red-elsewhere at 192.168.0.5: it is of tenant red, and netplugin's --probed-networks does not name its network true",
-		"red-host at 10.78.0.1: the host has a route", "red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-lan at 2001:db8:78::9: the host", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine of the cluster has it, too false"} {
+		"red-host at 10.78.0.1: the host has a route", "red-lan at 10.78.0.9: the host has a route to 10.78.0.0/24 by lan0", "red-master at 10.77.0.98: a machine", "red-node at 10.77.0.99: a machine of the cluster has it, too false", "red-twin at 10.77.0.6: so has default-net.blue-twin"} {
 		if i >= len(whys) || !strings.Contains(whys[i], want) {
 			t.Errorf("%q: want %q", whys, want)
 		}

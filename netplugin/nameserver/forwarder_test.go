@@ -59,7 +59,6 @@ func of(name string) dns.Question {
 	return dns.Question{Name: name, Qtype: dns.TypeA, Qclass: dns.ClassINET}
 }
 
-// told is an answer in text.
 // askWhole asks for blue, as by a connection.
 func askWhole(t *testing.T, f *Forwarder, asker netip.Addr, q dns.Question) (answer, error) {
 	a, find, err := f.ask("blue", asker, q, false)
@@ -69,6 +68,7 @@ func askWhole(t *testing.T, f *Forwarder, asker netip.Addr, q dns.Question) (ans
 	return find(t.Context())
 }
 
+// told is an answer in text.
 func told(a answer, err error) string {
 	if err != nil {
 		return err.Error()
