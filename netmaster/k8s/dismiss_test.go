@@ -71,7 +71,7 @@ func TestTheNameOfANodeGoesWithIt(t *testing.T) {
 	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before") })
 	gone.Store(true)
 	want("byhand", "damaged", "kept", "limited", "lives")
-	// Their pods are gone as well: another pod may have the address of one at once.
+	// The pods of those are gone as well: another pod may have the address of one at once.
 	w.eventually(func() error { return w.names(mastercfg.NodeGCPrefix, "before", "leaves") })
 	w.must(nil, w.ledger.View(func(r ledger.Reader) error {
 		return ledger.ReadEach(r, mastercfg.NodeGCPrefix, func(_ string, gc mastercfg.NodeGC) error {

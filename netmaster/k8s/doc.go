@@ -13,6 +13,7 @@
 //	                                            +--> an event on the policy, if it is not understood
 //	nodes                --informer--> queue --nodes.go-----> state/k8sNode/; taint.go takes their taint away
 //	                                         dismiss.go: who is gone, and joined as one of them, is none any more
+//	                                         nodetold.go: what they do not serve as they should is an event of whose it is
 //	                                         strays.go removes what none of them can have written
 //
 // An informer's event marks an object; a worker then makes its record what the

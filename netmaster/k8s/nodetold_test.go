@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// ports is what a node says of its ports: "kind name reason".
+// ports is what a node says that it does not serve as it should: "kind name reason".
 func (e *epochs) ports(node string, said ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *epochs) ports(node string, said ...string) {
 	e.of[node] = record
 }
 
-// What a node says of its ports is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
+// What a node does not serve as it should is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
 func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2")

@@ -52,8 +52,8 @@ type foreignPod struct {
 // mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
-// learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them. Of several pods with one address it reaches none,
-// as nothing tells which one is meant.
+// learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them.
+// Of several pods with one address it reaches none, as nothing tells which one is meant.
 func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	found = foreignPods{map[netip.Addr]foreignPod{}, *access.Outside}
 	if m.Pods == nil {
