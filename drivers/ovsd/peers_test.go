@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netns"
 
@@ -81,18 +80,14 @@ func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
 	for i := range peers {
 		all = append(all, at(neighbours+i))
 	}
-	takes := func(list []netip.Addr) time.Duration {
-		least := time.Hour
-		for range 3 {
-			least = min(least, testkit.Processor(t, func() {
-				if err := l.solicit(list); err != nil {
-					t.Error(err)
-				}
-			}))
+	solicit := func(list []netip.Addr) func() {
+		return func() {
+			if err := l.solicit(list); err != nil {
+				t.Error(err)
+			}
 		}
-		return least
 	}
-	if one, many := takes(all[:1]), takes(all); many > peers/10*one {
-		t.Errorf("soliciting a peer among %d neighbours takes %v, and %d peers %v", neighbours, one, peers, many)
+	if took := testkit.Least(t, 3, solicit(all[:1]), solicit(all)); took[1] > peers/10*took[0] {
+		t.Errorf("soliciting a peer among %d neighbours takes %v, and %d peers %v", neighbours, took[0], peers, took[1])
 	}
 }

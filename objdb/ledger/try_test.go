@@ -25,11 +25,7 @@ func newPlanning() *group {
 // parts each costs as much as of fewer.
 func TestRefusedPartsOfALargePlanCostTheirOwnWritesOnly(t *testing.T) {
 	each := func(parts int) time.Duration {
-		least := time.Hour
-		for range 3 {
-			least = min(least, testkit.Processor(t, func() { tryParts(t, parts) }))
-		}
-		return least / time.Duration(parts)
+		return testkit.Least(t, 3, func() { tryParts(t, parts) })[0] / time.Duration(parts)
 	}
 	if few, many := each(2000), each(16000); many > 4*few {
 		t.Errorf("a part costs %v among 2,000, and %v among 16,000", few, many)

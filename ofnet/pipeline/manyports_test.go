@@ -3,9 +3,9 @@ package pipeline
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // manyPorts is a service of n ports at each of some addresses, with other providers for those outside.
@@ -27,10 +27,9 @@ func manyPorts(n int) Service {
 	return o
 }
 
-// Of many times as many ports, a service costs that much more. What compares each port with each costs the square. Of many short
-// times, taken in turns, the shortest are compared: other work on the machine does not lengthen all of them.
+// Of many times as many ports, a service costs that much more. What compares each port with each costs the square.
 func TestAServiceCostsAsMuchAsItHasPorts(t *testing.T) {
-	const few, times, turns = 16, 24, 10
+	const few, times, turns = 16, 24, 3
 	p := New(Config{TunnelPort: 1, LocalVTEP: vtep1})
 	flows := func(o Service) {
 		if _, err := p.For(o, 0); err != nil {
@@ -55,17 +54,9 @@ func TestAServiceCostsAsMuchAsItHasPorts(t *testing.T) {
 		{"flows of a bridged network", func(o Service) Service { return bridged(o).Numbered(noneTaken) }, flows},
 	} {
 		small, large := c.make(manyPorts(few)), c.make(manyPorts(times*few))
-		took := func(o Service) time.Duration {
-			began := time.Now()
-			c.do(o)
-			return time.Since(began)
-		}
-		ofFew, ofMany := time.Hour, time.Hour
-		for range turns {
-			ofFew, ofMany = min(ofFew, took(small)), min(ofMany, took(large))
-		}
-		if ofMany > 4*times*ofFew {
-			t.Errorf("%s: %v for %d ports, %v for %d", c.what, ofFew, few, ofMany, times*few)
+		took := testkit.Least(t, turns, func() { c.do(small) }, func() { c.do(large) })
+		if took[1] > 4*times*took[0] {
+			t.Errorf("%s: %v for %d ports, %v for %d", c.what, took[0], few, took[1], times*few)
 		}
 	}
 }
