@@ -35,6 +35,8 @@ K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget
 # of our machine; in others it has twice the speed. Many tests mostly wait
 # for timers of stores and switches: hence more of them at once than there are processors.
 TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
+# A program with the race detector sleeps for a second before it ends, unless told otherwise: each package would.
+export GORACE ?= atexit_sleep_ms=0
 
 # The stories count datagrams, which switches in user space lose that do not get to read their ports: they
 # are told with no other test beside them. They leave the processors half of the time, in which IDLY

@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // object is a JSON object under construction.
 type object = map[string]any
 
-const mediaJSON, mediaProblem, mediaText = "application/json", "application/problem+json", "text/plain"
+const mediaJSON, mediaProblem, mediaText = "application/json", fault.ProblemType, "text/plain"
 
 // OpenAPI returns the OpenAPI 3.1 document of the configuration routes.
 func OpenAPI() ([]byte, error) {

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"encoding/json"
 	"errors"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,15 +10,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// problem is the document of an error, for clients that ask for it.
-type problem struct {
-	Code    int      `json:"code"`
-	Reason  string   `json:"reason"` // a fault.Kind
-	Message string   `json:"message"`
-	Field   string   `json:"field"`
-	Details []string `json:"details"`
-}
 
 // kindOfStatus is the meaning of a status without a problem document.
 var kindOfStatus = map[int]fault.Kind{
@@ -87,22 +76,14 @@ func refused(resp *http.Response, body []byte) *fault.Error {
 }
 
 func explained(resp *http.Response, body []byte) *fault.Error {
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if media == "application/problem+json" {
-		var p problem
-		if err := json.Unmarshal(body, &p); err == nil && p.Message != "" {
-			return p.fault(resp.StatusCode)
+	if p, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), body); ok {
+		err := p.Fault()
+		if err.Kind == fault.Internal && p.Reason != fault.Internal.String() {
+			err.Kind = kindOfStatus[resp.StatusCode] // a reason newer than this client
 		}
+		return err
 	}
 	return plainRefusal(resp, body)
-}
-
-func (p problem) fault(status int) *fault.Error {
-	kind := fault.ParseKind(p.Reason)
-	if kind == fault.Internal && p.Reason != fault.Internal.String() {
-		kind = kindOfStatus[status] // a reason newer than this client
-	}
-	return fault.New(kind, "%s", p.Message).WithField(p.Field).WithDetails(p.Details...)
 }
 
 // plainRefusal understands servers that answer every error with status 500 and

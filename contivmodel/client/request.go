@@ -26,7 +26,7 @@ const maxAnswer = 64 << 20
 const maxRedirects = 5
 
 // accept asks for errors with a kind; servers that know none ignore it.
-const accept = "application/json, application/problem+json"
+const accept = "application/json, " + fault.ProblemType
 
 // request is what is sent; path may end in a query.
 type request struct {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // joinedAs lets a node have a name, in some tenants; none: all.
@@ -99,7 +99,7 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 		if code, answer, _ := b.as("proven:node/h1", "POST", a.path, a.body); code != 403 || !strings.Contains(answer, "Insufficient privileges") {
 			t.Errorf("%s: %d %s", a.name, code, answer)
 		}
-		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", rest.ProblemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
+		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", fault.ProblemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
 			t.Errorf("%s: %d %s", a.name, code, answer)
 		}
 	}

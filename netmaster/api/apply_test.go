@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // applying sends operations, given as JSON, that must be accepted, and returns
@@ -134,8 +135,8 @@ func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 func (b *bench) refusedApply(code int, reason string, details []string, operations ...string) {
 	b.Helper()
 	before := storetest.Dump(b, b.db)
-	status, answer, _ := b.do("POST", rest.ApplyPath, body(operations), "Accept", rest.ProblemType)
-	var p rest.Problem
+	status, answer, _ := b.do("POST", rest.ApplyPath, body(operations), "Accept", fault.ProblemType)
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatalf("%d %q: %v", status, answer, err)
 	}
@@ -185,11 +186,11 @@ func TestOneRefusalRefusesAllAndAllAreNamed(t *testing.T) {
 			strings.Trim(b.tagged("GET", "netprofiles/blue:gold", ""), `"`), profile("gold", 2)))
 	b.refusedApply(409, "in-use", []string{"tenant blue: cannot delete blue has 1 networks"}, drop("tenant", "blue"), drop("netprofile", "blue:gold"))
 	for _, malformed := range []string{"", "[]", `{"operations":{}}`} {
-		if code, answer, _ := b.do("POST", rest.ApplyPath, malformed, "Accept", rest.ProblemType); code != 400 {
+		if code, answer, _ := b.do("POST", rest.ApplyPath, malformed, "Accept", fault.ProblemType); code != 400 {
 			t.Errorf("%q: %d %s", malformed, code, answer)
 		}
 	}
-	if code, answer, _ := b.do("POST", rest.ApplyPath+"?dryRun=perhaps", `{}`, "Accept", rest.ProblemType); code != 400 {
+	if code, answer, _ := b.do("POST", rest.ApplyPath+"?dryRun=perhaps", `{}`, "Accept", fault.ProblemType); code != 400 {
 		t.Errorf("%d %s", code, answer)
 	}
 	b.same("nothing to do", b.applying(""), []string{})
@@ -278,7 +279,7 @@ func TestAnApplyWhoseClientLeavesIsGivenUp(t *testing.T) {
 		b.api.types["netprofile"] = asked
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", rest.ApplyPath+c.query, strings.NewReader(body(operations)))
-		r.Header.Set("Accept", rest.ProblemType)
+		r.Header.Set("Accept", fault.ProblemType)
 		b.api.ServeHTTP(w, r.WithContext(ctx))
 		if asked.created != 2 || w.Code != 503 || !strings.Contains(w.Body.String(), "apply: given up: context canceled") {
 			t.Errorf("%s: its client left at the second of %d operations, %d were carried out: %d %s", name, c.operations, asked.created, w.Code, w.Body)

@@ -204,7 +204,7 @@ func TestWhatCannotBeWrittenDownIsNotDone(t *testing.T) {
 	before := storetest.Dump(b, b.db)
 	for _, change := range [][3]string{{"POST", "networks/blue:green", green}, {"DELETE", "networks/blue:web", ""}, {"POST", rest.ApplyPath, `{"operations":[]}`},
 		{"POST", logins.AuthPath + "/login/", `{"username":"ann","password":"wrong wrong wrong"}`}} {
-		if code, answer, header := b.do(change[0], change[1], change[2], auth.TokenHeader, ann, "Accept", rest.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
+		if code, answer, header := b.do(change[0], change[1], change[2], auth.TokenHeader, ann, "Accept", fault.ProblemType); code != 503 || !strings.Contains(answer, "nothing can be written down") || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", change[0], change[1], code, answer)
 		}
 	}

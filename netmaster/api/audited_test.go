@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // audited is an audit log that a test reads while it goes on.
@@ -233,7 +234,7 @@ func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	}
 	h2 := newMachine(t, "h2")
 	body := string(must(json.Marshal(mastercfg.JoinRequest{Token: shown.Token, Host: "h1", CSR: h2.csr})))
-	code, text, _ := j.do("POST", mastercfg.JoinPath, body, "Accept", rest.ProblemType) // other clients get 500 for all of these
+	code, text, _ := j.do("POST", mastercfg.JoinPath, body, "Accept", fault.ProblemType) // other clients get 500 for all of these
 	if code != 409 {
 		t.Errorf("%d %s", code, text)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func putTxn(key, value string) objdb.Txn {
@@ -120,9 +121,9 @@ func TestClientsThatAskForProblemsGetThemOnEveryPath(t *testing.T) {
 		{"GET", "/api/v1/nopes/", "not-found", "404 page not found", 404},
 		{"POST", "/nope", "not-found", "404 page not found", 404},
 	} {
-		code, answer, header := b.do(c.method, c.path, "", "Accept", rest.ProblemType, contivmodel.RequestIDHeader, "id-1")
+		code, answer, header := b.do(c.method, c.path, "", "Accept", fault.ProblemType, contivmodel.RequestIDHeader, "id-1")
 		want := fmt.Sprintf(`{"code":%d,"reason":%q,"message":%q,"field":"","details":[],"requestId":"id-1"}`, c.code, c.reason, c.text)
-		if code != c.code || answer != want || header.Get(contivmodel.RequestIDHeader) != "id-1" || header.Get("Content-Type") != rest.ProblemType {
+		if code != c.code || answer != want || header.Get(contivmodel.RequestIDHeader) != "id-1" || header.Get("Content-Type") != fault.ProblemType {
 			t.Errorf("%s %s: %d %s", c.method, c.path, code, answer)
 		}
 		if code, answer, _ = b.do(c.method, c.path, ""); code != c.code || answer != c.text {

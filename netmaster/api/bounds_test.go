@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Who administers a tenant takes nothing from others; an operator may all of it, and gives.
@@ -29,7 +30,7 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	}
 	for name, fields := range bad {
 		b.want(ann, "POST", "networks/blue:"+name, network(name, fields), 403, "Insufficient privileges")
-		code, answer, _ := b.do("POST", "/api/v1/apply", fmt.Sprintf(`{"operations":[{"op":"apply","type":"network","key":"blue:%s","object":%s}]}`, name, network(name, fields)), auth.TokenHeader, ann, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("POST", "/api/v1/apply", fmt.Sprintf(`{"operations":[{"op":"apply","type":"network","key":"blue:%s","object":%s}]}`, name, network(name, fields)), auth.TokenHeader, ann, "Accept", fault.ProblemType)
 		if code != 403 || !strings.Contains(answer, "user/ann may not") {
 			t.Errorf("apply of %s: %d %s", name, code, answer)
 		}
@@ -47,7 +48,7 @@ func TestWhoAdministersATenantStaysWithinItsBounds(t *testing.T) {
 	b.want(ann, "POST", "networks/blue:vlan", network("vlan", bad["vlan"]), 403, "") // by number only
 	b.want(ann, "POST", "networks/blue:other", network("other", `"encap":"vlan","pktTag":102,"subnet":"10.24.0.0/24"`), 403, "")
 	b.want(ann, "POST", "networks/blue:vni", network("vni", bad["vni"]), 200, "")
-	code, answer, _ := b.do("POST", "networks/blue:green", green, auth.TokenHeader, ann, "Accept", rest.ProblemType)
+	code, answer, _ := b.do("POST", "networks/blue:green", green, auth.TokenHeader, ann, "Accept", fault.ProblemType)
 	if code != 409 || !strings.Contains(answer, "tenant blue may have 3 objects of type network") || !strings.Contains(answer, "exhausted") {
 		t.Errorf("the fourth network: %d %s", code, answer)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // written is a log that a test reads.
@@ -103,7 +104,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	for _, refused := range []string{with(strings.Repeat(router, 10)), with(router + `\n`), strings.Replace(with(router), "192.0.2.9/24", "nowhere", 1), with(router) + "x", `{"password":["` + router + `"]}`} {
 		ask(operator, "POST", "Bgps/h11", refused)
 		ask(operator, "POST", rest.ApplyPath, apply(refused))
-		b.do("POST", "Bgps/h11", refused, auth.TokenHeader, operator, "Accept", rest.ProblemType)
+		b.do("POST", "Bgps/h11", refused, auth.TokenHeader, operator, "Accept", fault.ProblemType)
 	}
 	for _, kind := range contivmodel.Kinds() {
 		ask("proven:root", "GET", kind.Segment, "")

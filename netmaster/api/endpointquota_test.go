@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // endpointOf is a request for an endpoint on h1.
@@ -33,7 +33,7 @@ func TestATenantHasAsManyEndpointsAsItMayHave(t *testing.T) {
 	for i := range 20 {
 		asking.Go(func() {
 			network := []string{"web", "green"}[i%2]
-			if code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, endpointOf("blue", network, fmt.Sprint("c", i)), provenHeader, "node/h1", "Accept", rest.ProblemType); code == 200 {
+			if code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, endpointOf("blue", network, fmt.Sprint("c", i)), provenHeader, "node/h1", "Accept", fault.ProblemType); code == 200 {
 				made.Add(1)
 			} else if code != 409 {
 				t.Errorf("%d %s", code, answer)

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel"
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // nonsense is what no text of a client may be, as a JSON string, with a word of the refusal.
@@ -38,7 +38,7 @@ func (b *bench) isNonsense(method, path, field string, body map[string]any, list
 			text = "[" + text + "]"
 		}
 		sent := withMember(b, body, strings.Split(field, "."), text)
-		for _, accept := range []string{"", rest.ProblemType} {
+		for _, accept := range []string{"", fault.ProblemType} {
 			code, answer, _ := b.do(method, path, sent, "Accept", accept)
 			if code < 400 || len(answer) > mostSaid || !strings.Contains(answer, n.says) {
 				b.Errorf("%s with %s in %s: %d, %d bytes: %.300s", path, what, field, code, len(answer), answer)

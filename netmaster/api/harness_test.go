@@ -24,6 +24,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -152,7 +153,7 @@ func (b *bench) refused(method, path, body, text string, code int, reason string
 		b.Errorf("headers of a refusal: %v", header)
 	}
 	status, answer, _ = b.do(method, path, body, "Accept", "application/problem+json")
-	var p rest.Problem
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatalf("%s %s: %q: %v", method, path, answer, err)
 	}

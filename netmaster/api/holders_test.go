@@ -6,16 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // held deletes an object that something holds and returns what that is.
 func (b *bench) held(path, text string) []string {
 	b.Helper()
 	b.refused("DELETE", path, "", text, 409, "in-use")
-	_, answer, _ := b.do("DELETE", path, "", "Accept", rest.ProblemType)
-	var p rest.Problem
+	_, answer, _ := b.do("DELETE", path, "", "Accept", fault.ProblemType)
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil {
 		b.Fatal(err)
 	}

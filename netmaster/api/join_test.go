@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func TestATokenLetsNodesJoin(t *testing.T) {
@@ -114,7 +114,7 @@ func TestANameBelongsToAKey(t *testing.T) {
 		t.Errorf("nodes: %s", got)
 	}
 	for _, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
-		if code, text, _ := j.do(c[0], mastercfg.NodesPath+c[1], "", "Accept", rest.ProblemType); code != http.StatusNotFound {
+		if code, text, _ := j.do(c[0], mastercfg.NodesPath+c[1], "", "Accept", fault.ProblemType); code != http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", c[0], c[1], code, text)
 		}
 	}
@@ -136,7 +136,7 @@ func TestAKeyThatWasTakenBackNeverCountsAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, text, _ := j.do("POST", mastercfg.JoinPath, string(body), "Accept", rest.ProblemType)
+			code, text, _ := j.do("POST", mastercfg.JoinPath, string(body), "Accept", fault.ProblemType)
 			if code != http.StatusForbidden || !strings.Contains(text, want) || strings.Contains(text, `"field":"csr"`) != strings.HasPrefix(want, "taken back") {
 				t.Errorf("after %s, %s joins with %.8s: %d %s", c, m.name, token, code, text)
 			}
@@ -325,7 +325,7 @@ func TestJoinsThatAreRefused(t *testing.T) {
 	} {
 		before := storetest.Dump(t, j.db)
 		log.news()
-		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", rest.ProblemType)
+		code, text, _ := j.do("POST", mastercfg.JoinPath, c.body, "Accept", fault.ProblemType)
 		if code != c.code || !strings.Contains(text, c.says) || strings.Contains(text, parts[2]) {
 			t.Errorf("%s: %d %.300s", name, code, text)
 		}
@@ -345,7 +345,7 @@ func TestJoinsThatAreRefused(t *testing.T) {
 	if _, refused := j.join(newMachine(t, "h1"), shown.Token); !strings.Contains(refused, "expired at") {
 		t.Errorf("expired: %q", refused)
 	}
-	if code, text, _ := j.do("POST", mastercfg.JoinPath+"?token="+shown.Token, "{}", "Accept", rest.ProblemType); code != 400 || strings.Contains(text, parts[2]) {
+	if code, text, _ := j.do("POST", mastercfg.JoinPath+"?token="+shown.Token, "{}", "Accept", fault.ProblemType); code != 400 || strings.Contains(text, parts[2]) {
 		t.Errorf("a token in the URL: %d %s", code, text)
 	}
 }
@@ -354,7 +354,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 	j := startJoin(t)
 	for _, body := range []string{`{}`, `{"role":"user"}`, `{"role":"node","ttl":"soon"}`, `{"role":"node","ttl":"1s"}`, `{"role":"node","uses":-1}`,
 		`{"role":"node","host":"a/b"}`, `{"role":"node","tenants":["a:b"]}`, `[]`} {
-		if code, text, _ := j.do("POST", mastercfg.JoinTokensPath, body, "Accept", rest.ProblemType); code != 400 {
+		if code, text, _ := j.do("POST", mastercfg.JoinTokensPath, body, "Accept", fault.ProblemType); code != 400 {
 			t.Errorf("%s: %d %s", body, code, text)
 		}
 	}
@@ -366,7 +366,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 func TestWithoutAuthoritiesNobodyJoins(t *testing.T) {
 	b := secured(t, mastercfg.SecurityPermissive)
 	for path, body := range map[string]string{mastercfg.JoinTokensPath: `{"role":"node"}`, mastercfg.RenewPath: `{"host":"h1","csr":"AAAA"}`} {
-		if code, text, _ := b.do("POST", path, body, "Accept", rest.ProblemType, provenHeader, "root"); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
+		if code, text, _ := b.do("POST", path, body, "Accept", fault.ProblemType, provenHeader, "root"); code != http.StatusConflict || !strings.Contains(text, "no authorities") {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}

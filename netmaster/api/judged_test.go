@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -38,7 +37,7 @@ func TestNothingIsReadOnceTheClockSaysThatTheTermIsOver(t *testing.T) {
 		if path == "tenants/?watch=true" {
 			path = "/api/v1/tenants/?watch=true"
 		}
-		code, answer, header := b.do(r[0], path, "", "Accept", rest.ProblemType)
+		code, answer, header := b.do(r[0], path, "", "Accept", fault.ProblemType)
 		if code != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %d %s", r[0], r[1], code, answer)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // flood sends requests of somebody from many clients at once, and counts the answers by status.
@@ -62,7 +63,7 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	log := audit.New(path, testkit.Quiet())
 	b := stopped(t, mastercfg.SecurityEnforced, func(c *Config) { c.Audit = log })
 	ann, bob := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"}), b.user("bob", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
-	if codes := b.flood(ann, 60, 30, "Accept", rest.ProblemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
+	if codes := b.flood(ann, 60, 30, "Accept", fault.ProblemType); codes[200] != 15 || codes[429] != 45 { // ten at once, five in the second that requests wait
 		t.Errorf("of ann: %v", codes)
 	}
 	if codes := b.flood(ann, 30, 30); codes[500] != 30 { // clients of old
@@ -72,13 +73,13 @@ func TestWhoAsksTooOftenIsRefusedAndNobodyElse(t *testing.T) {
 	for range 30 {
 		b.want("proven:root", "GET", "networks/blue:web", "", 200, "")
 	}
-	code, answer, _ := b.do("GET", "networks/blue:web", "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
-	var p rest.Problem
+	code, answer, _ := b.do("GET", "networks/blue:web", "", auth.TokenHeader, ann, "Accept", fault.ProblemType)
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 429 || p.Code != 429 || p.Reason != "unavailable" || p.Message != "user/ann has sent more than 5 requests a second: try again later" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}
 	// nobody is somebody by the address; a wrong token makes nobody of anyone
-	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", rest.ProblemType); codes[200] != 15 || codes[429] != 15 {
+	if codes := b.flood(strings.Replace(ann, "ctv1_", "ctv1_x", 1), 30, 30, "Accept", fault.ProblemType); codes[200] != 15 || codes[429] != 15 {
 		t.Errorf("of nobody: %v", codes)
 	}
 	b.want(bob, "GET", "networks/blue:web", "", 200, "")
@@ -115,7 +116,7 @@ func TestAnIdentityHasItsShareOfWhatLasts(t *testing.T) {
 	}
 	refused := func(who, method, path, body, want string, code int) {
 		t.Helper()
-		status, answer, header := b.do(method, path, body, auth.TokenHeader, who, "Accept", rest.ProblemType)
+		status, answer, header := b.do(method, path, body, auth.TokenHeader, who, "Accept", fault.ProblemType)
 		if status != code || !strings.Contains(answer, want) || (code == 429) != (header.Get("Retry-After") == "1") {
 			t.Errorf("%s %s: %d %s", method, path, status, answer)
 		}
@@ -181,7 +182,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 func from(address string, who identity.Identity, path string) *http.Request {
 	r := httptest.NewRequest("GET", path, nil)
 	r.RemoteAddr = address
-	r.Header.Set("Accept", rest.ProblemType)
+	r.Header.Set("Accept", fault.ProblemType)
 	return r.WithContext(identity.With(r.Context(), who))
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/auth"
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
@@ -376,7 +375,7 @@ func TestARightThatIsLostWhileNodesAreAskedCountsForTheAnswer(t *testing.T) {
 	token := b.user("ann", rights.Grant{Role: rights.Viewer, Tenant: "blue"})
 	answered := make(chan int, 1)
 	go func() {
-		code, _, _ := b.do("GET", CountersPath+"blue:p", "", auth.TokenHeader, token, "Accept", rest.ProblemType)
+		code, _, _ := b.do("GET", CountersPath+"blue:p", "", auth.TokenHeader, token, "Accept", fault.ProblemType)
 		answered <- code
 	}()
 	testkit.Eventually(t, 20*time.Second, "the node is asked", func() (asked bool) {

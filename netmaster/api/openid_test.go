@@ -20,7 +20,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/logins"
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/internal/ldaptest"
 	"github.com/contiv/netplugin/netmaster/internal/openidtest"
@@ -28,6 +27,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // provided is a closed cluster that knows a provider of OpenID Connect.
@@ -235,7 +235,7 @@ func TestFewWaitToHearWhereToLogIn(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 2 * few {
 		asking.Go(func() {
-			code, answer, headers := b.do("GET", openIDPath+"/", "", "Accept", rest.ProblemType)
+			code, answer, headers := b.do("GET", openIDPath+"/", "", "Accept", fault.ProblemType)
 			switch {
 			case code != http.StatusServiceUnavailable || headers.Get("Retry-After") == "":
 				t.Errorf("%d %s %v", code, answer, headers)

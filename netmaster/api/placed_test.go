@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Under Kubernetes a node gets into a tenant by a pod that the leader has placed there, not by
@@ -25,7 +25,7 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 	})
 	ask := func(node, tenant, network, container, uid string) string {
 		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"PodUID":%q,"ConfigEP":{"Container":%q,"Host":%q}}`,
-			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", rest.ProblemType)
+			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", fault.ProblemType)
 		if code == 200 {
 			return ""
 		}
@@ -69,7 +69,7 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	})
 	ask := func(container, group, more string) (code int, answer string) {
 		code, answer, _ = b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","PodUID":"u1"%s,"ConfigEP":{"Container":%q,"Host":"h1","ServiceName":%q}}`,
-			more, container, group), provenHeader, "node/h1", "Accept", rest.ProblemType)
+			more, container, group), provenHeader, "node/h1", "Accept", fault.ProblemType)
 		return code, answer
 	}
 	for i, group := range []string{"front", "db", ""} {
@@ -131,7 +131,7 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, string(body), provenHeader, "node/"+node, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, string(body), provenHeader, "node/"+node, "Accept", fault.ProblemType)
 		return code, answer
 	}
 	at := func(id string) (ep mastercfg.CfgEndpointState) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A secret does not travel where others can read it. To join takes TLS on this machine, too.
@@ -23,7 +23,7 @@ func TestSecretsAreRefusedOnPlainConnections(t *testing.T) {
 	} {
 		r := httptest.NewRequest("POST", c.path, strings.NewReader(c.body))
 		r.RemoteAddr = c.from
-		r.Header.Set("Accept", rest.ProblemType)
+		r.Header.Set("Accept", fault.ProblemType)
 		w := httptest.NewRecorder()
 		j.api.ServeHTTP(w, r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Master, Name: "m2"}))) // which has the right to both
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "https only") {
@@ -51,7 +51,7 @@ func TestPasswordsAndTokensAreRefusedOnPlainConnections(t *testing.T) {
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
 		r.RemoteAddr = "10.1.1.1:40000"
-		r.Header.Set("Accept", rest.ProblemType)
+		r.Header.Set("Accept", fault.ProblemType)
 		if r.Header.Set(auth.TokenHeader, c.token); c.token == "" {
 			r.Header.Del(auth.TokenHeader)
 		}

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 const gold = `{"tenantName":"blue","profileName":"gold","DSCP":%d,"bandwidth":"10 Mbps"}`
@@ -70,7 +70,7 @@ func TestTheSlowerOfTwoEditorsIsTold(t *testing.T) {
 		{"POST", fmt.Sprintf(gold, 3), []string{"If-Match", "*"}, 412},
 		{"POST", fmt.Sprintf(gold, 3), []string{"If-None-Match", "*"}, 200},
 	} {
-		code, answer, _ := b.do(c.method, "netprofiles/blue:gold", c.body, append(c.headers, "Accept", rest.ProblemType)...)
+		code, answer, _ := b.do(c.method, "netprofiles/blue:gold", c.body, append(c.headers, "Accept", fault.ProblemType)...)
 		if code != c.status || code == 412 && !strings.Contains(answer, `"reason":"conflict"`) {
 			t.Errorf("%s %v: %d %s, want %d", c.method, c.headers, code, answer, c.status)
 		}
@@ -83,7 +83,7 @@ func TestTheSlowerOfTwoEditorsIsTold(t *testing.T) {
 		{"If-None-Match", current}, {"If-None-Match", first + `, W/` + current},
 	} {
 		for _, method := range []string{"POST", "DELETE"} {
-			code, answer, _ := b.do(method, "netprofiles/blue:gold", fmt.Sprintf(gold, 4), append(headers, "Accept", rest.ProblemType)...)
+			code, answer, _ := b.do(method, "netprofiles/blue:gold", fmt.Sprintf(gold, 4), append(headers, "Accept", fault.ProblemType)...)
 			if code != 412 {
 				t.Errorf("%s %q: %d %s", method, headers, code, answer)
 			}
@@ -111,7 +111,7 @@ func TestOfEditorsAtTheSameMomentOneWins(t *testing.T) {
 		for i := range clients {
 			editors.Go(func() {
 				code, answer, header := b.do("POST", "netprofiles/blue:gold", fmt.Sprintf(`{"tenantName":"blue","profileName":"gold","bandwidth":"%d Mbps"}`, 100*(round+1)+i),
-					"If-Match", tag, "Accept", rest.ProblemType)
+					"If-Match", tag, "Accept", fault.ProblemType)
 				switch code {
 				case http.StatusOK:
 					won.Add(1)

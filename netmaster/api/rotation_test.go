@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A step waits for every netmaster, and for every node that has joined, until they know what
@@ -55,7 +55,7 @@ func TestAStepOfReplacingAuthoritiesWaitsForAll(t *testing.T) {
 		}
 	})
 	rotate := func(body string) (int, string) {
-		code, answer, _ := b.do("POST", mastercfg.RotatePath, body, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, body, "Accept", fault.ProblemType)
 		return code, answer
 	}
 	waits := func(whom string) {
@@ -143,7 +143,7 @@ func TestNobodyWaitsForANetmasterThatWasRemoved(t *testing.T) {
 		}
 	})
 	testkit.Eventually(t, 20*time.Second, "it waits for m4 only", func() bool {
-		code, answer, _ := b.do("POST", mastercfg.RotatePath, `{"dryRun":true}`, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("POST", mastercfg.RotatePath, `{"dryRun":true}`, "Accept", fault.ProblemType)
 		return code == http.StatusConflict && strings.Contains(answer, "waits for master/10.0.0.9, which")
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 const clientAnswers = 4 // as docs/limits.md has it
@@ -48,7 +49,7 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 	}
 	searches(ann, clientAnswers)
 	for _, path := range []string{"/api/v1/inspect/endpoints/one", VerdictPath + "?from=one&to=one&port=1&protocol=tcp", TracePath + "?from=one&to=one&port=1&protocol=tcp"} {
-		code, answer, _ := b.do("GET", path, "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
+		code, answer, _ := b.do("GET", path, "", auth.TokenHeader, ann, "Accept", fault.ProblemType)
 		if code != http.StatusTooManyRequests {
 			t.Errorf("%s: %d %s", path, code, answer)
 		}
@@ -102,7 +103,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 			}
 			// The node knows neither the endpoint nor a trace of it.
 			want := map[string]int{http.MethodGet: http.StatusNotFound, http.MethodDelete: http.StatusOK}[method]
-			if code, answer, _ := b.do(method, path, "", auth.TokenHeader, ann, "Accept", rest.ProblemType); code != want {
+			if code, answer, _ := b.do(method, path, "", auth.TokenHeader, ann, "Accept", fault.ProblemType); code != want {
 				t.Errorf("%s %s: %d %s", method, path, code, answer)
 			}
 		})
@@ -116,7 +117,7 @@ func TestWhoAsksNodesThatTakeLongHasFewAnswersUnderWay(t *testing.T) {
 			t.Fatal("the node is not asked")
 		}
 	}
-	if code, answer, _ := b.do("GET", trace, "", auth.TokenHeader, ann, "Accept", rest.ProblemType); code != http.StatusTooManyRequests {
+	if code, answer, _ := b.do("GET", trace, "", auth.TokenHeader, ann, "Accept", fault.ProblemType); code != http.StatusTooManyRequests {
 		t.Errorf("one more: %d %s", code, answer)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // provenHeader stands in tests for what a connection proves, such as "root" or "node/h1".
@@ -171,8 +172,8 @@ func TestAClosedClusterAsksWhoItIs(t *testing.T) {
 			t.Errorf("Authorization %.10q: %d %s", value, code, answer)
 		}
 	}
-	code, answer, _ := b.do("GET", "networks/red:web", "", auth.TokenHeader, ann, "Accept", rest.ProblemType)
-	var p rest.Problem
+	code, answer, _ := b.do("GET", "networks/red:web", "", auth.TokenHeader, ann, "Accept", fault.ProblemType)
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || p.Reason != "denied" || p.Message != "user/ann may not read objects of tenant red: it is tenant-admin of blue" {
 		t.Errorf("%d %+v, %v", code, p, err)
 	}
@@ -241,8 +242,8 @@ func TestAnApplyIsJudgedWholeBeforeItBegins(t *testing.T) {
 		}
 		return `{"operations":[` + strings.Join(operations, ",") + `]}`
 	}
-	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), auth.TokenHeader, ann, "Accept", rest.ProblemType)
-	var p rest.Problem
+	code, answer, _ := b.do("POST", rest.ApplyPath, apply("blue", "red", "none"), auth.TokenHeader, ann, "Accept", fault.ProblemType)
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(answer), &p); err != nil || code != 403 || strings.Join(p.Details, ", ") != "network red:green, network none:green" {
 		t.Errorf("%d %s, %v", code, answer, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -164,7 +163,7 @@ func TestStrangersDoNotWaitForWhoVouchesWithoutEnd(t *testing.T) {
 	for range strangers {
 		asking.Go(func() {
 			began := time.Now()
-			code, answer, headers := j.do("POST", mastercfg.JoinPath, string(request), "Accept", rest.ProblemType)
+			code, answer, headers := j.do("POST", mastercfg.JoinPath, string(request), "Accept", fault.ProblemType)
 			if code != http.StatusServiceUnavailable || headers.Get("Retry-After") == "" {
 				t.Errorf("%d %s %v", code, answer, headers)
 			}

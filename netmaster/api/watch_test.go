@@ -24,6 +24,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/mirror"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // watching is a watch as a client sees it.
@@ -281,13 +282,13 @@ func TestRevisionsThatCannotBeContinuedAreGone(t *testing.T) {
 	storetest.Compact(t)
 	successor := b.successor()
 	for _, query := range []string{"revision=1", "revision=99999999"} {
-		code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", rest.ProblemType)
+		code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", fault.ProblemType)
 		if code != http.StatusGone || !strings.Contains(answer, `"reason":"conflict"`) {
 			t.Errorf("%s: %d %s", query, code, answer)
 		}
 	}
 	for query, want := range map[string]int{"revision=x": 400, "revision=-1": 400} {
-		if code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", rest.ProblemType); code != want {
+		if code, answer, _ := successor.do("GET", "/api/v1/netprofiles/?watch=true&"+query, "", "Accept", fault.ProblemType); code != want {
 			t.Errorf("%s: %d %s", query, code, answer)
 		}
 	}
@@ -380,7 +381,7 @@ func TestThereIsALimitOfWatches(t *testing.T) {
 	b.api.watching.Store(maxWatches - 1)
 	w := b.watchAt("rules/?watch=true")
 	w.expect("BOOKMARK")
-	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", "", "Accept", rest.ProblemType); code != http.StatusServiceUnavailable {
+	if code, answer, _ := b.do("GET", "/api/v1/rules/?watch=true", "", "Accept", fault.ProblemType); code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", code, answer)
 	}
 	w.cancel()

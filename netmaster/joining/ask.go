@@ -47,7 +47,7 @@ func ask(ctx context.Context, conf *tls.Config, method, address, path string, bo
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Accept", "application/problem+json, application/json")
+	req.Header.Set("Accept", fault.ProblemType+", application/json")
 	client := http.Client{
 		Transport:     &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a secret is for nobody else
@@ -62,10 +62,9 @@ func ask(ctx context.Context, conf *tls.Config, method, address, path string, bo
 		return fault.New(fault.Unavailable, "answer to %s: %w", path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		var problem struct{ Reason, Message, Field string }
-		if json.Unmarshal(content, &problem) == nil && problem.Message != "" {
-			refused := fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
-			if refused.Kind == fault.Denied && problem.Field == mastercfg.KeyField {
+		if p, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), content); ok {
+			refused := p.Fault()
+			if refused.Kind == fault.Denied && refused.Field == mastercfg.KeyField {
 				return useless{refused}
 			}
 			return refused

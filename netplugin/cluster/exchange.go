@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,8 +17,6 @@ import (
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 1 << 20
-
-const problemType = "application/problem+json"
 
 // try makes one request to one netmaster. Its error is Unavailable or NotLeader
 // if another try can help.
@@ -35,7 +32,7 @@ func (m *Master) try(ctx context.Context, address, path string, request, answer 
 		return 0, fault.New(fault.Unavailable, "address %q: %w", address, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", problemType+", application/json")
+	req.Header.Set("Accept", fault.ProblemType+", application/json")
 	resp, err := m.http.Do(req)
 	if err != nil {
 		return 0, fault.New(fault.Unavailable, "%w", err)
@@ -93,17 +90,8 @@ func parseRevision(text string) (int64, error) {
 // refusal turns an answer that is not a success into an error: a problem
 // document with its kind, anything else by its status.
 func refusal(resp *http.Response, content []byte) error {
-	var problem struct {
-		Reason  string   `json:"reason"`
-		Message string   `json:"message"`
-		Field   string   `json:"field"`
-		Details []string `json:"details"`
-	}
-	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err == nil && strings.HasSuffix(mediaType, "json") && json.Unmarshal(content, &problem) == nil && problem.Message != "" {
-		refused := fault.New(fault.ParseKind(problem.Reason), "%s", problem.Message)
-		refused.Field, refused.Details = problem.Field, problem.Details
-		return refused
+	if p, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), content); ok {
+		return p.Fault()
 	}
 	text := strings.TrimSpace(string(content))
 	kind := fault.Internal

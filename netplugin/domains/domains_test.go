@@ -65,7 +65,7 @@ func TestOnlyWholeDatagramsAreRead(t *testing.T) {
 	udp := append(binary.BigEndian.AppendUint16([]byte{0, 53, 0x80, 0}, 8+5), 0, 0, 'h', 'e', 'l', 'l', 'o')
 	ipv4 := append(make([]byte, 12), 0x08, 0x00, 0x46) // with an option of 4 bytes
 	ipv4 = append(ipv4, make([]byte, 23)...)
-	ipv4[14+9] = 17
+	ipv4[14+3], ipv4[14+9] = byte(24+len(udp)), 17
 	ipv4 = append(ipv4, udp...)
 	ipv6 := append(make([]byte, 12), 0x86, 0xdd, 0x60, 0, 0, 0, 0, 13, 17)
 	ipv6 = append(ipv6, make([]byte, 33)...)

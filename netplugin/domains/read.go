@@ -58,39 +58,15 @@ func read(message []byte) (a Answer, ok bool) {
 	return a, len(a.Addresses) > 0
 }
 
-// Sizes of headers, in bytes, and what they say.
-const (
-	ethernetSize = 14
-	ipv4Size     = 20 // without options
-	ipv6Size     = 40
-	udpSize      = 8
-	typeIPv4     = 0x0800
-	typeIPv6     = 0x86dd
-)
-
 // payload is what a datagram in a frame says; nil: it is none, or not all of one.
 func payload(frame []byte) []byte {
-	if len(frame) < ethernetSize {
+	p, ok := inet.ReadFrame(frame)
+	if !ok || p.Fragment || p.Protocol != inet.UDP || len(p.Payload) < inet.UDPSize {
 		return nil
 	}
-	kind, ip := binary.BigEndian.Uint16(frame[12:]), frame[ethernetSize:]
-	header, protocol := 0, byte(0)
-	switch {
-	case kind == typeIPv4 && len(ip) >= ipv4Size:
-		header, protocol = int(ip[0]&0xf)*4, ip[9]
-		if binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 { // a fragment
-			return nil
-		}
-	case kind == typeIPv6 && len(ip) >= ipv6Size:
-		header, protocol = ipv6Size, ip[6]
-	}
-	if protocol != inet.UDP || len(ip) < header+udpSize {
+	size := int(binary.BigEndian.Uint16(p.Payload[4:]))
+	if size < inet.UDPSize || size > len(p.Payload) {
 		return nil
 	}
-	udp := ip[header:]
-	size := int(binary.BigEndian.Uint16(udp[4:]))
-	if size < udpSize || size > len(udp) {
-		return nil
-	}
-	return udp[udpSize:size]
+	return p.Payload[inet.UDPSize:size]
 }

@@ -73,8 +73,7 @@ func startWith(t testing.TB, by pki.Authorities) *cluster {
 			return
 		}
 		if c.removed.Load() {
-			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "message": "node h1 was away"})
+			refuse(w, fault.New(fault.Denied, "node h1 was away"))
 			return
 		}
 		c.sign(w, request.Host, request.CSR)
@@ -107,9 +106,14 @@ func (c *cluster) takenBack(w http.ResponseWriter, csr []byte) bool {
 	if err != nil || useless == nil || *useless != hash {
 		return false
 	}
-	w.WriteHeader(http.StatusForbidden)
-	_ = json.NewEncoder(w).Encode(map[string]string{"reason": "denied", "field": mastercfg.KeyField, "message": "the key was taken back"})
+	refuse(w, fault.New(fault.Denied, "the key was taken back").WithField(mastercfg.KeyField))
 	return true
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", fault.ProblemType)
+	w.WriteHeader(http.StatusForbidden)
+	_ = json.NewEncoder(w).Encode(fault.ProblemOf(err, http.StatusForbidden))
 }
 
 func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {

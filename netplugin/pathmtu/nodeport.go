@@ -5,6 +5,7 @@ import (
 
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // NodePorts tells the VRF of the tenant whose service has a node port; 0: nobody's.
@@ -24,20 +25,20 @@ func (vrfOf NodePorts) enter(p pipeline.Packet) (openflow.PacketOut, bool) {
 // error, or a part of one, or quotes less.
 func quotedPort(frame []byte) (protocol uint8, port uint16, ok bool) {
 	p, ok := parse(frame)
-	if !ok || !p.isError() || p.part {
+	if !ok || !p.isError() || p.Fragment {
 		return 0, 0, false
 	}
-	about, size := p.payload[icmpSize:], p.size
-	if len(about) < size || about[0]>>4 != p.header[0]>>4 {
+	about, size := p.Payload[inet.ICMPSize:], p.size
+	if len(about) < size || about[0]>>4 != p.Header[0]>>4 {
 		return 0, 0, false
 	}
-	if protocol = about[6]; !p.six() {
+	if protocol = about[6]; !p.IsIPv6() {
 		protocol, size = about[9], int(about[0]&0xf)*4
-		if size < ipv4Size || binary.BigEndian.Uint16(about[6:])&0x1fff != 0 { // a later fragment
+		if size < inet.IPv4Size || binary.BigEndian.Uint16(about[6:])&0x1fff != 0 { // a later fragment
 			return 0, 0, false
 		}
 	}
-	if protocol != openflow.ProtoTCP && protocol != openflow.ProtoUDP || len(about) < size+2 {
+	if protocol != inet.TCP && protocol != inet.UDP || len(about) < size+2 {
 		return 0, 0, false
 	}
 	return protocol, binary.BigEndian.Uint16(about[size:]), true

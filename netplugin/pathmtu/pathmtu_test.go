@@ -45,13 +45,13 @@ func v6(t testing.TB, next string, payload []byte) []byte {
 // checked tells whether the checksum of an ICMP message is right.
 func checked(t testing.TB, frame []byte) bool {
 	p, ok := parse(frame)
-	if !ok || p.protocol != p.icmp {
+	if !ok || p.Protocol != p.icmp {
 		return false
 	}
-	if p.six() {
-		return inet.Checksum(p.payload, inet.Sum(p.header[8:], 58+uint32(len(p.payload)))) == 0
+	if p.IsIPv6() {
+		return inet.Checksum(p.Payload, inet.Sum(p.Header[8:], 58+uint32(len(p.Payload)))) == 0
 	}
-	return inet.Checksum(p.payload, 0) == 0
+	return inet.Checksum(p.Payload, 0) == 0
 }
 
 // quotedOf is what an answer quotes of the packet in a frame: fragments as if they were whole.
@@ -61,7 +61,7 @@ func quotedOf(frame []byte) []byte {
 	case about[0]>>4 == 4:
 		about[6] &= 0x40
 		about[7] = 0
-		sumHeader(about[:20])
+		inet.SumIPv4(about[:20])
 	case about[6] == 44:
 		about[6] = about[40]
 		about[4], about[5] = byte((len(about)-48)>>8), byte(len(about)-48)
@@ -106,10 +106,10 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 			t.Errorf("%s: %x", name, got)
 			continue
 		}
-		begin := hex.EncodeToString(p.payload[:2]) + "----" + hex.EncodeToString(p.payload[4:8])
-		if begin != strings.ReplaceAll(c.want, " ", "") || !bytes.Equal(p.src(), router.AsSlice()) ||
-			!bytes.Equal(p.payload[icmpSize:], quotedOf(c.frame)[:p.quoted]) ||
-			!p.six() && inet.Checksum(p.header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
+		begin := hex.EncodeToString(p.Payload[:2]) + "----" + hex.EncodeToString(p.Payload[4:8])
+		if begin != strings.ReplaceAll(c.want, " ", "") || !bytes.Equal(p.Src(), router.AsSlice()) ||
+			!bytes.Equal(p.Payload[inet.ICMPSize:], quotedOf(c.frame)[:p.quoted]) ||
+			!p.IsIPv6() && inet.Checksum(p.Header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
 			t.Errorf("%s: %x", name, got)
 		}
 	}
@@ -147,9 +147,9 @@ func TestAnErrorQuotesWhatTheEndpointHasSent(t *testing.T) {
 			t.Errorf("%s: %x", name, got)
 			continue
 		}
-		about := packet{version: p.version, header: p.payload[icmpSize:][:p.size]}
-		if hex.EncodeToString(about.src()) != c.want || !p.six() && inet.Checksum(about.header, 0) != 0 {
-			t.Errorf("%s: quoted %x", name, about.header)
+		about := inet.Packet{Header: p.Payload[inet.ICMPSize:][:p.size]}
+		if hex.EncodeToString(about.Src()) != c.want || !p.IsIPv6() && inet.Checksum(about.Header, 0) != 0 {
+			t.Errorf("%s: quoted %x", name, about.Header)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func FuzzPackets(f *testing.F) {
 			if answer == nil {
 				continue
 			}
-			if !checked(t, answer) || len(answer) > ethernetSize+1280 {
+			if !checked(t, answer) || len(answer) > inet.EthernetSize+1280 {
 				t.Errorf("%x", answer)
 			}
 			if TooBig(answer, 100, netip.MustParseAddr(router)) != nil {

@@ -1,6 +1,10 @@
 package pathmtu
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/contiv/netplugin/utils/inet"
+)
 
 // Restored returns the frame of an ICMP error so that it quotes the packet as its receiver
 // has sent it; nil if it is none, or a part of one. The switch has brought the error to the
@@ -11,25 +15,25 @@ import "slices"
 func Restored(frame []byte) []byte {
 	frame = slices.Clone(frame)
 	p, ok := parse(frame)
-	if !ok || !p.isError() || p.part || len(p.payload) < icmpSize+p.size {
+	if !ok || !p.isError() || p.Fragment || len(p.Payload) < inet.ICMPSize+p.size {
 		return nil
 	}
-	about := p.payload[icmpSize:]
-	if about[0]>>4 != p.header[0]>>4 {
+	about := p.Payload[inet.ICMPSize:]
+	if about[0]>>4 != p.Header[0]>>4 {
 		return nil
 	}
-	if p.six() {
+	if p.IsIPv6() {
 		about = about[:p.size]
 	} else {
 		size := int(about[0]&0xf) * 4
-		if size < ipv4Size || size > len(about) {
+		if size < inet.IPv4Size || size > len(about) {
 			return nil
 		}
 		about = about[:size]
 	}
-	copy(packet{version: p.version, header: about}.src(), p.dst())
-	if !p.six() {
-		sumHeader(about)
+	copy(inet.Packet{Header: about}.Src(), p.Dst())
+	if !p.IsIPv6() {
+		inet.SumIPv4(about)
 	}
 	p.sumICMP()
 	return frame

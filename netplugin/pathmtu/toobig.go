@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // TooBig returns the frame that says that the packet in a frame is too big for the way
@@ -17,32 +18,35 @@ import (
 // for one of a connection.
 func TooBig(frame []byte, mtu uint16, router netip.Addr) []byte {
 	p, ok := parse(frame)
-	if !ok || p.isError() || p.later || len(router.AsSlice()) != p.addressLen {
+	if !ok || p.isError() || p.Later || len(router.AsSlice()) != len(p.Src()) {
 		return nil
 	}
 	about := p.whole()
 	about = about[:min(len(about), p.quoted)]
-	answer := make([]byte, ethernetSize+p.size+icmpSize+len(about))
+	answer := make([]byte, inet.EthernetSize+p.size+inet.ICMPSize+len(about))
 	copy(answer, frame[6:12])
 	copy(answer[6:], pipeline.AnycastMAC[:])
 	binary.BigEndian.PutUint16(answer[12:], p.etherType)
-	a := packet{version: p.version, header: answer[ethernetSize:][:p.size], payload: answer[ethernetSize+p.size:]}
-	copy(a.src(), router.AsSlice())
-	copy(a.dst(), p.src())
+	header, message := answer[inet.EthernetSize:][:p.size], answer[inet.EthernetSize+p.size:]
 	const hops = 64
-	if !p.six() {
-		a.header[0], a.header[8], a.header[9] = 0x45, hops, p.icmp
-		binary.BigEndian.PutUint16(a.header[2:], uint16(len(a.header)+len(a.payload)))
-		sumHeader(a.header)
-		a.payload[0], a.payload[1] = 3, 4 // unreachable, fragmentation needed
-		binary.BigEndian.PutUint16(a.payload[6:], mtu)
+	if p.IsIPv6() {
+		header[0], header[6], header[7] = 0x60, p.icmp, hops
+		binary.BigEndian.PutUint16(header[4:], uint16(len(message)))
+		message[0] = 2 // packet too big
+		binary.BigEndian.PutUint32(message[4:], uint32(mtu))
 	} else {
-		a.header[0], a.header[6], a.header[7] = 0x60, p.icmp, hops
-		binary.BigEndian.PutUint16(a.header[4:], uint16(len(a.payload)))
-		a.payload[0] = 2 // packet too big
-		binary.BigEndian.PutUint32(a.payload[4:], uint32(mtu))
+		header[0], header[8], header[9] = 0x45, hops, p.icmp
+		binary.BigEndian.PutUint16(header[2:], uint16(len(header)+len(message)))
+		message[0], message[1] = 3, 4 // unreachable, fragmentation needed
+		binary.BigEndian.PutUint16(message[6:], mtu)
 	}
-	copy(a.payload[icmpSize:], about)
+	a := packet{inet.Packet{Header: header, Payload: message}, p.version}
+	copy(a.Src(), router.AsSlice())
+	copy(a.Dst(), p.Src())
+	if !p.IsIPv6() {
+		inet.SumIPv4(header)
+	}
+	copy(message[inet.ICMPSize:], about)
 	a.sumICMP()
 	return answer
 }

@@ -16,7 +16,7 @@ func packet4(fragment, protocol, rest string) []byte {
 	if err != nil {
 		panic(err)
 	}
-	size := len(b) - ethernetSize
+	size := len(b) - inet.EthernetSize
 	b[16], b[17] = byte(size>>8), byte(size)
 	return b
 }
@@ -58,11 +58,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %s", test.name, text)
 			continue
 		}
-		ip := got[ethernetSize:]
-		if inet.Checksum(ip[:ipv4Size], 0) != 0 {
+		ip := got[inet.EthernetSize:]
+		if inet.Checksum(ip[:inet.IPv4Size], 0) != 0 {
 			t.Errorf("%s: checksum of the IP header is wrong: %s", test.name, text)
 		}
-		if ip[9] == inet.ICMP && inet.Checksum(ip[ipv4Size:], 0) != 0 {
+		if ip[9] == inet.ICMP && inet.Checksum(ip[inet.IPv4Size:], 0) != 0 {
 			t.Errorf("%s: checksum of ICMP is wrong: %s", test.name, text)
 		}
 		// Without the checksum of IP, in between.
@@ -80,7 +80,7 @@ func packet6(next, rest string) []byte {
 	if err != nil {
 		panic(err)
 	}
-	size := len(b) - ethernetSize - ipv6Size
+	size := len(b) - inet.EthernetSize - inet.IPv6Size
 	b[18], b[19] = byte(size>>8), byte(size)
 	return b
 }
@@ -116,8 +116,8 @@ func TestRefusalsOfIPv6(t *testing.T) {
 			t.Errorf("%s: %s", test.name, text)
 			continue
 		}
-		p, ok := parse(typeIPv6, got[ethernetSize:])
-		if !ok || inet.Checksum(p.segment, p.pseudo(p.protocol, len(p.segment))) != 0 {
+		p, ok := inet.ReadFrame(got)
+		if !ok || inet.Checksum(p.Payload, p.Pseudo(p.Protocol, len(p.Payload))) != 0 {
 			t.Errorf("%s: checksum is wrong: %s", test.name, text)
 		}
 	}
@@ -134,7 +134,7 @@ func FuzzTo(f *testing.F) {
 		if answer == nil {
 			return
 		}
-		if len(answer) > ethernetSize+1280 || answer[12] == 0x08 && inet.Checksum(answer[ethernetSize:ethernetSize+ipv4Size], 0) != 0 {
+		if len(answer) > inet.EthernetSize+1280 || answer[12] == 0x08 && inet.Checksum(answer[inet.EthernetSize:inet.EthernetSize+inet.IPv4Size], 0) != 0 {
 			t.Errorf("%x", answer)
 		}
 		if To(answer) != nil {

@@ -19,11 +19,11 @@ type prerequisite struct {
 
 // Values of eth_type and ip_proto that fields and abbreviations refer to.
 const (
-	EthTypeIPv4 = 0x0800
+	EthTypeIPv4 = inet.EtherTypeIPv4
 	EthTypeARP  = 0x0806
 	EthTypeRARP = 0x8035
 	EthTypeVLAN = 0x8100
-	EthTypeIPv6 = 0x86dd
+	EthTypeIPv6 = inet.EtherTypeIPv6
 	EthTypeMPLS = 0x8847
 
 	ProtoICMP         = inet.ICMP

@@ -90,7 +90,7 @@ func (c *Call) answer(ctx context.Context, client *http.Client, base string) (se
 		return true
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/problem+json")
+	req.Header.Set("Accept", fault.ProblemType)
 	c.guard(req.Header)
 	resp, err := client.Do(req)
 	if err != nil {
@@ -115,11 +115,8 @@ func (c *Call) read(resp *http.Response, answer []byte) {
 		c.ETag = etagOf(resp.Header)
 		return
 	}
-	var problem struct {
-		Reason, Message string
-		Details         []string
-	}
-	if !strings.Contains(resp.Header.Get("Content-Type"), "problem+json") || json.Unmarshal(answer, &problem) != nil {
+	problem, ok := fault.ReadProblem(resp.Header.Get("Content-Type"), answer)
+	if !ok {
 		c.Outcome, c.Message = Unknown, resp.Status+": "+strings.TrimSpace(string(answer))
 		return
 	}

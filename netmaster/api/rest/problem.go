@@ -12,13 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ProblemType is the media type by which a client asks for proper status codes.
-const ProblemType = "application/problem+json"
-
 // AskingExactly is a request to which a refusal has the status of its cause: clients of the original get 500 for most.
 func AskingExactly(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
-	r.Header.Set("Accept", ProblemType)
+	r.Header.Set("Accept", fault.ProblemType)
 	return r
 }
 
@@ -70,25 +67,13 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Problem is the body for clients that asked for it. The message is the one for
-// people; the others get the text that the original controller had.
-type Problem struct {
-	Code    int      `json:"code"`
-	Reason  string   `json:"reason"`
-	Message string   `json:"message"`
-	Field   string   `json:"field"`
-	Details []string `json:"details"`
-	Request string   `json:"requestId,omitempty"`
-}
-
-// WantsProblem tells whether the client asked for proper status codes.
+// WantsProblem tells whether the client asked for proper status codes, and with them for problems.
 func WantsProblem(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), ProblemType)
+	return strings.Contains(r.Header.Get("Accept"), fault.ProblemType)
 }
 
 // WriteError answers a request with an error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
-	kind := fault.KindOf(err)
 	message, _, _ := strings.Cut(err.Error(), "\n")
 	retryAfter(w, err)
 	if !WantsProblem(r) {
@@ -99,18 +84,14 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, message, http.StatusInternalServerError)
 		return
 	}
-	explanation, _, _ := strings.Cut(fault.Explain(err), "\n")
-	p := Problem{Code: StatusOf(err), Reason: kind.String(), Message: explanation, Details: []string{}, Request: w.Header().Get(contivmodel.RequestIDHeader)}
-	if e := fault.As(err); e != nil {
-		p.Field = e.Field
-		p.Details = append(p.Details, e.Details...)
-	}
+	p := fault.ProblemOf(err, StatusOf(err))
+	p.Request = w.Header().Get(contivmodel.RequestIDHeader)
 	body, err := json.Marshal(p)
 	if err != nil {
 		http.Error(w, message, p.Code)
 		return
 	}
-	w.Header().Set("Content-Type", ProblemType)
+	w.Header().Set("Content-Type", fault.ProblemType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Code)
 	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
