@@ -12,24 +12,6 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// growing is a result that grows while others look at it.
-type growing struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (g *growing) Write(p []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.text.Write(p)
-}
-
-func (g *growing) String() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.text.String()
-}
-
 func TestAWatchShowsWhatOthersDo(t *testing.T) {
 	url := startStore(t).startMaster(t)
 	do := func(line string) {
@@ -41,7 +23,7 @@ func TestAWatchShowsWhatOthersDo(t *testing.T) {
 	do("tenant create blue")
 	do("netprofile create old -t blue")
 	ctx, interrupt := context.WithCancel(t.Context())
-	var out growing
+	var out testkit.Text
 	code := make(chan int, 1)
 	go func() {
 		code <- Run(ctx, []string{"netctl", "--netmaster", url, "get", "netprofiles", "-t", "blue", "--watch", "-o", "csv", "--no-headers"},

@@ -190,7 +190,7 @@ func (c *closedOne) sessionOf(name, password string) string {
 // watchAll watches all kinds; told is what was heard until then, once it is complete.
 func (c *closedOne) watchAll() (told func() string, stop func()) {
 	c.Helper()
-	heard := &output{}
+	heard := &testkit.Text{}
 	var open []io.Closer
 	for _, kind := range contivmodel.Kinds() {
 		resp, err := c.watcher().Get("http://localhost/api/v1/" + kind.Segment + "/?watch=true")

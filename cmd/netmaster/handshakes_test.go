@@ -181,7 +181,7 @@ func TestWhatIsNoProperTLSIsRefused(t *testing.T) {
 	}
 	// openssl begins a second handshake when it reads a line R
 	again := exec.Command("openssl", "s_client", "-connect", c.addr, "-tls1_2", "-no_ign_eof")
-	output := &output{}
+	output := &testkit.Text{}
 	again.Stdout, again.Stderr = output, output
 	writing, err := again.StdinPipe()
 	if err == nil {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,24 +74,6 @@ func TestVersionIsThreeLines(t *testing.T) {
 	}
 }
 
-// output is what a process has written, readable while it writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // process is a netmaster that runs as one.
 type process struct {
 	*testing.T
@@ -100,7 +81,7 @@ type process struct {
 	cmd   *exec.Cmd
 	addr  string
 	store string // client URL of its member
-	log   output
+	log   testkit.Text
 }
 
 // cluster starts netmasters, each with a member of one embedded store.

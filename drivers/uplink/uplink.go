@@ -79,8 +79,7 @@ type Bridge struct {
 	other  notify.Signal // addresses of the host have another MAC
 
 	// The keeper's own.
-	known  map[string]int // index of each link when it was seen last
-	works  map[string]working
+	sights sights
 	silent silence
 	taken  map[string]int64  // configuration with which a link was taken off the bridge
 	added  map[string]int64  // configuration with which a link became a port, until it is up in it
@@ -127,7 +126,7 @@ func open(config Config) (*Bridge, error) {
 	if config.Step == nil {
 		config.Step = func(string) {}
 	}
-	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), works: map[string]working{}, silent: silence{}, known: map[string]int{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
+	b := &Bridge{config: config, log: config.Log, news: notify.New(), back: notify.New(), other: notify.New(), sights: sights{}, silent: silence{}, taken: map[string]int64{}, added: map[string]int64{}, busy: map[string]seenAt{}}
 	var err error
 	if b.links, err = newLinks(config.NetNS, config.Step); err != nil {
 		return nil, err
@@ -342,6 +341,26 @@ func (b *Bridge) noteStates(wrong map[string]error) {
 	b.mu.Unlock()
 }
 
+// sights are what was seen of links last, by name.
+type sights map[string]sight
+
+type sight struct {
+	index int // 0: it was not there
+	working
+}
+
+// look notes what is seen of a link, unless an error says that nothing was: that is no change. Returned tells whether packets
+// pass again, of a link that was seen before.
+func (s sights) look(name string, index int, works working, err error) (before, now sight, returned bool) {
+	before, seen := s[name]
+	if err != nil {
+		return before, before, false
+	}
+	now = sight{index, works}
+	s[name] = now
+	return before, now, seen && works.returned(before.working)
+}
+
 // working says whether packets pass a link, as far as its carrier tells, and tells one time that they do from another.
 type working struct {
 	works    bool
@@ -365,14 +384,11 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 	for _, name := range b.config.Links {
 		link, there, err := b.links.state(name)
 		row, ours := members[name]
-		known := b.known[name]
-		b.known[name] = link.index
-		now := working{err == nil && there && ours && !link.down && link.carrier, link.changes, row.answered()}
-		if before, seen := b.works[name]; seen && now.returned(before) {
+		before, now, returned := b.sights.look(name, link.index, working{there && ours && !link.down && link.carrier, link.changes, row.answered()}, err)
+		if returned {
 			b.back.Send()
 			b.other.Send() // it may lead to another port of the switch outside
 		}
-		b.works[name] = now
 		unanswered := b.silent.note(name, now.works && answered && !now.answered, time.Now())
 		use := true
 		switch {
@@ -380,7 +396,7 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 			use = ours // nobody knows: it stays as it is
 		case !there:
 			use, err = false, fault.New(fault.NotFound, "uplink %s: there is no such link", name)
-		case ours && known != 0 && known != link.index:
+		case ours && before.index != 0 && before.index != link.index:
 			use, err = false, fault.New(fault.Unavailable, "uplink %s: another link has taken its name", name)
 		case !ours && b.db.bridgeOf(name) != "":
 			use, err = false, fault.New(fault.Conflict, "uplink %s is a port of bridge %s", name, b.db.bridgeOf(name))

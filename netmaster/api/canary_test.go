@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -30,25 +29,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// written is a log that a test reads.
-type written struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
 // Whoever sends a secret finds it nowhere again: not in answers, watches and refusals, not in
 // logs, not in the audit log, and not in the store.
 func TestSecretsAreNotTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audited := audit.New(path, testkit.Quiet())
-	log := &written{}
+	log := &testkit.Text{}
 	logger := logrus.New()
 	logger.SetOutput(log)
 	logger.SetLevel(logrus.TraceLevel)
@@ -171,7 +157,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	if err != nil || len(lines) == 0 {
 		t.Fatal(err)
 	}
-	places := map[string]string{"an answer": told.String(), "the audit log": string(lines), "the log": log.text.String()}
+	places := map[string]string{"an answer": told.String(), "the audit log": string(lines), "the log": log.String()}
 	for key, value := range storetest.Dump(b, b.db) {
 		places["the store at "+key] = value
 	}

@@ -35,6 +35,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/durable"
 )
 
 // Entry is one line.
@@ -149,8 +151,10 @@ func (l *Log) Run(ctx context.Context) {
 	}
 	var copying sync.WaitGroup
 	defer copying.Wait()
+	sending, sent := context.WithCancel(context.WithoutCancel(ctx)) // copies of the last lines are sent, too
+	defer sent()
 	for _, c := range l.copies {
-		copying.Go(func() { c.run(ctx) })
+		copying.Go(func() { c.run(sending) })
 	}
 	defer func() {
 		if l.file != nil {
@@ -238,8 +242,10 @@ func (l *Log) open() (err error) {
 		l.previous = hashOf(last)
 	}
 	l.written = size
-	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
-	return err
+	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640); err != nil || size > 0 {
+		return err
+	}
+	return durable.Sync(l.path) // that there is a new file, and what was put aside for it
 }
 
 // lastAside is the last line of the files put aside; nil if there is none, or it cannot be read.

@@ -109,11 +109,13 @@ func (s *syslog) add(at time.Time, line []byte) {
 // run sends lines until ctx ends, and what is left for a moment then.
 func (s *syslog) run(ctx context.Context) {
 	defer s.hangUp()
-	pace := pacer()
+	pace, last := pacer(), [][]byte(nil) // in the hands of insist when ctx ended
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
-			s.insist(ctx, pace, func() error { return s.send(ctx, message) })
+			if !s.insist(ctx, pace, func() error { return s.send(ctx, message) }) {
+				last = append(last, message)
+			}
 		case <-s.ended:
 			if s.hangUp(); len(s.kept) > 0 {
 				s.insist(ctx, pace, func() error { return s.connected(ctx) })
@@ -127,29 +129,29 @@ func (s *syslog) run(ctx context.Context) {
 	s.brief = false // there is no time to pause
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
 	defer cancel()
-	for {
-		select {
-		case message := <-s.waiting:
-			if s.send(ending, message) != nil {
-				return
-			}
-		default:
+	for len(s.waiting) > 0 {
+		last = append(last, <-s.waiting)
+	}
+	for i, message := range last {
+		if err := s.send(ending, message); err != nil {
+			s.log.WithError(err).WithField("lost", int(s.lost.Load())+len(last)-i).Error("audit: the last lines were not copied")
 			return
 		}
 	}
 }
 
-// insist tries until something is done, or ctx ends.
-func (s *syslog) insist(ctx context.Context, pace *retry.Pacer, do func() error) {
+// insist tries until something is done; false: ctx ended before.
+func (s *syslog) insist(ctx context.Context, pace *retry.Pacer, do func() error) bool {
 	for ctx.Err() == nil {
 		err := do()
 		if err == nil {
 			pace.Reset()
-			return
+			return true
 		}
 		s.log.WithError(err).Warn("audit: the copy of a line is not taken, trying again")
 		pace.Sleep(ctx)
 	}
+	return false
 }
 
 // send sends a message, on a new connection if there is none. One whose connection breaks is sent again on the next one, by

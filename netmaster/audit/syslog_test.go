@@ -375,3 +375,45 @@ func TestMessagesThatAServerMayNotHaveReadAreCountedWhereTheyAreDropped(t *testi
 		t.Errorf("%d are lost, %d are kept", n, len(s.kept))
 	}
 }
+
+// What is written down last is copied, too: a netmaster that stops writes what it was still asked, and then ends.
+func TestTheLastLinesAreCopied(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := streamed(t, listener)
+	l := New(filepath.Join(t.TempDir(), "audit.log"), testkit.Quiet())
+	if err := l.SendTo("tcp://" + listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	const lines = 50
+	for i := range lines {
+		l.Add(Entry{Key: fmt.Sprint("key", i)})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.Run(ended)
+	for i := range lines {
+		if m := next(); !strings.Contains(m, fmt.Sprintf(`"key%d"`, i)) {
+			t.Fatalf("line %d: %s", i, m)
+		}
+	}
+}
+
+func TestLastLinesThatNobodyTakesAreCounted(t *testing.T) {
+	log, said := testkit.Recorded()
+	l := New(filepath.Join(t.TempDir(), "audit.log"), log)
+	if err := l.SendTo("unix://" + filepath.Join(t.TempDir(), "nobody")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 7 {
+		l.Add(Entry{Key: fmt.Sprint("key", i)})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.Run(ended)
+	if !strings.Contains(said.String(), "lost=7") {
+		t.Errorf("it is said: %s", said)
+	}
+}

@@ -161,10 +161,22 @@ func (c *connection) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// replayed gives the first byte again.
+// replayed is a connection below TLS. It gives the first byte again.
 type replayed struct {
 	net.Conn
 	first []byte // left of it
+}
+
+// goodbye is how long a client that does not read is waited for when its connection is closed. TLS would wait for five seconds to
+// tell it, and whoever closes many connections, such as who accepts others in their place, for all of them.
+const goodbye = time.Millisecond
+
+// SetWriteDeadline implements net.Conn. TLS sets one for its last words only; the server, and the gate, have their own means.
+func (r *replayed) SetWriteDeadline(t time.Time) error {
+	if last := time.Now().Add(goodbye); t.IsZero() || t.After(last) {
+		t = last
+	}
+	return r.Conn.SetWriteDeadline(t)
 }
 
 // Read implements net.Conn.

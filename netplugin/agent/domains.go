@@ -113,6 +113,9 @@ func (a *Agent) settleNames(changed []string) {
 // endpoint has as many answers as it likes, and each would cost all addresses of a rule. TCP tries again after a second.
 const namesEvery = 200 * time.Millisecond
 
+// writingShare bounds what writing costs where there are very many answers: no more than one part of so many of the time.
+const writingShare = 20
+
 // followNames has the rules planned whose names have other addresses, and writes down for the next agent of this node
 // what names stand for.
 func (a *Agent) followNames(ctx context.Context) error {
@@ -127,8 +130,9 @@ func (a *Agent) followNames(ctx context.Context) error {
 		a.cache.renamed()
 		a.mu.Unlock()
 		a.changed.Send()
+		began := time.Now()
 		a.writeAnswers()
-		retry.Pause(ctx, namesEvery)
+		retry.Pause(ctx, max(namesEvery, writingShare*time.Since(began)))
 	}
 }
 
@@ -136,14 +140,17 @@ func (a *Agent) followNames(ctx context.Context) error {
 func (a *Agent) writeAnswers() {
 	a.mu.Lock()
 	write := a.cache.named.unwritten && a.cfg.AnswersFile != ""
-	var text []byte
-	var err error
+	var book domains.Book
 	if write {
-		text, err = json.Marshal(a.cache.named.book)
+		book = a.cache.named.book.Clone()
 	}
 	a.cache.named.unwritten = false
 	a.mu.Unlock()
-	if err == nil && write {
+	if !write {
+		return
+	}
+	text, err := json.Marshal(book) // takes long, of very many answers
+	if err == nil {
 		err = durable.Put(a.cfg.AnswersFile, text)
 	}
 	if err != nil {

@@ -114,6 +114,7 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 	}
 	r.enforcedAt = now
 	if _, _, err := r.store.Txn(ctx, objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.K8sEnforcedKey(r.host), Value: value}}}); err != nil {
+		r.loaded = false // nobody knows which one the store has
 		return 0, err
 	}
 	r.enforced = value

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
@@ -293,5 +294,30 @@ func TestConnectionsOfAnAddressThatAnEndpointHasNoMoreAreEnded(t *testing.T) {
 	n.put(epKey("web.blue-1"), strings.Replace(epValue("web.blue", me, "10.1.0.9"), "{", `{"labels":{"a":"b"},`, 1))
 	if change, _ := n.planner.plan(n.cache, everything); len(change.Left) != 0 {
 		t.Errorf("with the same address, left are %+v", change.Left)
+	}
+}
+
+// A report that the store has taken without the node hearing of it is looked up before it is compared with the next one.
+func TestAReportOfPoliciesWhoseAnswerIsLostIsNotTakenForTheOneBefore(t *testing.T) {
+	m, now := newMemory(), time.Unix(1000, 0)
+	r, key := newReporter(m), mastercfg.K8sEnforcedKey(me)
+	tell := func(epoch uint32) error {
+		if err := r.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(2 * enforcedEvery)
+		_, err := r.tellEnforced(t.Context(), mastercfg.K8sEnforced{Number: epoch}, now)
+		return err
+	}
+	if err := tell(1); err != nil {
+		t.Fatal(err)
+	}
+	m.refuse = []error{fault.New(fault.Unavailable, "no answer")}
+	if err := tell(2); err == nil {
+		t.Fatal("it is not told that there is no answer")
+	}
+	m.put(key, []byte(`{"number":2}`)) // it had been taken
+	if err := tell(1); err != nil || string(m.kvs[key].Value) != `{"number":1}` {
+		t.Errorf("the store has %s: %v", m.kvs[key].Value, err)
 	}
 }

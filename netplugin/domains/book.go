@@ -14,6 +14,15 @@ import (
 // it. It has no lock; its owner has.
 type Book map[string]map[netip.Addr]Entry
 
+// Clone is a copy that its owner's lock does not concern.
+func (b Book) Clone() Book {
+	other := make(Book, len(b))
+	for name, known := range b {
+		other[name] = maps.Clone(known)
+	}
+	return other
+}
+
 // Entry is what is known of an address.
 type Entry struct {
 	Heard time.Time // when last

@@ -1,6 +1,9 @@
 package embedded_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -122,4 +125,20 @@ func TestAMemberPublishesItsPeerURL(t *testing.T) {
 	}
 	testetcd.Stop(t, c.members["a"])
 	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(trying(t, c.cfgs["b"].ClientURL), "1") == nil })
+}
+
+// The note of founding ends when the store is there, however long its start took: a member that loses its data later would found another store.
+func TestAStoreThatStartsSlowlyIsFoundedOnce(t *testing.T) {
+	a := growing(t, "a")
+	if err := a.Found(); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := start(t, soon, a)
+	testetcd.Ready(t, s)
+	testkit.Eventually(t, time.Minute, "the note has ended", func() bool {
+		text, err := os.ReadFile(filepath.Join(a.Dir, "founded.json"))
+		return err == nil && !strings.Contains(string(text), "founding")
+	})
 }

@@ -100,6 +100,7 @@ type Server struct {
 	stop    sync.Once
 	stopped chan struct{} // closed when etcd has been closed
 	relayed chan struct{} // closed when no more errors are relayed
+	noted   chan struct{} // closed when the note of founding has ended, or etcd has
 }
 
 // Start starts the member and returns when it is ready to serve, or when ctx
@@ -126,6 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		calls:   newCalls(),
 		stopped: make(chan struct{}),
 		relayed: make(chan struct{}),
+		noted:   make(chan struct{}),
 	}
 	settings, err := cfg.settings(peers, s.fail)
 	if err != nil {
@@ -141,15 +143,25 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fault.New(fault.Unavailable, "embedded etcd %q in %s: %w", cfg.Name, cfg.Dir, err)
 	}
 	go s.relay()
+	go s.found()
 	select {
-	case <-s.Ready():
-		if err := cfg.founded(); err != nil {
-			cfg.Log.WithError(err).Warn("founding note")
-		}
+	case <-s.noted:
 	case <-ctx.Done():
 		cfg.Log.WithField("member", cfg.Name).Info("started, waiting for a quorum")
 	}
 	return s, nil
+}
+
+// found ends the note of founding when the cluster is there.
+func (s *Server) found() {
+	defer close(s.noted)
+	select {
+	case <-s.Ready():
+		if err := s.cfg.founded(); err != nil {
+			s.cfg.Log.WithError(err).Warn("founding note")
+		}
+	case <-s.etcd.Server.StopNotify():
+	}
 }
 
 // startEtcd starts etcd, which panics over data that it cannot read.
@@ -199,6 +211,7 @@ func (s *Server) Stop(ctx context.Context) error {
 			s.etcd.Server.Stop() // before the listeners go: it tells a peer to take over
 			s.etcd.Close()
 			<-s.relayed
+			<-s.noted
 		}()
 	})
 	select {

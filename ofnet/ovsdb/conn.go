@@ -35,7 +35,8 @@ type Options struct {
 type Conn struct {
 	stream  net.Conn
 	options Options
-	heard   atomic.Int64 // time of the last byte received, Unix nanoseconds
+	started time.Time
+	heard   atomic.Int64 // when the last byte was received, in nanoseconds after started: the clock may be set meanwhile
 
 	writing sync.Mutex // one message at a time
 
@@ -87,8 +88,7 @@ func NewConn(stream net.Conn, options Options) *Conn {
 	if options.ProbeInterval == 0 {
 		options.ProbeInterval = defaultProbeInterval
 	}
-	c := &Conn{stream: stream, options: options, pending: map[uint64]pendingCall{}, done: make(chan struct{})}
-	c.heard.Store(time.Now().UnixNano())
+	c := &Conn{stream: stream, options: options, started: time.Now(), pending: map[uint64]pendingCall{}, done: make(chan struct{})}
 	c.workers.Go(c.read)
 	if options.ProbeInterval > 0 {
 		c.workers.Go(c.probe)
@@ -295,7 +295,7 @@ func (c *Conn) probe() {
 			return
 		case now = <-ticker.C:
 		}
-		heard := time.Unix(0, c.heard.Load())
+		heard := c.started.Add(time.Duration(c.heard.Load()))
 		switch {
 		case now.Sub(heard) < interval:
 			asked = time.Time{}
@@ -324,7 +324,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	n, err := l.conn.stream.Read(p[:min(len(p), l.left)])
 	l.left -= n
 	if n > 0 {
-		l.conn.heard.Store(time.Now().UnixNano())
+		l.conn.heard.Store(int64(time.Since(l.conn.started)))
 	}
 	if err == io.EOF {
 		err = errors.New("closed by the server")

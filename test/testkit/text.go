@@ -1,0 +1,34 @@
+package testkit
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Text is what somebody else writes, readable meanwhile. The zero value is empty.
+type Text struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (t *Text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(p)
+}
+
+func (t *Text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// Recorded is a log, and what is written to it.
+func Recorded() (*logrus.Entry, *Text) {
+	l, text := logrus.New(), &Text{}
+	l.SetOutput(text)
+	return logrus.NewEntry(l), text
+}
