@@ -70,3 +70,32 @@ func TestAPortsClientsAreRememberedByItsName(t *testing.T) {
 		t.Errorf("ports are remembered by %v, want one number for each name and version of IP", numbers)
 	}
 }
+
+// A client keeps its provider where others have other providers, too: those inside any, those from outside one of their own.
+func TestAClientKeepsItsProviderOfThoseForWhereItComesFrom(t *testing.T) {
+	s := kubeWeb()
+	s.Affinity = 600
+	c := startCluster(t, web1, db1, web2)
+	host := c.withOutside(web1, s)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	for i, at := range []netip.Addr{external, external6} {
+		host.route(at)
+		for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+			for _, got := range host.requestsTimes(20, at, kind, port, "hello", beyond[i]) {
+				if !strings.HasPrefix(got, web1.ID+" "+beyond[i].String()+" ") {
+					t.Errorf("from outside by %s: %q", kind, got)
+				}
+			}
+			pod := c.pod(db1)
+			first, _, _ := strings.Cut(pod.requests(at, kind, port, "hello"), " ")
+			pod.node.Appctl("revalidator/wait")
+			for _, got := range pod.requestsTimes(20, at, kind, port, "hello") {
+				if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
+					t.Errorf("%s at %s by %s: %s, after %s", db1.ID, at, kind, got, first)
+				}
+			}
+		}
+	}
+}

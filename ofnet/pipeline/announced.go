@@ -60,7 +60,7 @@ func (s announced) service(w *Wants, o Service) {
 // arrival matches what the uplink brings for an address of the service and has not been looked up.
 func (announced) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
-	m := o.match(f.is(), f.dst(inet.Host(to)), both(regOrigin.is(originTunnel), regRouted.is(1)), openflow.CTState(0, openflow.CTTrk))
+	m := o.match(f.is(), f.dst(inet.Host(to)), regOrigin.is(originTunnel), regRouted.is(1), openflow.CTState(0, openflow.CTTrk))
 	return at(tableSource, priority, append(m, more...)...)
 }
 

@@ -65,7 +65,7 @@ func (w *Wants) flow(flows ...openflow.Flow) { w.Flows = append(w.Flows, flows..
 type flowBuilder openflow.Flow
 
 func at(table uint8, priority uint16, match ...openflow.FieldMatch) flowBuilder {
-	return flowBuilder{Table: table, Priority: priority, Match: match}
+	return flowBuilder{Table: table, Priority: priority, Match: united(match)}
 }
 
 // do adds actions.

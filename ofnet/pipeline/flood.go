@@ -111,9 +111,9 @@ func (f flood) endpoint(w *Wants, e placed) {
 // meter limits what an endpoint floods. DST_NETWORK tells that it has passed. On a VLAN
 // only one, the uplink, gets what is for a MAC that is not known.
 func (flood) meter(w *Wants, e placed) {
-	id, fresh := floodedMeter(e.port), both(regNetwork.is(uint32(e.Tag)), regDstNet.is(0))
+	id := floodedMeter(e.port)
 	w.Meters = append(w.Meters, packetMeter(id, floodedPerSecond, floodedAtOnce))
-	flooded := []openflow.FieldMatch{openflow.InPort(e.port), regFlooded.is(0), fresh}
+	flooded := []openflow.FieldMatch{openflow.InPort(e.port), regFlooded.is(0), regNetwork.is(uint32(e.Tag)), regDstNet.is(0)}
 	if e.Encap == VLAN {
 		flooded = append(flooded, toAll())
 	}

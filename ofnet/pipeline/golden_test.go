@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and the generated parts of docs/pipeline.md")
@@ -94,6 +96,16 @@ func dump(heading string, w Wants) string {
 	return fmt.Sprintf("# %s\n", heading) + b.String()
 }
 
+// taken has each flow packed, which finds what the switch would refuse.
+func taken(t *testing.T, w Wants) {
+	t.Helper()
+	for _, f := range w.Flows {
+		if _, err := openflow.Pack(f); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
 func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 	all := node1()
 	for _, f := range all.features {
@@ -101,7 +113,9 @@ func TestEveryFeatureWantsTheFlowsOfItsGoldenFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone := &Pipeline{config: all.config, features: []any{f}}
 			got := dump("base", alone.Base())
+			taken(t, alone.Base())
 			for _, o := range goldenObjects {
+				taken(t, wantsOf(alone, o, portOf(o)))
 				got += dump(fmt.Sprintf("%s %s", o.Key().Kind, o.Key().ID), wantsOf(alone, o, portOf(o)))
 			}
 			compareGolden(t, filepath.Join("testdata", name+".golden"), got)

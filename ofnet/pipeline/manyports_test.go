@@ -32,9 +32,11 @@ func TestAServiceCostsAsMuchAsItHasPorts(t *testing.T) {
 	const few, times, turns = 16, 24, 3
 	p := New(Config{TunnelPort: 1, LocalVTEP: vtep1})
 	flows := func(o Service) {
-		if _, err := p.For(o, 0); err != nil {
+		wants, err := p.For(o, 0)
+		if err != nil {
 			t.Error(err)
 		}
+		taken(t, wants)
 	}
 	bridged := func(o Service) Service {
 		o.Mode, o.Providers = BridgedProxy, []netip.Addr{web1.IPv4, web2.IPv4}

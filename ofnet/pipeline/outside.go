@@ -73,7 +73,7 @@ func unreceived(priority uint16, more ...openflow.FieldMatch) flowBuilder {
 
 // unreceivedFrom matches of that what came from somewhere.
 func unreceivedFrom(origin uint32, priority uint16, more ...openflow.FieldMatch) flowBuilder {
-	return at(tableForward, priority, append([]openflow.FieldMatch{both(regRouted.is(1), regOrigin.is(origin)), regOut.is(0)}, more...)...)
+	return at(tableForward, priority, append([]openflow.FieldMatch{regRouted.is(1), regOrigin.is(origin), regOut.is(0)}, more...)...)
 }
 
 func (outside) base(w *Wants) {

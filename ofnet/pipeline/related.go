@@ -41,7 +41,7 @@ func (f family) errorsOfRouters(origin uint32) (all []openflow.Flow) {
 		priority = priorityHairpin
 	}
 	for _, kind := range f.errors {
-		all = append(all, at(tableOutput, priority, both(regOrigin.is(origin), regFlooded.is(0)), f.is(), openflow.IPWhole(),
+		all = append(all, at(tableOutput, priority, regOrigin.is(origin), regFlooded.is(0), f.is(), openflow.IPWhole(),
 			f.isICMP(), f.icmpType(kind), openflow.CTState(0, openflow.CTTrk)).do(f.translateError()).end())
 	}
 	return all

@@ -133,8 +133,8 @@ func (tiers) outside(w *Wants, o Outside, _ uint32) {
 	for _, a := range o.Own {
 		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(inet.Host(a))}
 		w.flow(
-			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), both(isolated, regOrigin.is(originLocal)), regOut.is(0))...).goTo(s.after),
-			at(s.tables[PolicyTier], priorityExempt, append(own, both(isolated, regOrigin.is(originHost)))...).goTo(s.after))
+			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), isolated, regOrigin.is(originLocal), regOut.is(0))...).goTo(s.after),
+			at(s.tables[PolicyTier], priorityExempt, append(own, isolated, regOrigin.is(originHost))...).goTo(s.after))
 	}
 	for _, p := range o.Led {
 		for _, f := range []family{ipv4(), ipv6()} {

@@ -71,7 +71,7 @@ func (t tooBig) network(w *Wants, n Network) {
 		return
 	}
 	tag := uint32(n.Tag)
-	w.flow(at(tableForward, priorityChecked, both(regOrigin.is(originLocal), regRouted.is(0)), within(tag)).
+	w.flow(at(tableForward, priorityChecked, regOrigin.is(originLocal), regRouted.is(0), within(tag)).
 		do(t.check()...).goTo(tableOutput))
 	for _, a := range n.gateways() {
 		note := append(binary.BigEndian.AppendUint16(nil, uint16(t.mtu)), a.AsSlice()...)

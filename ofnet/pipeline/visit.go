@@ -30,7 +30,7 @@ type visit struct{}
 func (visit) service(w *Wants, o Service) {
 	for _, a := range o.addresses(FromTenants) {
 		f := familyOf(a)
-		leaves := openflow.Match{both(regOrigin.is(originLocal), regRouted.is(1)), regDstNet.is(0), f.is(), f.dst(inet.Host(a))}
+		leaves := openflow.Match{regOrigin.is(originLocal), regRouted.is(1), regDstNet.is(0), f.is(), f.dst(inet.Host(a))}
 		answers := openflow.Match{regOut.is(0), f.is(), f.src(inet.Host(a)), answering(), origin(originEntered)}
 		w.flow(
 			at(tableOutput, priorityVisit, leaves...).do(asFrom(originEntered)...).backTo(tableRouter),
