@@ -165,7 +165,7 @@ func New(config Config) (*Driver, error) {
 	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
 		peers: newPeers(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
 	var err error
-	if d.links, err = newLinks(config.NetNS, linkGroup(config.encap())); err != nil {
+	if d.links, err = newLinks(config.NetNS, drivers.LinkGroup(config.encap())); err != nil {
 		return nil, err
 	}
 	d.db, err = newDatabase(config, func() {

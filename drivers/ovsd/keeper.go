@@ -3,6 +3,7 @@ package ovsd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -257,6 +258,9 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		if err := k.links.setUp(end.name); err != nil {
 			return err
 		}
+	}
+	if err := k.links.isolate(end.name); err != nil { // of an earlier version, or set by somebody else
+		return fmt.Errorf("link %s: %w", end.name, err)
 	}
 	ops := want.correct(have, end.mtu)
 	if len(ops) == 0 {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -145,27 +146,39 @@ func (l *links) complete(link netlink.Link, endpointID string) error {
 	return nil
 }
 
-// keepOut has the host speak no IPv6 on a link that belongs to the switch. The pod
-// would reach the host by it, and every address and route is another one that
-// ovs-vswitchd reads anew whenever any link changes. It takes no address either where
-// somebody turns IPv6 on for all links of the host.
+// keepOut has the host's own stack leave a link alone that belongs to the switch. Every address
+// and route is another one that ovs-vswitchd reads anew whenever any link changes. It takes no IPv6 address
+// either where somebody turns IPv6 on for all links of the host.
 func (l *links) keepOut(link netlink.Link) error {
 	err := l.handle.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
 	if err != nil && !errors.Is(err, syscall.EAFNOSUPPORT) { // there is no IPv6
 		return fmt.Errorf("no IPv6 address: %w", err)
 	}
-	off := func() error {
-		return os.WriteFile("/proc/sys/net/ipv6/conf/"+link.Attrs().Name+"/disable_ipv6", []byte("1"), 0)
-	}
-	if l.ns == nil {
-		err = off()
-	} else {
-		err = netspace.In(l.ns, off)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no IPv6
-		return fmt.Errorf("turn off IPv6: %w", err)
-	}
-	return nil
+	return l.isolate(link.Attrs().Name)
+}
+
+// isolated are the settings, below /proc/sys/net, with which the host takes nothing from a link that belongs to the switch. With the
+// userspace datapath the kernel goes on receiving there, and the pod would reach the host, and what it forwards to, past the switch.
+// Nothing has a route by the link, so no source is right there, and questions for the host's addresses are not answered.
+func isolated(link string) map[string]string {
+	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv4/conf/" + link + "/arp_ignore": "8", "ipv6/conf/" + link + "/disable_ipv6": "1"}
+}
+
+// isolate makes the settings of a link what they should be.
+func (l *links) isolate(name string) error {
+	return netspace.In(l.ns, func() error {
+		for setting, want := range isolated(name) {
+			path := filepath.Join("/proc/sys/net", setting)
+			is, err := os.ReadFile(path)
+			if err == nil && strings.TrimSpace(string(is)) != want {
+				err = os.WriteFile(path, []byte(want), 0)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no IPv6
+				return fmt.Errorf("setting %s: %w", setting, err)
+			}
+		}
+		return nil
+	})
 }
 
 // setUp sets a link up.

@@ -3,6 +3,8 @@ package ovsd_test
 import (
 	"net"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 func TestTheHostHasNoAddressOnTheLinkOfAPod(t *testing.T) {
@@ -112,4 +115,45 @@ func TestAPortIsUsedWhileAPodHasTheOtherEndOfItsLink(t *testing.T) {
 	expect("a pod's", "web.blue-3", true)
 	end()
 	eventually(t, "it is nobody's", func() bool { used, err := r.PortUsed("web.blue-3"); return !used && err == nil })
+}
+
+// With the userspace datapath the kernel receives what a pod sends as well: it takes nothing of it, whatever the pod knows of the link.
+func TestTheHostTakesNothingFromTheLinkOfAPod(t *testing.T) {
+	const own = "198.51.100.9"
+	n := newNode(t)
+	n.Exec("ip", "address", "add", own+"/32", "dev", "lo")
+	r := n.start()
+	r.give(drivers.Change{Replace: true})
+	p := n.newPod(r, 1)
+	counted := func(name string) int {
+		fields := strings.Fields(n.Exec("nstat", "-asz", name))
+		count, err := strconv.Atoi(fields[slices.Index(fields, name)+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	p.exec("ip", "route", "replace", own, "dev", "eth0")
+	p.exec("ip", "neighbour", "replace", own, "lladdr", strings.TrimSpace(n.Exec("cat", "/sys/class/net/"+p.port.HostLink+"/address")), "dev", "eth0")
+	sends := func() {
+		t.Helper()
+		taken, refused := counted("UdpNoPorts"), counted("TcpExtIPReversePathFilter")
+		p.exec("bash", "-c", "echo hello > /dev/udp/"+own+"/7777")
+		testkit.Eventually(t, time.Minute, "the host sees it", func() bool { return counted("UdpNoPorts")+counted("TcpExtIPReversePathFilter") > taken+refused })
+		if counted("UdpNoPorts") > taken {
+			t.Error("the host takes what the pod sends to its address")
+		}
+	}
+	sends()
+	setting := "net.ipv4.conf." + p.port.HostLink + "."
+	if got := n.Exec("sysctl", "-n", setting+"arp_ignore"); strings.TrimSpace(got) != "8" {
+		t.Errorf("the host answers for its addresses: %s", got)
+	}
+	n.Exec("sysctl", "-qw", setting+"rp_filter=0", setting+"arp_ignore=0") // as an earlier version had it
+	r.stop()
+	n.start().give(drivers.Change{Replace: true})
+	testkit.Eventually(t, time.Minute, "it is set right", func() bool {
+		return n.Exec("sysctl", "-n", setting+"rp_filter", setting+"arp_ignore") == "1\n8\n"
+	})
+	sends()
 }

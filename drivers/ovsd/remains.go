@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -31,7 +32,7 @@ func OwnLinks() ([]OwnLink, error) {
 	for _, link := range all {
 		a := link.Attrs()
 		_, endpoint := hostLinkNumber(a.Name)
-		ours := a.Group == linkGroup(pipeline.VXLAN) || a.Group == linkGroup(pipeline.VLAN)
+		ours := a.Group == drivers.LinkGroup(pipeline.VXLAN) || a.Group == drivers.LinkGroup(pipeline.VLAN)
 		if ours && link.Type() == "veth" && (endpoint || strings.HasPrefix(a.Name, namesLinkPrefix)) {
 			own = append(own, OwnLink{a.Name, cmp.Or(a.Alias, "nobody")})
 		}

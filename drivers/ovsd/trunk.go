@@ -165,9 +165,3 @@ func (db *database) seen() bool {
 	}
 	return ok && (port.link.OFPort != nil || port.link.Error != nil)
 }
-
-// linkGroup is a mark that the kernel keeps with a link and that is set in the
-// same request that makes it: this is how a driver knows its links again, and
-// leaves those of the other bridge to the other driver. The alias, which cannot
-// be, says whose the link is.
-func linkGroup(e pipeline.Encap) uint32 { return 0xc0 + uint32(e) }

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/knftables"
 
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -93,7 +94,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), answersOnly(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -118,8 +119,17 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 
 // tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(), switchGuard(),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
+	}}
+}
+
+// switchGuard keeps the host from taking what comes by the links of endpoints, which is the switch's: the kernel goes on
+// receiving there beside a switch in user space. The links are closed as well, as far as what is set for all of them lets it.
+func switchGuard() chain {
+	links := knftables.Concat("iifgroup {", drivers.LinkGroup(pipeline.VXLAN), ",", drivers.LinkGroup(pipeline.VLAN), "}")
+	return chain{"switch-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{
+		{knftables.Concat(links, "drop"), "what endpoints send is the switch's"},
 	}}
 }
 

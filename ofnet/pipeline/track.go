@@ -122,9 +122,6 @@ func (b flowBuilder) admitted() openflow.Flow { return b.do(openflow.CTClear{}).
 
 func (t tracking) base(w *Wants) {
 	nobody := both(regSrcTiers.is(0), regDstTiers.is(0))
-	for _, kind := range ndTypes {
-		w.flow(at(tableTrack, priorityGuard, icmpv6(kind)...).unjudged())
-	}
 	for _, f := range []family{ipv4(), ipv6()} {
 		w.flow(at(tableForward, priorityTracked, regTracked.is(1), f.is()).goTo(tableTrack))
 		for _, kind := range f.errors {
@@ -166,6 +163,17 @@ func askTracker() openflow.Action {
 // tracked matches what the tracker has seen, and found to be so.
 func tracked(flag uint32) openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk|flag, openflow.CTTrk|flag)
+}
+
+// network has what the endpoints of a bridged network tell their neighbours pass, which no router passes on. In others the switch
+// answers it, and a message of such a type is as good as any other.
+func (t tracking) network(w *Wants, n Network) {
+	if !n.Mode.Bridged() {
+		return
+	}
+	for _, kind := range ndTypes {
+		w.flow(at(tableTrack, priorityGuard, icmpv6(kind, regNetwork.is(uint32(n.Tag)), openflow.IPTTL(onLink(kind)))...).unjudged())
+	}
 }
 
 // ndTypes are the types of neighbour discovery, and of those who listen to multicast.

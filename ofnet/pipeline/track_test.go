@@ -81,6 +81,35 @@ func TestTiersJudgeFragments(t *testing.T) {
 	}
 }
 
+// What looks like neighbour discovery, and is sent to another endpoint by the router, is judged as anything else.
+func TestTiersJudgeWhatLooksLikeNeighbourDiscovery(t *testing.T) {
+	c := startCluster(t, web1, db1, db2)
+	servers := []Endpoint{db1, db2}
+	send := func(kind, hops byte, to Endpoint, text string) {
+		message := append([]byte{kind, 0, 0, 0, 0, 0, 0, 0}, text...)
+		c.pod(web1).wire().send(ipv6Frame(AnycastMAC, web1.MAC, to.IPv6, web1.IPv6, openflow.ProtoICMPv6, hops, 2, message))
+	}
+	c.judge(map[string]Tiers{web1.ID: Tracked, db1.ID: isolated, db2.ID: isolated})
+	for _, to := range servers {
+		receiver := c.pod(to).wire()
+		for _, kind := range ndTypes {
+			for _, hops := range []byte{255, 64, 2} {
+				send(kind, hops, to, "hidden")
+			}
+		}
+		if receiver.receive(never, carrying("hidden")) != nil {
+			t.Errorf("%s is isolated, and is reached", to.ID)
+		}
+	}
+	c.judge(map[string]Tiers{})
+	for _, to := range servers {
+		receiver := c.pod(to).wire()
+		if send(143, 64, to, "open"); receiver.receive(soon, carrying("open")) == nil {
+			t.Errorf("%s is not reached though nobody judges", to.ID)
+		}
+	}
+}
+
 // An ICMP error has the fate of the connection that it is about.
 func TestErrorsAboutDeniedConnectionsAreNotAdmitted(t *testing.T) {
 	c := startCluster(t, web1, db2)
