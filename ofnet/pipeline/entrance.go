@@ -36,6 +36,7 @@ type entrance struct {
 	gateway    [6]byte
 	tunnelPort uint32
 	underlay6  bool // tunnels are of IPv6
+	size       tooBig
 }
 
 // entranceMAC is where packets come from, in tunnels, whose sender came in by the host.
@@ -91,7 +92,7 @@ func (e entrance) network(w *Wants, n Network) {
 	}
 	for _, a := range n.gateways() {
 		w.flow(unreceived(priorityAnswer, regNetwork.is(uint32(n.Tag)), familyOf(a).is(), answering(), origin(originTunnel)).
-			do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
+			do(e.size.check()...).do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
 				openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
 	}
 }
@@ -113,7 +114,8 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
 			// What is still for a node port is of no connection, and would go back to the host.
 			at(tableDest, priorityRefuse, regOrigin.is(originEntered), f.is(), node).drop(reasonNoProvider),
-			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).do(toHost...).goTo(tableOutput))
+			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).
+				do(e.size.check()...).do(toHost...).goTo(tableOutput))
 		if o.Entered == 0 {
 			continue
 		}

@@ -119,7 +119,7 @@ func New(c Config) *Pipeline {
 		byHost{gateway: c.GatewayMAC},
 		visit{},
 		echo{tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
-		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6()},
+		entrance{gateway: c.GatewayMAC, tunnelPort: c.TunnelPort, underlay6: c.LocalVTEP.Is6(), size: size},
 		policy{},
 		tracking{},
 		overheard{noMeter: !c.hasMeter(LastMeter)},

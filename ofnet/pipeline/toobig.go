@@ -8,12 +8,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// tooBig finds what a local endpoint sends and the way to other nodes cannot carry,
+// tooBig finds what a local endpoint, or the host, sends and the way to other nodes cannot carry,
 // where networks are routed: an endpoint may have a larger MTU than that, one of its own
 // choice, or one from before the underlay changed.
 //
 //	FORWARD   what is about to leave by a router gets the bit TOO_BIG if it is larger
-//	          than the MTU: to another network, to the same one, outside
+//	          than the MTU: to another network, to the same one, outside, and back to who
+//	          came in by a host
 //	OUTPUT    with the bit: to ANSWER
 //	ANSWER    passes the meter of its port, and gets the endpoint's own addresses back
 //	REPLY     to the agent, with MTU and gateway of the network
@@ -89,6 +90,15 @@ func (t tooBig) endpoint(w *Wants, e placed) {
 		w.flow(at(tableAnswer, priorityTooBig, openflow.InPort(e.port), regTooBig.is(1), f.is()).metered(e.port).
 			do(set(openflow.EthSrc(e.MAC)), set(f.src(inet.Host(a))), openflow.OutputGroup{ID: groupAnswer}).end())
 	}
+}
+
+// outside tells the host, and who came in by it, what is too big for the way to another node.
+func (t tooBig) outside(w *Wants, o Outside, port uint32) {
+	if t.mtu == 0 {
+		return
+	}
+	w.flow(at(tableAnswer, priorityTooBig, openflow.InPort(port), regTooBig.is(1)).metered(port).
+		do(set(openflow.EthSrc(o.MAC)), openflow.OutputGroup{ID: groupAnswer}).end())
 }
 
 // TooBig says what the way of a packet carries, in bytes of IP, and the address of the
