@@ -127,10 +127,18 @@ func (tiers) base(w *Wants) {
 // are asked as ever. A tenant may have an endpoint with an address of the node: only what has no receiver in the tenant is
 // for the node, and only what comes from the host is an answer of it. A port by which the node leads to somebody else is
 // not the node.
-func (tiers) outside(w *Wants, o Outside, _ uint32) {
-	s := sides[true]
+//
+// Nothing judges what the node itself sends to its endpoints, also if it comes with an address of the node, as to a node port:
+// the kernel takes no packet with a source of its own from elsewhere. Of a connection that such a packet has begun, what
+// the endpoint answers is judged again after a change of policies, and passes, too.
+func (tiers) outside(w *Wants, o Outside, port uint32) {
+	s, in := sides[true], sides[false]
 	isolated := s.tiers.has(s.isolates, s.isolates)
 	for _, a := range o.Own {
+		begun := openflow.Match{familyOf(a).is(), in.peerNet(inet.Host(a))}
+		w.flow(
+			at(in.tables[FirstTier], priorityNobody, append(slices.Clone(begun), trackedState(), openflow.InPort(port))...).goTo(in.after),
+			at(in.tables[FirstTier], priorityNobody, append(begun, answering(), regOrigin.is(originLocal))...).goTo(in.after))
 		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(inet.Host(a))}
 		w.flow(
 			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), isolated, regOrigin.is(originLocal), regOut.is(0))...).goTo(s.after),

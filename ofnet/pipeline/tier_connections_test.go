@@ -21,18 +21,25 @@ func (c *cluster) connect(from, to Endpoint, port uint16) talkOver {
 
 func (c *cluster) calls(from Endpoint, server *pod, at netip.Addr, port uint16) talkOver {
 	c.t.Helper()
+	place := netip.AddrPortFrom(at, port)
+	return c.callsAt(c.pod(from), net.Dialer{Timeout: soon}, place, server, place)
+}
+
+// callsAt connects by a dialer, to a place where the server is reached; it listens at another one.
+func (c *cluster) callsAt(client *pod, dialer net.Dialer, reached netip.AddrPort, server *pod, listens netip.AddrPort) talkOver {
+	c.t.Helper()
 	var listener net.Listener
 	var talk talkOver
 	err := server.inside(func() (err error) {
-		listener, err = net.Listen("tcp", netip.AddrPortFrom(at, port).String())
+		listener, err = net.Listen("tcp", listens.String())
 		return err
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer listener.Close()
-	err = c.pod(from).inside(func() (err error) {
-		talk.client, err = net.DialTimeout("tcp", listener.Addr().String(), soon)
+	err = client.inside(func() (err error) {
+		talk.client, err = dialer.Dial("tcp", reached.String())
 		return err
 	})
 	if err != nil {

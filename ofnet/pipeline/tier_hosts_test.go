@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -131,6 +132,63 @@ func TestIsolatedEndpointsReachTheirOwnNode(t *testing.T) {
 	judge(isolated, beyond)
 	if !says(1, conn.server, conn.client, soon) || !says(2, conn.client, conn.server, soon) {
 		t.Error("another epoch, and the node speaks first: the connection has ended")
+	}
+}
+
+// What the node sends to an isolated provider of its own, at a port of the service and with an address of the node, is the node's own;
+// what comes from outside by the same way is judged, and what the node sends to providers of others.
+func TestTheNodeReachesItsIsolatedProvidersByAnyOfItsAddresses(t *testing.T) {
+	const talking = 7000
+	c := startCluster(t, web1, web2)
+	host := c.withOutside(web1)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	judge := func(provider Endpoint, own []netip.Addr, rules ...TierRule) {
+		c.epoch++
+		c.classify(map[string]Tiers{web1.ID: isolated, web2.ID: isolated})
+		way := wayOut
+		way.Own = own
+		shop := serving(FromPods|FromHost|FromOutside, addressesOf(provider), external, external6)
+		shop.Ports = append(shop.Ports, ServicePort{Address: external, From: shop.Ports[0].From, Protocol: openflow.ProtoTCP, Port: talking, Target: talking})
+		objects := []Object{way, Epoch{Number: c.epoch}, shop.Numbered(noneTaken)}
+		for i, r := range rules {
+			r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
+			objects = append(objects, r)
+		}
+		for _, n := range c.nodes {
+			n.replace(t, c.wants(n, objects...).chosen())
+		}
+	}
+	for i, at := range []netip.Addr{external, external6} {
+		host.route(at)
+		asks := func(when string, want bool) {
+			t.Helper()
+			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+				ask := host.requests
+				if !want {
+					ask = host.deniedRequest
+				}
+				if got := ask(at, kind, port, "hello", beyond[i]); strings.HasPrefix(got, "error") == want {
+					t.Errorf("%s: %s by %s: %s", when, at, kind, got)
+				}
+			}
+		}
+		judge(web1, nil)
+		asks("from an address that is not the node's", false)
+		judge(web1, beyond)
+		asks("from an address of the node", true)
+		judge(web1, beyond, allowing(false, classWeb1, inTier(FirstTier, 0, Deny)))
+		asks("though the first tier denies", true)
+		judge(web2, beyond)
+		asks("a provider of another node", false)
+	}
+	judge(web1, beyond)
+	as := net.Dialer{Timeout: soon, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(beyond[0], 0))}
+	conn := c.callsAt(host, as, netip.AddrPortFrom(external, talking), c.pod(web1), netip.AddrPortFrom(web1.IPv4, talking))
+	judge(web1, beyond)
+	if !says(1, conn.server, conn.client, soon) || !says(2, conn.client, conn.server, soon) {
+		t.Error("another epoch, and the provider speaks first: the connection has ended")
 	}
 }
 
