@@ -127,21 +127,21 @@ type onLink struct {
 }
 
 // neighbours returns the neighbours whose MAC the host knows.
-func (l *links) neighbours() (map[onLink]net.HardwareAddr, error) {
+func (l *links) neighbours() (map[onLink]netlink.Neigh, error) {
 	list, err := l.handle.NeighList(0, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("neighbours: %w", err)
 	}
-	known := map[onLink]net.HardwareAddr{}
+	known := map[onLink]netlink.Neigh{}
 	for _, n := range list {
 		if len(n.HardwareAddr) > 0 {
-			known[onLink{n.LinkIndex, string(n.IP.To16())}] = n.HardwareAddr
+			known[onLink{n.LinkIndex, string(n.IP.To16())}] = n
 		}
 	}
 	return known, nil
 }
 
-func (l *links) solicitPeer(peer netip.Addr, known map[onLink]net.HardwareAddr) error {
+func (l *links) solicitPeer(peer netip.Addr, known map[onLink]netlink.Neigh) error {
 	routes, err := l.handle.RouteGet(net.IP(peer.AsSlice()))
 	if err != nil || len(routes) == 0 {
 		return fmt.Errorf("route to peer %s: %w", peer, err)
@@ -153,8 +153,11 @@ func (l *links) solicitPeer(peer netip.Addr, known map[onLink]net.HardwareAddr) 
 	if routes[0].Gw != nil {
 		ask.IP = routes[0].Gw
 	}
-	if mac, ok := known[onLink{ask.LinkIndex, string(ask.IP.To16())}]; ok {
-		ask.HardwareAddr, ask.State, ask.Flags = mac, netlink.NUD_PROBE, 0
+	if n, ok := known[onLink{ask.LinkIndex, string(ask.IP.To16())}]; ok {
+		if n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP) != 0 {
+			return nil // written down by somebody, so that nobody else claims it
+		}
+		ask.HardwareAddr, ask.State, ask.Flags = n.HardwareAddr, netlink.NUD_PROBE, 0
 	}
 	if err := l.handle.NeighSet(&ask); err != nil {
 		return fmt.Errorf("solicit peer %s: %w", peer, err)

@@ -43,39 +43,60 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 	}
 }
 
-// The neighbours of the host are read once for all peers, not for each: with thousands of both, that was the driver's
-// main work in an audit.
-func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
+// linksWith are the links of a namespace, of which d0 is up with address 198.18.0.1/16, and what else a batch of ip(8) sets up.
+func linksWith(t *testing.T, more string) (*links, func(args ...string) string) {
+	t.Helper()
 	testkit.NeedsMachine(t)
-	const neighbours, peers = 3000, 300
 	name := fmt.Sprintf("contiv-peers-%d", os.Getpid())
-	ip := func(stdin string, args ...string) {
+	run := func(stdin string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("ip", args...)
 		cmd.Stdin = strings.NewReader(stdin)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.CombinedOutput()
+		if err != nil {
 			t.Fatalf("ip %q: %v: %s", args, err, out)
 		}
+		return string(out)
 	}
-	ip("", "netns", "add", name)
-	t.Cleanup(func() { ip("", "netns", "del", name) })
-	var setUp strings.Builder
-	setUp.WriteString("link add d0 type veth peer name d1\naddress add 198.18.0.1/16 dev d0\nlink set d0 up\n")
-	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(1 + i>>8), byte(i)}) }
-	for i := range neighbours {
-		fmt.Fprintf(&setUp, "neighbour add %s lladdr 02:00:00:00:%02x:%02x dev d0 nud permanent\n", at(i), i>>8, i&255)
-	}
-	ip(setUp.String(), "-n", name, "-batch", "-")
+	run("", "netns", "add", name)
+	t.Cleanup(func() { run("", "netns", "del", name) })
+	run("link add d0 type veth peer name d1\naddress add 198.18.0.1/16 dev d0\nlink set d1 up\nlink set d0 up\n"+more, "-n", name, "-batch", "-")
 	ns, err := netns.GetFromName(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ns.Close()
 	l, err := newLinks(&ns, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.handle.Close()
+	t.Cleanup(func() { l.handle.Close(); ns.Close() })
+	return l, func(args ...string) string { t.Helper(); return run("", append([]string{"-n", name}, args...)...) }
+}
+
+// What somebody has written down for good of a peer, or of the router to it, is not asked for, and stays.
+func TestSolicitingLeavesWhatIsWrittenDownForGood(t *testing.T) {
+	l, ip := linksWith(t, "neighbour add 198.18.0.2 lladdr 02:00:00:00:00:02 dev d0 nud permanent\nneighbour add 198.18.0.3 lladdr 02:00:00:00:00:03 dev d0 nud reachable\n")
+	if err := l.solicit([]netip.Addr{netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("198.18.0.3"), netip.MustParseAddr("198.18.0.4")}); err != nil {
+		t.Fatal(err)
+	}
+	got := ip("neighbour", "show", "dev", "d0")
+	for _, want := range []string{"198.18.0.2 lladdr 02:00:00:00:00:02 PERMANENT", "198.18.0.3 lladdr 02:00:00:00:00:03 PROBE", "198.18.0.4 INCOMPLETE"} {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("%s: want %s", got, want)
+		}
+	}
+}
+
+// The neighbours of the host are read once for all peers, not for each: with thousands of both, that was the driver's
+// main work in an audit.
+func TestSolicitingManyPeersReadsTheNeighboursOnce(t *testing.T) {
+	const neighbours, peers = 3000, 300
+	var setUp strings.Builder
+	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(1 + i>>8), byte(i)}) }
+	for i := range neighbours {
+		fmt.Fprintf(&setUp, "neighbour add %s lladdr 02:00:00:00:%02x:%02x dev d0 nud permanent\n", at(i), i>>8, i&255)
+	}
+	l, _ := linksWith(t, setUp.String())
 	var all []netip.Addr
 	for i := range peers {
 		all = append(all, at(neighbours+i))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // An endpoint has a share of the connections that its host can track, so that one which
@@ -48,10 +50,12 @@ func senderSets() (sets []set) {
 	return sets
 }
 
-// shareRules drop what begins a connection by the way out beyond an endpoint's share.
+// shareRules drop what begins a connection by the way out beyond an endpoint's share. Clients outside whose provider is no
+// endpoint come by it, too, all with one address: the share is none of theirs.
 func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	for _, p := range o {
-		rules = append(rules, shareOf(knftables.Concat("iifname", quoted(outsideLink), version(p), "saddr", p), version(p), share)...)
+		ip := version(p)
+		rules = append(rules, shareOf(knftables.Concat("iifname", quoted(outsideLink), ip, "saddr", p, ip, "saddr !=", pipeline.BeyondNode(p)), ip, share)...)
 	}
 	return rules
 }

@@ -36,7 +36,7 @@ nft add table inet seen
 nft add chain inet seen in '{ type filter hook input priority 300; }'
 nft add chain inet seen there '{ type filter hook forward priority 300; }'
 nsenter --net="$1" sh -ec '
-ip link set eth0 up; ip addr add 172.19.0.7/16 dev eth0; ip addr add 172.19.0.8/16 dev eth0; ip addr add 172.19.0.9/16 dev eth0
+ip link set eth0 up; ip addr add 172.19.0.7/16 dev eth0; ip addr add 172.19.0.8/16 dev eth0; ip addr add 172.19.0.9/16 dev eth0; ip addr add 172.19.255.252/16 dev eth0
 ip addr add fd63:6f6e:7469:7601::7/64 dev eth0 nodad
 ip route add default via 172.19.255.254; ip route add default via fd63:6f6e:7469:7601::fffe'
 nsenter --net="$2" sh -ec '
@@ -118,6 +118,8 @@ func TestAnEndpointHasItsShareOfConnections(t *testing.T) {
 		{"in", "172.19.0.7", "203.0.113.1", 50, 0},  // it has its share, wherever they lead
 		{"in", "172.19.0.8", "203.0.113.1", 50, 20}, // others have theirs
 		{"there", "fd63:6f6e:7469:7601::7", "2001:db8::2", 50, 20},
+		{"in", "172.19.255.252", "203.0.113.1", 50, 50}, // many clients, whose provider is no endpoint
+		{"there", "172.19.255.252", "203.0.113.2", 50, 50},
 	} {
 		if got := arrived(c.chain, c.from, c.to, c.connections, c.want); got != c.want {
 			t.Errorf("of %d connections from %s to %s %d arrive, want %d:\n%s", c.connections, c.from, c.to, got, c.want, run(t, "nft list table inet contiv"))

@@ -23,6 +23,9 @@ type byHost struct{ gateway [6]byte }
 // beyondNode takes the place of the port's number in that address. No port has this number.
 const beyondNode = 0xfffc
 
+// BeyondNode is the sender that backends which are no endpoints see instead of a client who came in by this host.
+func BeyondNode(private netip.Prefix) netip.Addr { return OutsideAddress(private, beyondNode) }
+
 // beyondZone is the connection tracker's zone. No VRF and no tiers have this one (MaxVRF).
 const beyondZone = 65534
 
@@ -40,7 +43,7 @@ func (b byHost) base(w *Wants) {
 
 func (b byHost) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
-		f, own := familyOf(p.Addr()), OutsideAddress(p, beyondNode)
+		f, own := familyOf(p.Addr()), BeyondNode(p)
 		toHost := []openflow.Action{set(openflow.EthSrc(b.gateway)), set(openflow.EthDst(o.MAC))}
 		asks := func(priority uint16, leaves uint32, more ...openflow.FieldMatch) openflow.Flow {
 			question := append([]openflow.FieldMatch{f.is(), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl|openflow.CTInv)}, more...)
