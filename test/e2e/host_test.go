@@ -141,7 +141,7 @@ func (s story) isClosedTo(pod *testbed.Pod, version string) {
 		url := "http://" + netip.AddrPortFrom(s.hostAddress(n, mastercfg.AccessNetwork, version), 9090).String() + "/readyz"
 		_, err := n.Run(s.ctx, n.Tool("probe"), "http", url)
 		s.must(err) // netplugin listens there
-		if _, err := pod.Run(s.ctx, n.Tool("probe"), "http", url); err == nil {
+		if _, err := pod.Run(s.ctx, n.Tool("probe"), "http", "-wait", "1s", url); err == nil {
 			s.Errorf("%s reaches %s", pod.Name, url)
 		}
 	}

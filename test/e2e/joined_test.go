@@ -65,7 +65,7 @@ func TestNodesThatHaveJoinedOutliveTheirLeader(t *testing.T) {
 // another machine, and whether netctl hears of it all the same.
 func (s story) answersNetmastersOnly(n *testbed.Node) error {
 	s.Helper()
-	if _, err := s.bed.Nodes[0].Run(s.ctx, n.Tool("probe"), "http", "http://"+n.MgmtIP+":9090/readyz"); err == nil {
+	if _, err := s.bed.Nodes[0].Run(s.ctx, n.Tool("probe"), "http", "-wait", "1s", "http://"+n.MgmtIP+":9090/readyz"); err == nil {
 		return fmt.Errorf("%s answers in plain HTTP", n.Name)
 	}
 	if checked, err := s.bed.Netctl(s.ctx, "check"); err != nil || !strings.Contains(checked, "agent "+n.Name+": asked by netmaster") {

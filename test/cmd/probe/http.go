@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,12 +13,18 @@ import (
 
 // get prints what a URL answers; anything but 200 is a failure.
 func get(ctx context.Context, args []string) error {
-	if len(args) != 1 {
+	flags := flag.NewFlagSet("http", flag.ContinueOnError)
+	wait := flags.Duration("wait", 5*time.Second, "how long to wait for the answer")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
 		return errors.New("http: want one URL")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	url := flags.Arg(0)
+	ctx, cancel := context.WithTimeout(ctx, *wait)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -30,7 +37,7 @@ func get(ctx context.Context, args []string) error {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", args[0], res.Status)
+		return fmt.Errorf("%s: %s", url, res.Status)
 	}
 	return nil
 }
