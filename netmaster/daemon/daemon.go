@@ -16,6 +16,7 @@
 // at the end of a term are refused as unavailable and are repeated by their
 // clients with the successor.
 //
+//	new.go       how the parts are put together
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
@@ -32,9 +33,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,7 +53,6 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
-	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/hostaddr"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
@@ -119,65 +117,6 @@ type Daemon struct {
 	announcing sync.Mutex // held to say what others find this netmaster by
 	service    *objdb.Registration
 	gate       *gate.Gate
-}
-
-// New checks the configuration and prepares a netmaster. Nothing is served or asked for before Run, which also ends what New has opened.
-func New(cfg Config) (*Daemon, error) {
-	if cfg.Log == nil {
-		cfg.Log = logrus.WithField("component", "netmaster")
-	}
-	if cfg.ReconcileEvery == 0 {
-		cfg.ReconcileEvery = 10 * time.Minute
-	}
-	if cfg.SweepEvery == 0 {
-		cfg.SweepEvery = 30 * time.Second
-	}
-	cfg.API.Self, cfg.API.Name, cfg.API.LeafLife = cfg.Control, cfg.Security.Name, cfg.Security.LeafLife
-	if cfg.Security.Store = isSecure(cfg.Embedded); cfg.Security.Store && cfg.Security.Dir == "" {
-		return nil, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)
-	}
-	certificates, err := newCertificates(cfg.Security, cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-	cfg.API.Authorities, cfg.API.NodeTLS, cfg.API.Replace = certificates.authorities, certificates.node, certificates.replace
-	if cfg.Security.Dir != "" {
-		cfg.API.Found, cfg.API.Keyring, cfg.API.StoreClosed = certificates.makeAuthorities, keyring.In(cfg.Security.Dir), cfg.Security.Store
-	}
-	member := newMember(cfg.Embedded, certificates, cfg.Log)
-	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
-		cfg.Store.TLS = member.dial
-	}
-	db, err := objdb.Open(cfg.Store)
-	if err != nil {
-		return nil, err
-	}
-	d := &Daemon{cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), space: newKeeper(cfg, db, member), certificates: certificates, keyring: cfg.API.Keyring, mode: &mode{log: cfg.Log}, removed: &removals{}, refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log)}
-	d.cfg.API.Foreseen, d.cfg.API.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
-	member.db = db
-	d.member, d.promoting = member, notify.New()
-	if cfg.Security.Store {
-		d.cfg.API.AddMember = d.addMember
-	}
-	d.cfg.API.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
-	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())
-	d.gate = gate.New(gate.Config{DB: db, Verify: certificates.Verify, Open: cfg.API.Keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
-	d.metrics.watch(d.space)
-	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
-	d.metrics.gauge("netmaster_security_open", "1 while clients need not authenticate.", func() float64 {
-		if d.mode.now() == mastercfg.SecurityOpen {
-			return 1
-		}
-		return 0
-	})
-	d.metrics.registry.MustRegister(cfg.Metrics...)
-	d.front = newFront(newProxy(member, cfg.Control, certificates, cfg.Log), d.metrics, d.mode.now)
-	d.front.reached, d.front.proxy.refusals, d.front.proxy.mode = member.reached, d.refusals, d.mode.now
-	d.front.own[reportPath] = http.HandlerFunc(d.ownReport)
-	if cfg.Security.Debug {
-		d.front.debug = debugging()
-	}
-	return d, nil
 }
 
 // Run serves until ctx ends, then hands over: it stops accepting, lets

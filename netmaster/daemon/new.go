@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/api"
+	"github.com/contiv/netplugin/netmaster/api/auth"
+	"github.com/contiv/netplugin/netmaster/gate"
+	"github.com/contiv/netplugin/netmaster/keyring"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/notify"
+)
+
+// New checks the configuration and prepares a netmaster. Nothing is served or asked for before Run, which also ends what New has opened.
+func New(cfg Config) (*Daemon, error) {
+	cfg, err := cfg.completed()
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := newCertificates(cfg.Security, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	member := newMember(cfg.Embedded, certificates, cfg.Log)
+	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
+		cfg.Store.TLS = member.dial
+	}
+	db, err := objdb.Open(cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	member.db = db
+	d := &Daemon{
+		cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), certificates: certificates, member: member, promoting: notify.New(),
+		space: newKeeper(cfg, db, member), mode: &mode{log: cfg.Log}, removed: &removals{},
+		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
+	}
+	if cfg.Security.Dir != "" {
+		d.keyring = keyring.In(cfg.Security.Dir)
+	}
+	d.cfg.API = d.apiConfig()
+	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())
+	d.gate = gate.New(gate.Config{DB: db, Verify: certificates.Verify, Open: d.keyring.Open, Audit: cfg.API.Audit, Log: cfg.Log.WithField("component", "gate")})
+	d.measure()
+	d.front = d.newFront()
+	return d, nil
+}
+
+// completed is the configuration with its defaults.
+func (cfg Config) completed() (Config, error) {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "netmaster")
+	}
+	if cfg.ReconcileEvery == 0 {
+		cfg.ReconcileEvery = 10 * time.Minute
+	}
+	if cfg.SweepEvery == 0 {
+		cfg.SweepEvery = 30 * time.Second
+	}
+	cfg.Security.Store = isSecure(cfg.Embedded)
+	if cfg.Security.Store && cfg.Security.Dir == "" {
+		return cfg, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)
+	}
+	return cfg, nil
+}
+
+// apiConfig is what the API of a term is told, with what it needs of this netmaster.
+func (d *Daemon) apiConfig() api.Config {
+	c, security := d.cfg.API, d.cfg.Security
+	c.Self, c.Name, c.LeafLife = d.cfg.Control, security.Name, security.LeafLife
+	c.Authorities, c.NodeTLS, c.Replace = d.certificates.authorities, d.certificates.node, d.certificates.replace
+	c.Foreseen, c.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
+	c.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
+	if security.Dir != "" {
+		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
+	}
+	if security.Store {
+		c.AddMember = d.addMember
+	}
+	return c
+}
+
+// measure has the metrics read from the parts when they are asked for.
+func (d *Daemon) measure() {
+	d.metrics.watch(d.space)
+	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
+	d.metrics.gauge("netmaster_security_open", "1 while clients need not authenticate.", func() float64 {
+		if d.mode.now() == mastercfg.SecurityOpen {
+			return 1
+		}
+		return 0
+	})
+	d.metrics.registry.MustRegister(d.cfg.Metrics...)
+}
+
+// newFront is what answers requests.
+func (d *Daemon) newFront() *front {
+	f := newFront(newProxy(d.member, d.cfg.Control, d.certificates, d.log), d.metrics, d.mode.now)
+	f.reached, f.proxy.refusals, f.proxy.mode = d.member.reached, d.refusals, d.mode.now
+	f.own[reportPath] = http.HandlerFunc(d.ownReport)
+	if d.cfg.Security.Debug {
+		f.debug = debugging()
+	}
+	return f
+}
