@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
+	"github.com/contiv/netplugin/utils/netspace"
 )
 
 // ofNames finds the host's end of our link to the name server.
@@ -63,6 +64,9 @@ func (l *links) setUpNames() error {
 	}
 	err = errors.Join(l.setUp("lo"), l.handle.LinkSetHardwareAddr(link, net.HardwareAddr(pipeline.NamesMAC[:])), l.handle.LinkSetARPOff(link))
 	for _, p := range pipeline.NamesPrefixes() {
+		if p.Addr().Is6() && !netspace.HasIPv6() {
+			continue
+		}
 		own := netip.PrefixFrom(pipeline.NamesServer(p), p.Bits())
 		err = errors.Join(err, l.handle.AddrReplace(link, &netlink.Addr{IPNet: inet.IPNet(own), Flags: unix.IFA_F_NODAD}))
 	}

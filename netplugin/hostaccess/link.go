@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
+	"github.com/contiv/netplugin/utils/netspace"
 )
 
 // wantedLink is what an interface of the host should be. It belongs to us whole:
@@ -52,6 +53,9 @@ func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err erro
 		return false, err
 	}
 	ours.add(link.Attrs().Index)
+	if !netspace.HasIPv6() {
+		w = w.withoutIPv6()
+	}
 	for _, step := range []func(netlink.Link) (bool, error){w.rename, w.hardware, w.checksums, w.address, w.up, w.route} {
 		did, err := step(link)
 		changed = changed || did
@@ -60,6 +64,13 @@ func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err erro
 		}
 	}
 	return changed, nil
+}
+
+// withoutIPv6 is the interface as a kernel without IPv6 can have it.
+func (w wantedLink) withoutIPv6() wantedLink {
+	w.addresses = slices.DeleteFunc(slices.Clone(w.addresses), func(p netip.Prefix) bool { return p.Addr().Is6() })
+	w.routes = slices.DeleteFunc(slices.Clone(w.routes), func(r wantedRoute) bool { return r.to.Addr().Is6() })
+	return w
 }
 
 // find finds the other end of the port's link, under its first name or its last.

@@ -100,3 +100,17 @@ func TestNamesOfInterfaces(t *testing.T) {
 		}
 	}
 }
+
+func TestAKernelWithoutIPv6HasTheRestOfAnInterface(t *testing.T) {
+	w := outsideInterface(wayOut)
+	for _, p := range []string{"10.1.0.0/16", "fd00:1::/64"} {
+		w.routes = append(w.routes, wantedRoute{to: netip.MustParsePrefix(p)})
+	}
+	got := w.withoutIPv6()
+	if len(got.addresses) != 1 || !got.addresses[0].Addr().Is4() || len(got.routes) != 1 || !got.routes[0].to.Addr().Is4() {
+		t.Errorf("addresses %v, routes %v", got.addresses, got.routes)
+	}
+	if len(w.addresses) != 2 || len(w.routes) != 2 {
+		t.Errorf("what is wanted has changed: %v, %v", w.addresses, w.routes)
+	}
+}
