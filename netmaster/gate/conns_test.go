@@ -138,9 +138,11 @@ func TestPasswordsAreHiddenWhateverTheirLength(t *testing.T) {
 	if _, err := db.Put(t.Context(), mastercfg.BgpPrefix+"h2", value); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range (<-heard).Events {
-		if got := string(e.Kv.Value); len(got) != len(value) || got == value {
-			t.Errorf("%s (%d bytes), written %s (%d bytes)", got, len(got), value, len(value))
-		}
+	told := <-heard
+	if told.Err() != nil || len(told.Events) != 1 {
+		t.Fatalf("%d events: %v", len(told.Events), told.Err())
+	}
+	if got := string(told.Events[0].Kv.Value); len(got) != len(value) || got == value {
+		t.Errorf("%s (%d bytes), written %s (%d bytes)", got, len(got), value, len(value))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
@@ -31,46 +32,63 @@ func changes(neighbour netip.Addr, number int) []*apiutil.Path {
 }
 
 func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
-	p, a := newPace(testkit.Quiet()), addr("192.0.2.1")
-	now := time.Now
-	p.take(changes(a, 1), now())
-	asked := now()
-	<-waits(p, 1)
-	if took := now().Sub(asked); took >= idleTime {
-		t.Errorf("a neighbour waited for %s while nothing was late", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p, a := newPace(testkit.Quiet()), addr("192.0.2.1")
+		now := time.Now
+		p.take(changes(a, 1), now())
+		asked := now()
+		<-waits(p, 1)
+		if took := now().Sub(asked); took > 0 {
+			t.Errorf("a neighbour waited for %s while nothing was late", took)
+		}
 
-	begun := now()
-	p.take(changes(a, 1), now().Add(-2*longWait))
-	over := waits(p, 3)
-	<-over
-	<-over
-	if took := now().Sub(begun); took < 2*idleTime {
-		t.Errorf("nothing is taken in, and two were read on after %s", took)
-	}
-	p.take(nil, now()) // what changes none of the best routes is taken in as well
-	<-over
-	<-waits(p, 3)
+		begun := now()
+		p.take(changes(a, 1), now().Add(-2*longWait))
+		over := waits(p, 3)
+		for i := range 2 {
+			<-over
+			// Who waits looks each idleTime whether it is longer since the last change, or since one was read on.
+			if took, want := now().Sub(begun), time.Duration(i+1)*2*idleTime; took != want {
+				t.Errorf("nothing is taken in, and %d of 3 were read on after %s, want %s", i+1, took, want)
+			}
+		}
+		if synctest.Wait(); len(over) > 0 {
+			t.Error("nothing is taken in, and two were read on at once")
+		}
+		late := now()
+		p.take(nil, now()) // what changes none of the best routes is taken in as well
+		<-over
+		all := waits(p, 3)
+		for range 3 {
+			<-all
+		}
+		if took := now().Sub(late); took > 0 {
+			t.Errorf("what is said is taken in, and neighbours waited for %s", took)
+		}
+	})
 }
 
 // Ours count for nobody.
 func TestWhoChangesMostIsTold(t *testing.T) {
-	log, hook := logtest.NewNullLogger()
-	p, a, b := newPace(logrus.NewEntry(log)), addr("192.0.2.1"), addr("192.0.2.2")
-	p.since = time.Now().Add(-time.Second)
-	late := func() {
-		p.take(changes(a, 1), time.Now().Add(-2*longWait))
-		p.take(changes(a, 1), time.Now())
-	}
-	p.take(changes(addr("0.0.0.0"), 2*manyChanges), time.Now())
-	if late(); len(hook.AllEntries()) > 0 {
-		t.Errorf("a neighbour that changes next to nothing is told: %+v", hook.AllEntries())
-	}
-	p.take(append(changes(a, 20), changes(b, manyChanges)...), time.Now())
-	for range 3 {
-		late()
-	}
-	if told := hook.AllEntries(); len(told) != 1 || told[0].Data["neighbour"] != b || told[0].Data["changes"] != manyChanges {
-		t.Errorf("%+v", told)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		log, hook := logtest.NewNullLogger()
+		p, a, b := newPace(logrus.NewEntry(log)), addr("192.0.2.1"), addr("192.0.2.2")
+		late := func() {
+			p.take(changes(a, 1), time.Now().Add(-2*longWait))
+			p.take(changes(a, 1), time.Now())
+		}
+		p.take(changes(addr("0.0.0.0"), 2*manyChanges), time.Now())
+		time.Sleep(time.Second)
+		if late(); len(hook.AllEntries()) > 0 {
+			t.Errorf("a neighbour that changes next to nothing is told: %+v", hook.AllEntries())
+		}
+		p.take(append(changes(a, 20), changes(b, manyChanges)...), time.Now())
+		for range 3 {
+			late()
+		}
+		told := hook.AllEntries()
+		if len(told) != 1 || told[0].Data["neighbour"] != b || told[0].Data["changes"] != manyChanges || told[0].Data["in"] != time.Second {
+			t.Errorf("%+v", told)
+		}
+	})
 }

@@ -137,7 +137,7 @@ func (f *Forwarder) leave(asker netip.Addr) {
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
-	reply, passed := f.inTurn(ctx, q, f.upstream())
+	reply, passed := inTurn(ctx, f.upstream(), f.patience, func(ctx context.Context, server netip.AddrPort) (*dns.Msg, error) { return f.exchange(ctx, q, server) })
 	if reply != nil {
 		a.answer = believed(q, reply)
 	} else {

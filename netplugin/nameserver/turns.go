@@ -32,15 +32,16 @@ type outcome struct {
 
 // inTurn asks name servers in their order: the next one as soon as one has failed, and as well when nobody
 // has answered for a while. The first answer that can be used is the reply; without one it is nil. Passed says
-// of those before whoever has answered, or of all, why they did not. When it returns nobody is asked any more.
-func (f *Forwarder) inTurn(ctx context.Context, q dns.Question, servers []netip.AddrPort) (reply *dns.Msg, passed error) {
+// of those before whoever has answered, or of all, why they did not. When it returns nobody is asked any more. The last one
+// is asked early enough to have its share of the patience.
+func inTurn(ctx context.Context, servers []netip.AddrPort, patience time.Duration, ask func(context.Context, netip.AddrPort) (*dns.Msg, error)) (reply *dns.Msg, passed error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var turns []turn
 	outcomes := make(chan outcome, len(servers))
-	pause := min(nextTurn, f.patience/time.Duration(max(1, len(servers)))) // so that the last one has its share of the time
+	pause := min(nextTurn, patience/time.Duration(max(1, len(servers))))
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for failed := 0; failed < len(servers); {
@@ -56,7 +57,7 @@ func (f *Forwarder) inTurn(ctx context.Context, q dns.Question, servers []netip.
 		if i := len(turns); i < len(servers) {
 			turns = append(turns, turn{server: servers[i], began: time.Now()})
 			asking.Go(func() {
-				reply, err := f.exchange(ctx, q, servers[i])
+				reply, err := ask(ctx, servers[i])
 				outcomes <- outcome{i, reply, err}
 			})
 			next.Reset(pause)
