@@ -93,7 +93,7 @@ func (e entrance) network(w *Wants, n Network) {
 	for _, a := range n.gateways() {
 		w.flow(unreceived(priorityAnswer, regNetwork.is(uint32(n.Tag)), familyOf(a).is(), answering(), origin(originTunnel)).
 			do(e.size.check()...).do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
-				openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
+			openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
 	}
 }
 

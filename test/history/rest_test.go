@@ -13,15 +13,14 @@ import (
 
 // What was asked before may still happen until a leader tells of a plan that came after it.
 func TestAClusterIsAtRestWhenALeaderHasAnswered(t *testing.T) {
-	answers := []string{
-		`{"reason":"` + fault.Unavailable.String() + `"}`, `{"reason":"` + fault.NotLeader.String() + `"}`, "", `{"reason":"` + fault.NotFound.String() + `"}`,
-	}
+	refusal := func(reason fault.Kind) string { return `{"reason":"` + reason.String() + `","message":"refused"}` }
+	answers := []string{refusal(fault.Unavailable), refusal(fault.NotLeader), "", refusal(fault.NotFound)}
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodDelete || r.URL.Path != "/api/v1/tenants/"+nobody+"/" {
 			t.Errorf("asked for %s %s", r.Method, r.URL)
 		}
-		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Content-Type", fault.ProblemType)
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, answers[min(int(asked.Add(1)), len(answers))-1])
 	}))
