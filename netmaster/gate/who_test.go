@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -25,34 +26,40 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 func TestOnlyNodesEnter(t *testing.T) {
 	b := newBed(t)
 	audits, read := audited(t)
 	g := b.open(audits)
-	n := b.join("h1", []string{"192.0.2.1"})
+	n := b.through(b.join("h1", []string{"192.0.2.1"}), g)
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
 	others := &bed{TB: t}
 	var err error
 	if others.all, err = pki.NewCluster(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for name, own := range map[string][]tls.Certificate{
-		"nobody": nil, "a netmaster": {b.certificate(identity.Master, "m1")}, "a user": {b.certificate(identity.User, "eve")},
-		"another key": {b.certificate(identity.Node, "h1")}, "a node that has not joined": {b.certificate(identity.Node, "h9")},
-		"a node of another cluster": {others.certificate(identity.Node, "h1")},
+	// Who is no node of this cluster hears nothing at all, and who is one by his certificate alone is refused what he asks.
+	for name, own := range map[string]tls.Certificate{
+		"nobody": {}, "a netmaster": b.certificate(identity.Master, "m1"), "a user": b.certificate(identity.User, "eve"),
+		"a node of another cluster": others.certificate(identity.Node, "h1"),
 	} {
-		stranger := &node{host: "h1", pool: n.pool}
-		if own != nil {
-			stranger.own = own[0]
+		conn := (&node{host: "h1", pool: n.pool, own: own}).dial(t, g)
+		_, _ = io.WriteString(conn, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00") // whoever has entered is greeted for it
+		if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
+			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		if err := b.through(stranger, g).Ping(ctx); err == nil {
-			t.Errorf("%s has entered", name)
+		if heard, err := conn.Read(make([]byte, 1)); heard > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s has entered: %d bytes, %v", name, heard, err)
 		}
-		cancel()
 	}
-	if err := b.through(n, g).Ping(t.Context()); err != nil {
+	for name, own := range map[string]tls.Certificate{"another key": b.certificate(identity.Node, "h1"), "a node that has not joined": b.certificate(identity.Node, "h9")} {
+		if err := b.through(&node{host: "h1", pool: n.pool, own: own}, g).Ping(t.Context()); !fault.Is(err, fault.Denied) {
+			t.Errorf("%s has entered: %v", name, err)
+		}
+	}
+	if err := n.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"no certificate was shown", "master/m1 is not a node", "user/eve is not a node", "node h9 has not joined"} {
