@@ -157,7 +157,8 @@ func (l *links) keepOut(link netlink.Link) error {
 	return l.isolate(link.Attrs().Name)
 }
 
-// isolated are the settings, below /proc/sys/net, with which the host takes nothing from a link that belongs to the switch. With the
+// isolated are the settings, below /proc/sys/net, with which the host takes nothing from a link that belongs to the switch, unless
+// rp_filter of all links is 2, which wins (package hostaccess drops it then). With the
 // userspace datapath the kernel goes on receiving there, and the pod would reach the host, and what it forwards to, past the switch.
 // Nothing has a route by the link, so no source is right there, and questions for the host's addresses are not answered.
 func isolated(link string) map[string]string {
@@ -166,7 +167,7 @@ func isolated(link string) map[string]string {
 
 // isolate makes the settings of a link what they should be.
 func (l *links) isolate(name string) error {
-	return netspace.In(l.ns, func() error {
+	set := func() error {
 		for setting, want := range isolated(name) {
 			path := filepath.Join("/proc/sys/net", setting)
 			is, err := os.ReadFile(path)
@@ -178,7 +179,11 @@ func (l *links) isolate(name string) error {
 			}
 		}
 		return nil
-	})
+	}
+	if l.ns == nil { // where we are anyway: another namespace takes a thread
+		return set()
+	}
+	return netspace.In(l.ns, set)
 }
 
 // setUp sets a link up.

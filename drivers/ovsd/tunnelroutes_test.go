@@ -167,8 +167,8 @@ func TestASwitchThatReadsRoutesIsGivenNone(t *testing.T) {
 	eventually(t, "the switch has read how the gateway is reached", func() bool { return strings.Contains(u.Appctl("ovs/route/show"), "192.0.2.0/24 dev br-phy") })
 	u.Appctl("ovs/route/add", "203.0.113.0/24", "br-phy", "192.0.2.253") // somebody else's
 	u.start().give(drivers.Change{Replace: true})
-	u.Vsctl("set", "bridge", bridge, `external_ids:tunnel-routes="198.51.100.0/24"`) // of a run before
-	u.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.253")
+	u.Appctl("ovs/route/add", "198.51.100.0/24", "br-phy", "192.0.2.253")            // of a run before: it was there when that wrote it down
+	u.Vsctl("set", "bridge", bridge, `external_ids:tunnel-routes="198.51.100.0/24"`) // where it is looked for from now on
 	eventually(t, "it has looked, and found what it had given before", func() bool { return !strings.Contains(u.column("Bridge", bridge, "external_ids"), "tunnel-routes") })
 	u.starts(true)
 	if given := u.given(); !slices.Equal(given, []string{"203.0.113.0/24 dev br-phy GW 192.0.2.253 SRC 192.0.2.1"}) {

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/netmaster/rights"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -43,6 +44,10 @@ func TestSearchesOfOneClientLeaveRoomForOthers(t *testing.T) {
 			})
 		}
 		testkit.Eventually(t, searchPatience, "all of them are counted", func() bool { return int(counted.Load()) == times })
+		if release, err := b.api.entrance.Take(asked.Context(), ratelimit.LongAnswer); err == nil {
+			release()
+			t.Errorf("%s has room for more", who)
+		}
 	}
 	searches(ann, clientAnswers)
 	for _, path := range []string{"/api/v1/inspect/endpoints/one", VerdictPath + "?from=one&to=one&port=1&protocol=tcp", TracePath + "?from=one&to=one&port=1&protocol=tcp"} {

@@ -242,10 +242,18 @@ func (l *Log) open() (err error) {
 		l.previous = hashOf(last)
 	}
 	l.written = size
-	if l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640); err != nil || size > 0 {
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err == nil && size == 0 { // that there is a new file, and what was put aside for it
+		err = durable.Sync(l.path)
+	}
+	if err != nil {
+		if file != nil {
+			_ = file.Close() // nothing was written
+		}
 		return err
 	}
-	return durable.Sync(l.path) // that there is a new file, and what was put aside for it
+	l.file = file
+	return nil
 }
 
 // lastAside is the last line of the files put aside; nil if there is none, or it cannot be read.

@@ -169,7 +169,7 @@ type replayed struct {
 
 // goodbye is how long a client that does not read is waited for when its connection is closed. TLS would wait for five seconds to
 // tell it, and whoever closes many connections, such as who accepts others in their place, for all of them.
-const goodbye = time.Millisecond
+const goodbye = 20 * time.Millisecond
 
 // SetWriteDeadline implements net.Conn. TLS sets one for its last words only; the server, and the gate, have their own means.
 func (r *replayed) SetWriteDeadline(t time.Time) error {

@@ -83,6 +83,7 @@ type Config struct {
 	Log            *logrus.Entry
 
 	requestLimit time.Duration // for reading a request and for writing its answer; 0: those of server.go
+	headerLimit  time.Duration // for its header; 0: as well
 }
 
 const (
@@ -135,6 +136,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
+	}
+	if limit := d.cfg.headerLimit; limit > 0 {
+		server.http.ReadHeaderTimeout = limit
 	}
 	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
 	failed := make(chan error, len(listeners)) // each ends once, and nobody may hear it

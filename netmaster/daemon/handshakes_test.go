@@ -67,7 +67,7 @@ func newBesieged(t testing.TB) *besieged {
 func (b *besieged) greet(from string, own ...tls.Certificate) error {
 	b.machine.Store(&net.TCPAddr{IP: net.ParseIP(from), Port: 1})
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: own}}
-	answer, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Get("https://" + b.address)
+	answer, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Get("https://" + b.address)
 	if err != nil {
 		return err
 	}

@@ -119,25 +119,38 @@ const writingShare = 20
 // followNames has the rules planned whose names have other addresses, and writes down for the next agent of this node
 // what names stand for.
 func (a *Agent) followNames(ctx context.Context) error {
+	var due time.Time // to write again
+	later := time.NewTimer(0)
+	defer later.Stop()
+	write := func() {
+		if rest := time.Until(due); rest > 0 {
+			later.Reset(rest)
+			return
+		}
+		took := a.writeAnswers()
+		due = time.Now().Add(writingShare * took)
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			a.writeAnswers()
 			return ctx.Err()
+		case <-later.C:
+			write()
+			continue
 		case <-a.settle:
 		}
 		a.mu.Lock()
 		a.cache.renamed()
 		a.mu.Unlock()
 		a.changed.Send()
-		began := time.Now()
-		a.writeAnswers()
-		retry.Pause(ctx, max(namesEvery, writingShare*time.Since(began)))
+		write()
+		retry.Pause(ctx, namesEvery)
 	}
 }
 
-// writeAnswers writes down what the file does not say yet.
-func (a *Agent) writeAnswers() {
+// writeAnswers writes down what the file does not say yet, and returns how long that took.
+func (a *Agent) writeAnswers() time.Duration {
 	a.mu.Lock()
 	write := a.cache.named.unwritten && a.cfg.AnswersFile != ""
 	var book domains.Book
@@ -147,8 +160,9 @@ func (a *Agent) writeAnswers() {
 	a.cache.named.unwritten = false
 	a.mu.Unlock()
 	if !write {
-		return
+		return 0
 	}
+	began := time.Now()
 	text, err := json.Marshal(book) // takes long, of very many answers
 	if err == nil {
 		err = durable.Put(a.cfg.AnswersFile, text)
@@ -159,6 +173,7 @@ func (a *Agent) writeAnswers() {
 		a.cache.named.unwritten = true
 		a.mu.Unlock()
 	}
+	return time.Since(began)
 }
 
 // recallAnswers takes over what the agent before has heard.

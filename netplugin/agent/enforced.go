@@ -105,6 +105,11 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 	if enforced.Number == 0 && len(enforced.Troubles) == 0 && r.enforced == nil {
 		return 0, nil
 	}
+	if r.unsure {
+		if err := r.loadEnforced(ctx); err != nil {
+			return 0, err
+		}
+	}
 	value, err := json.Marshal(enforced)
 	if err != nil || bytes.Equal(value, r.enforced) {
 		return 0, err
@@ -114,7 +119,7 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 	}
 	r.enforcedAt = now
 	if _, _, err := r.store.Txn(ctx, objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.K8sEnforcedKey(r.host), Value: value}}}); err != nil {
-		r.loaded = false // nobody knows which one the store has
+		r.unsure = true // nobody knows which one the store has
 		return 0, err
 	}
 	r.enforced = value
@@ -127,7 +132,7 @@ func (r *reporter) loadEnforced(ctx context.Context) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	r.enforced = kv.Value
+	r.enforced, r.unsure = kv.Value, false
 	return nil
 }
 

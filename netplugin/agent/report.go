@@ -52,6 +52,7 @@ type reporter struct {
 	summaryAt time.Time // when it was last written
 
 	enforced   []byte // the epoch of policies, likewise
+	unsure     bool   // the store may have something else
 	enforcedAt time.Time
 }
 

@@ -94,7 +94,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), answersOnly(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), ownSources(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -130,6 +130,14 @@ func switchGuard() chain {
 	links := knftables.Concat("iifgroup {", drivers.LinkGroup(pipeline.VXLAN), ",", drivers.LinkGroup(pipeline.VLAN), "}")
 	return chain{"switch-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{
 		{knftables.Concat(links, "drop"), "what endpoints send is the switch's"},
+	}}
+}
+
+// ownSources keeps others from endpoints who send with an address of this host: policies do not judge what the host sends. Of IPv6 the
+// kernel does not look at that itself.
+func ownSources() chain {
+	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
+		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
 	}}
 }
 

@@ -109,6 +109,7 @@ func TestSlowNameServersMakeNoMoreQuestions(t *testing.T) {
 	t.Parallel()
 	servers, upstreams := startLate(t, -1, -1)
 	f := NewForwarder(upstreams)
+	f.patience = slowPatience // all ask, and both are asked, before it is over
 	var asking sync.WaitGroup
 	for range maxAskedBy {
 		asking.Go(func() {

@@ -74,24 +74,30 @@ func (r Register) is(v uint32) openflow.FieldMatch {
 }
 
 // both matches two values in one register of the switch.
-func both(a, b openflow.FieldMatch) openflow.FieldMatch { return united(openflow.Match{a, b})[0] }
+func both(a, b openflow.FieldMatch) openflow.FieldMatch {
+	a.Value.Lo, a.Mask.Lo = a.Value.Lo|b.Value.Lo, a.Mask.Lo|b.Mask.Lo
+	return a
+}
 
 // united matches once what is matched in different bits of one register of the switch, which takes a field once only.
 func united(match openflow.Match) openflow.Match {
 	for i := 1; i < len(match); i++ {
 		m := match[i]
 		at := slices.IndexFunc(match[:i], func(before openflow.FieldMatch) bool {
-			return before.Field == m.Field && before.Mask.Lo&m.Mask.Lo == 0
+			return before.Field == m.Field && isRegister(m.Field) && before.Mask.Lo&m.Mask.Lo == 0
 		})
 		if at < 0 {
-			continue
+			continue // alone, or the switch refuses it
 		}
 		match = slices.Delete(slices.Clone(match), i, i+1)
-		match[at].Value.Lo |= m.Value.Lo
-		match[at].Mask.Lo |= m.Mask.Lo
+		match[at] = both(match[at], m)
 		i--
 	}
 	return match
+}
+
+func isRegister(f openflow.Field) bool {
+	return f >= openflow.FieldReg(0) && f <= openflow.FieldReg(15)
 }
 
 // of is the value of the register in what the switch says of a packet.

@@ -129,8 +129,8 @@ func (tiers) base(w *Wants) {
 // not the node.
 //
 // Nothing judges what the node itself sends to its endpoints, also if it comes with an address of the node, as to a node port:
-// the kernel takes no packet with a source of its own from elsewhere. Of a connection that such a packet has begun, what
-// the endpoint answers is judged again after a change of policies, and passes, too.
+// the node forwards nothing from elsewhere with a source of its own (package hostaccess). Of a connection that such a packet has
+// begun, what the endpoint answers is judged again after a change of policies, and passes, too, as long as it is for nobody in the tenant.
 func (tiers) outside(w *Wants, o Outside, port uint32) {
 	s, in := sides[true], sides[false]
 	isolated := s.tiers.has(s.isolates, s.isolates)
@@ -138,7 +138,7 @@ func (tiers) outside(w *Wants, o Outside, port uint32) {
 		begun := openflow.Match{familyOf(a).is(), in.peerNet(inet.Host(a))}
 		w.flow(
 			at(in.tables[FirstTier], priorityNobody, append(slices.Clone(begun), trackedState(), openflow.InPort(port))...).goTo(in.after),
-			at(in.tables[FirstTier], priorityNobody, append(begun, answering(), regOrigin.is(originLocal))...).goTo(in.after))
+			at(in.tables[FirstTier], priorityNobody, append(begun, answering(), regOrigin.is(originLocal), regOut.is(0))...).goTo(in.after))
 		own := openflow.Match{familyOf(a).is(), trackedState(), s.peerNet(inet.Host(a))}
 		w.flow(
 			at(s.tables[PolicyTier], priorityExempt, append(slices.Clone(own), isolated, regOrigin.is(originLocal), regOut.is(0))...).goTo(s.after),

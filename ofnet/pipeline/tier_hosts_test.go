@@ -219,3 +219,28 @@ func TestAServiceLeadsTheHostToIsolatedProvidersOfOtherNodes(t *testing.T) {
 		}
 	}
 }
+
+// Who has an address of the node in a tenant's network is not the node: what an isolated endpoint answers on a connection
+// of his brings none of it back.
+func TestAnEndpointWithAnAddressOfTheNodeIsJudged(t *testing.T) {
+	c := startCluster(t, web1, db2)
+	judge := func(tiers Tiers) {
+		c.epoch++
+		c.classify(map[string]Tiers{web1.ID: tiers})
+		way := wayOut
+		way.Own = []netip.Addr{db2.IPv4, db2.IPv6}
+		for _, n := range c.nodes {
+			n.replace(t, c.wants(n, way, Epoch{Number: c.epoch}).chosen())
+		}
+	}
+	c.withOutside(web1)
+	judge(Tracked)
+	talk := c.connect(db2, web1, 7000)
+	judge(isolated)
+	if says('a', talk.server, talk.client, never) {
+		t.Error("what the isolated endpoint answers arrives")
+	}
+	if says('b', talk.client, talk.server, never) {
+		t.Error("the isolated endpoint is reached by a connection that it has answered")
+	}
+}
