@@ -52,11 +52,13 @@ type DB struct {
 	route    *route                   // nil: all endpoints are used in turn
 	at       atomic.Pointer[[]string] // the endpoints
 
-	stop context.CancelFunc // ends the goroutines
+	ctx  context.Context // ends with the connection
+	stop context.CancelFunc
 	busy sync.WaitGroup
 
 	mu     sync.Mutex
 	client *clientv3.Client // nil until the first use that succeeded
+	making *making          // the client that is being made; nil: none is
 	closed bool
 }
 
@@ -87,14 +89,15 @@ func Open(cfg Config) (*DB, error) {
 		options = append(options, grpc.WithTransportCredentials(renewed{credentials.NewTLS(tlsConfig), cfg}))
 	}
 	background, stop := context.WithCancel(context.Background())
-	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), stop: stop}
+	db := &DB{cfg: cfg, log: cfg.Log, standing: newStanding(cfg.Log, cfg.Now), ctx: background, stop: stop}
 	db.at.Store(&cfg.Endpoints)
 	if cfg.OneAtATime {
 		db.route = newRoute()
 		options = append(options, db.route.options()...)
 	}
 	db.dial = func() (*clientv3.Client, error) {
-		client, err := clientv3.New(clientv3.Config{
+		return clientv3.New(clientv3.Config{
+			Context:              background,
 			Endpoints:            db.Endpoints(),
 			TLS:                  tlsConfig,
 			Username:             cfg.User,
@@ -105,42 +108,17 @@ func Open(cfg Config) (*DB, error) {
 			DialOptions:          options,
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
-		if err == nil {
-			if db.route != nil {
-				db.route.set(client, db.Endpoints())
-			}
-			db.busy.Go(func() { db.observe(background, client) })
-		}
-		return client, err
 	}
 	// A client with a password authenticates while it is made, which needs the
 	// store; without one nothing is sent before the first request.
 	if cfg.User == "" {
-		if _, err := db.Client(); err != nil {
+		if _, err := db.Client(background); err != nil {
 			stop()
 			return nil, err
 		}
 	}
 	db.busy.Go(func() { db.attend(background) })
 	return db, nil
-}
-
-// Client returns the client, made at the first use. It is for the packages
-// below objdb that watch; single requests go through Call.
-func (db *DB) Client() (*clientv3.Client, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.closed {
-		return nil, fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
-	}
-	if db.client == nil {
-		client, err := db.dial()
-		if err != nil {
-			return nil, db.explain("connect", err)
-		}
-		db.client = client
-	}
-	return db.client, nil
 }
 
 // Close ends the connection; every call in progress fails.
@@ -178,12 +156,8 @@ func (db *DB) SetEndpoints(urls ...string) error {
 	defer db.mu.Unlock()
 	urls = slices.Clone(urls)
 	db.at.Store(&urls)
-	switch {
-	case db.client == nil:
-	case db.route != nil:
-		db.route.set(db.client, urls)
-	default:
-		db.client.SetEndpoints(urls...)
+	if db.client != nil {
+		db.direct(db.client)
 	}
 	return nil
 }
@@ -203,7 +177,7 @@ func Call[T any](ctx context.Context, db *DB, what string, call func(context.Con
 // longRequest is Call without a limit but that of ctx.
 func longRequest[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
-	client, err := db.Client()
+	client, err := db.Client(ctx)
 	if err != nil {
 		return none, err
 	}

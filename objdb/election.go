@@ -173,7 +173,7 @@ func (t *Term) queue(ctx context.Context) error {
 
 // awaitDelete returns when the key, present before rev, is deleted, and at which revision that was.
 func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) (at int64, err error) {
-	client, err := db.Client()
+	client, err := db.Client(ctx)
 	if err != nil {
 		return 0, err
 	}

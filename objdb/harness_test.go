@@ -139,7 +139,7 @@ func leadStore(db *DB, url string) error {
 
 // moveLeader is one try of leadStore.
 func moveLeader(ctx context.Context, db *DB, url string) error {
-	c, err := db.Client()
+	c, err := db.Client(ctx)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestServicesComeBackAfterTheirLeaseWasLost(t *testing.T) {
 	db := newDB(t)
 	register(t, db, 6*time.Second, master("follower")) // which notices the loss at the next renewal
 	announced(t, db, "netmaster", master("follower"))
-	client, err := db.Client()
+	client, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

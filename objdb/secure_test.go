@@ -152,7 +152,7 @@ func TestAnotherAuthorityIsTrustedWithoutARestart(t *testing.T) {
 func TestAStoreWithUsersTakesOnlyTheRightPassword(t *testing.T) {
 	p := testetcd.NewProcess(t)
 	admin, ctx := open(t, Config{Endpoints: []string{p.URL}}), context.Background()
-	client, err := admin.Client()
+	client, err := admin.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func privately(t *testing.T, member *DB) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := member.Client()
+	client, err := member.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package objdb
 
 import (
+	"context"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -14,8 +16,8 @@ type Wire struct {
 }
 
 // Wire returns it.
-func (db *DB) Wire() (Wire, error) {
-	client, err := db.Client()
+func (db *DB) Wire(ctx context.Context) (Wire, error) {
+	client, err := db.Client(ctx)
 	if err != nil {
 		return Wire{}, err
 	}

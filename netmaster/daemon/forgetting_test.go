@@ -15,7 +15,7 @@ import (
 // tokens, is told until then that it has expired. API tokens have names that somebody has given, and stay until he removes them.
 func TestTheLeaderForgetsWhatHasExpired(t *testing.T) {
 	db := storetest.Open(t)
-	etcd, err := db.Client()
+	etcd, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func agentsReachTheState(t *testing.T, within time.Duration) {
 		if _, err := db.Get(t.Context(), mastercfg.NodePrefix+"h1"); err == nil {
 			t.Error("a secret record is read")
 		}
-		client, err := db.Client()
+		client, err := db.Client(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

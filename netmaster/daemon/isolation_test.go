@@ -79,7 +79,7 @@ type ending struct {
 
 func isolated(t *testing.T, tenants, users, operations, leaders int, within time.Duration) {
 	db := storetest.Open(t)
-	store, err := db.Client()
+	store, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

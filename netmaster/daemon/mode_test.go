@@ -91,7 +91,7 @@ func TestAnOpenClusterWithAuthoritiesGivesNobodyAToken(t *testing.T) {
 	}
 	n.shut()
 	const given = mastercfg.JoinTokenPrefix + "given"
-	etcd, err := db.Client()
+	etcd, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func comesBack(t *testing.T) (took, fresh time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := store.Client()
+	client, err := store.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

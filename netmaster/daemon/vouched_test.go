@@ -73,7 +73,7 @@ func TestLongNetmastersThatAreVouchedForFoundAStoreTogether(t *testing.T) {
 		}
 	}
 	nodes[2] = v.start(t, lost)
-	etcd, err := nodes[0].daemon.db.Client()
+	etcd, err := nodes[0].daemon.db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 		now := b.through(&node{host: "h1", pool: next.pool, own: next.own}, gate)
 		testkit.Eventually(t, soon, "the next one is served", func() bool { return now.Ping(t.Context()) == nil })
 		thief := b.through(&node{host: "h1", pool: former.pool, own: former.own}, gate)
-		wire, err := thief.Wire()
+		wire, err := thief.Wire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestTheKeyOfAFormerNodeOfTheNameOpensNothing(t *testing.T) {
 				return err
 			},
 			"a watch": func() error {
-				client, err := thief.Client()
+				client, err := thief.Client(t.Context())
 				if err != nil {
 					return nil
 				}

@@ -16,7 +16,7 @@ import (
 func TestNoReportsOfEndpointsThatAreNot(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWritesAreBounded(t *testing.T) {
 	b.network("blue", "net")
 	b.endpoint("blue", "net", "c1", "h1")
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestALaterNodeTakesNoAddress(t *testing.T) {
 	b.through(n, b.open())
 	agent := entry("h1", "192.0.2.1")
 	agent.Addresses = []string{"192.0.2.1", "172.17.0.1"}
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestAClosedQueueKeepsNothing(t *testing.T) {
 func TestLeasesAtOnceAreCounted(t *testing.T) {
 	b, host := newBed(t), rand.Text() // other tests leave leases behind
 	n := b.through(b.join(host, []string{"192.0.2.1"}), b.open())
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestPasswordsAreHiddenWhateverTheirLength(t *testing.T) {
 	const written = `"hostname":"<<<"` // without escapes, of 5 bytes more each
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestPasswordsAreHiddenWhateverTheirLength(t *testing.T) {
 	if created := <-heard; created.Err() != nil || !created.Created {
 		t.Fatal(created.Err())
 	}
-	db, err := b.db.Client()
+	db, err := b.db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
 	if err != nil {
 		return nil, objdb.Wire{}, err
 	}
-	wire, err := s.g.cfg.DB.Wire()
+	wire, err := s.g.cfg.DB.Wire(ctx)
 	if err != nil {
 		return nil, wire, unavailable("%v", err)
 	}

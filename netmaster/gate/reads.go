@@ -34,7 +34,7 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	case r.SortOrder != pb.RangeRequest_NONE || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0 || r.Limit < 0:
 		return nil, s.g.refuse(c, "Range", key, "only a least revision of modification, and a limit, can be asked for")
 	}
-	wire, err := s.g.cfg.DB.Wire()
+	wire, err := s.g.cfg.DB.Wire(ctx)
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}
@@ -224,7 +224,7 @@ func (s *clusterServer) MemberList(ctx context.Context, _ *pb.MemberListRequest)
 	if _, err := s.g.caller(ctx); err != nil {
 		return nil, err
 	}
-	wire, err := s.g.cfg.DB.Wire()
+	wire, err := s.g.cfg.DB.Wire(ctx)
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}

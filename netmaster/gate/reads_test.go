@@ -83,7 +83,7 @@ func TestThePastOfAKeyIsWhoseItWasThen(t *testing.T) {
 	b.network("a.b", "other")
 	b.endpoint("a.b", "other", "c1", "h1")
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
-	client, err := n.Client()
+	client, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestANodeIsToldItsPasswordWhenTheKeyIsThere(t *testing.T) {
 	if f.has(mastercfg.BgpPrefix + "h1") {
 		t.Errorf("h1 hears %s", f.value(mastercfg.BgpPrefix+"h1"))
 	}
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestManyRefusalsOfANodeAreCounted(t *testing.T) {
 	g := b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 })
 	thief := b.through(b.join("h1", []string{"192.0.2.1"}), g)
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil })
-	c, err := thief.Client()
+	c, err := thief.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

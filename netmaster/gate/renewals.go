@@ -58,7 +58,7 @@ func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest)
 		}
 		// It has ended with what was asked before, as all do when the store's member is started again.
 	}
-	s, err = r.begin()
+	s, err = r.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest)
 	return answer, err
 }
 
-// begin begins a stream.
-func (r *renewals) begin() (*renewing, error) {
-	wire, err := r.db.Wire()
+// begin begins a stream, which lasts longer than the request that it begins with.
+func (r *renewals) begin(ctx context.Context) (*renewing, error) {
+	wire, err := r.db.Wire(ctx)
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}

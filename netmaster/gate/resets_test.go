@@ -19,7 +19,7 @@ func TestABusyNodeKeepsItsConnection(t *testing.T) {
 	})
 	busy := b.through(b.join("h1", []string{"192.0.2.1"}), g)
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return busy.Ping(t.Context()) == nil })
-	c, err := busy.Client()
+	c, err := busy.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

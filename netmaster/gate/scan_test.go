@@ -124,7 +124,7 @@ func TestANodeReadsRegistrationsSoOftenOnly(t *testing.T) {
 	g := b.open(func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 })
 	thief, other := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.through(b.join("h2", []string{"192.0.2.2"}), g)
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil && other.Ping(t.Context()) == nil })
-	c, err := thief.Client()
+	c, err := thief.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

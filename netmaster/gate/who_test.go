@@ -117,7 +117,7 @@ func removalEndsStreams(t *testing.T, within time.Duration) {
 	b := newBed(t)
 	own, read := audited(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(own))
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestANodeHasSoManyWatches(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open(func(c *Config) { c.Limits.Watches = 3 }))
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

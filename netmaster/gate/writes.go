@@ -27,7 +27,7 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err := c.budget.write(ctx, sizeOf(r)); err != nil {
 		return nil, err
 	}
-	wire, err := s.g.cfg.DB.Wire()
+	wire, err := s.g.cfg.DB.Wire(ctx)
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}

@@ -94,12 +94,12 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	b.put(agentOf("h2", "192.0.2.12").Key(), agentOf("h2", "192.0.2.12")) // which h1 joins with as well
 	own, read := audited(t)
 	thief := b.through(b.join("h1", []string{"192.0.2.1", "192.0.2.2", "192.0.2.12"}), b.open(own, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 1000, 1000 }))
-	c, err := thief.Client()
+	c, err := thief.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return thief.Ping(t.Context()) == nil })
-	victim, err := b.db.Client()
+	victim, err := b.db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func agentOf(host, address string) objdb.Service {
 func TestNodesAreNotToldTheNumbersOfLeases(t *testing.T) {
 	b := newBed(t)
 	n := b.through(b.join("h1", []string{"192.0.2.1"}), b.open())
-	store, err := b.db.Client()
+	store, err := b.db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestNodesAreNotToldTheNumbersOfLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
-	c, err := n.Client()
+	c, err := n.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

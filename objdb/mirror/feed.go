@@ -170,7 +170,7 @@ func (f *Feed) Newest() int64 {
 // watch appends what happens until the watch breaks, or it is not certain any
 // more that the store is the one it was.
 func (f *Feed) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
-	client, err := f.db.Client()
+	client, err := f.db.Client(ctx)
 	if err != nil {
 		return err
 	}

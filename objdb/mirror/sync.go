@@ -87,7 +87,7 @@ func (m *Mirror) hold(kvs []objdb.KV) {
 // went back to somewhere in between may have written there anew. What came and went
 // before a listing is told once more by that, and left out (past).
 func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
-	client, err := m.db.Client()
+	client, err := m.db.Client(ctx)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type forgetful struct {
 // forgetfully makes a store's watches leave out events.
 func forgetfully(t *testing.T, db *objdb.DB) *forgetful {
 	t.Helper()
-	client, err := db.Client()
+	client, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,7 @@ func TestRoomThatAReaderKeepsIsTriedForAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	store := &recorder{DB: newStore(t)}
 	raiseAlarm(t, store.DB)
-	client, err := store.Client()
+	client, err := store.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestNothingIsAddedToAFullStoreWhileDeletionsAndElectionsGoOn(t *testing.T) 
 // addLearner adds a member that is never started.
 func addLearner(t *testing.T, db *objdb.DB) {
 	t.Helper()
-	client, err := db.Client()
+	client, err := db.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

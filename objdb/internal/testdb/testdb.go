@@ -84,7 +84,7 @@ func Value(t testing.TB, db *objdb.DB, key string) string {
 // Compact makes the store forget what was before a revision.
 func Compact(t testing.TB, db *objdb.DB, rev int64) {
 	t.Helper()
-	client, err := db.Client()
+	client, err := db.Client(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (c *crowd) thief(ctx context.Context, in *bufio.Scanner, out io.Writer) err
 		return err
 	}
 	defer db.Close()
-	client, err := db.Client()
+	client, err := db.Client(context.Background())
 	if err != nil {
 		return err
 	}

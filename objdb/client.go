@@ -1,0 +1,73 @@
+package objdb
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// making is a client that is being made for all who wait for it. With a password that takes an answer of the
+// store, for which nobody waits longer than his own context.
+type making struct {
+	made   chan struct{} // closed when there is one of the others
+	client *clientv3.Client
+	err    error
+}
+
+// Client returns the client, made at the first use. It is for the packages
+// below objdb that watch; single requests go through Call.
+func (db *DB) Client(ctx context.Context) (*clientv3.Client, error) {
+	db.mu.Lock()
+	if db.closed {
+		db.mu.Unlock()
+		return nil, fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
+	}
+	if client := db.client; client != nil {
+		db.mu.Unlock()
+		return client, nil
+	}
+	m := db.making
+	if m == nil {
+		m = &making{made: make(chan struct{})}
+		db.making = m
+		db.busy.Go(func() { db.connect(m) })
+	}
+	db.mu.Unlock()
+	select {
+	case <-m.made:
+		return m.client, m.err
+	case <-ctx.Done():
+		return nil, db.explain("connect", ctx.Err())
+	}
+}
+
+// connect makes the client, which is kept unless the connection was closed meanwhile.
+func (db *DB) connect(m *making) {
+	defer close(m.made)
+	client, err := db.dial()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.making = nil
+	switch {
+	case err != nil:
+		m.err = db.explain("connect", err)
+	case db.closed:
+		client.Close() // its context has ended, which is all that it could say
+		m.err = fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
+	default:
+		m.client, db.client = client, client
+		db.direct(client)
+		db.busy.Go(func() { db.observe(db.ctx, client) })
+	}
+}
+
+// direct has a client reach the present endpoints. The caller holds mu.
+func (db *DB) direct(client *clientv3.Client) {
+	if db.route != nil {
+		db.route.set(client, db.Endpoints())
+	} else {
+		client.SetEndpoints(db.Endpoints()...)
+	}
+}
