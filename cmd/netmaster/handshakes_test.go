@@ -153,7 +153,7 @@ func (c *closedOne) files() int {
 	return len(list)
 }
 
-// Old versions of TLS, suites that are not ECDHE with AEAD, a second handshake on a connection, plain HTTP where TLS is wanted and the reverse: each is told
+// Old versions of TLS, for the gate also TLS 1.2, suites that are not ECDHE with AEAD, a second handshake on a connection, plain HTTP where TLS is wanted and the reverse: each is told
 // what is wrong as far as it can be told, and others are served.
 func TestWhatIsNoProperTLSIsRefused(t *testing.T) {
 	testkit.NeedsMachine(t)
@@ -168,6 +168,7 @@ func TestWhatIsNoProperTLSIsRefused(t *testing.T) {
 		}
 	}
 	testkit.OnlyAEAD(t, c.addr)
+	testkit.OnlyTLS13(t, c.addr, "h2")
 	if code, answer := c.get("/api/v1/tenants/"); code != http.StatusForbidden || !strings.Contains(answer, "https://") {
 		t.Errorf("plain HTTP: %d %s", code, answer)
 	}

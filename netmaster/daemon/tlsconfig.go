@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"slices"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -34,9 +35,10 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 }
 
 // server is how clients are served. Their certificates are asked for, and looked at when
-// they ask for something (identify): a bad one is worth an answer with the reason.
+// they ask for something (identify): a bad one is worth an answer with the reason. Agents speak
+// TLS 1.3 with the gate, as all daemons do with one another.
 func (c *certificates) server() *tls.Config {
-	return &tls.Config{
+	clients := &tls.Config{
 		MinVersion: tls.VersionTLS12, CipherSuites: suites.TLS12(), NextProtos: []string{"http/1.1", gateProtocol}, ClientAuth: tls.RequestClientCert,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if own := c.own.For(hello.ServerName); own != nil {
@@ -51,6 +53,15 @@ func (c *certificates) server() *tls.Config {
 			return nil, fault.New(fault.Unavailable, "no certificate yet")
 		},
 	}
+	agents := clients.Clone()
+	agents.MinVersion = tls.VersionTLS13
+	clients.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if slices.Equal(hello.SupportedProtos, []string{gateProtocol}) {
+			return agents, nil
+		}
+		return nil, nil // as they are
+	}
+	return clients
 }
 
 // node is how the agent of a host is asked over TLS; nil while there are no authorities. A

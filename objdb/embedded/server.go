@@ -30,7 +30,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/contiv/netplugin/utils/fault"
-	"github.com/contiv/netplugin/utils/suites"
 )
 
 const (
@@ -273,6 +272,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	if s.PeerTLSInfo = c.tls(); client.Scheme == "https" {
 		s.ClientTLSInfo = c.tls()
 	}
+	s.TlsMinVersion = "TLS1.3" // clients and other members are all netmasters
 	s.MaxLearners = maxLearners
 
 	s.TickMs, s.ElectionMs = heartbeatMs, electionMs
@@ -291,7 +291,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 func (c Config) tls() transport.TLSInfo {
 	return transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile,
-		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "", SkipClientSANVerify: true, CipherSuites: suites.TLS12(),
+		TrustedCAFile: c.CAFile, ClientCertAuth: c.CAFile != "", SkipClientSANVerify: true,
 	}
 }
 

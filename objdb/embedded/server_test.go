@@ -165,8 +165,8 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 	testetcd.Ready(t, start(t, within(time.Minute), cfg))
 }
 
-// Members speak TLS by ECDHE with AEAD only, with clients and with one another.
-func TestAMemberTakesNoOtherSuites(t *testing.T) {
+// Members speak TLS 1.3 with clients and with one another.
+func TestAMemberSpeaksTheNewestTLSOnly(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
 	pair := certified.TLS.Certificates[0]
@@ -185,7 +185,7 @@ func TestAMemberTakesNoOtherSuites(t *testing.T) {
 	}
 	start(t, within(time.Minute), cfg)
 	for _, at := range []string{cfg.ClientURL, cfg.PeerURL} {
-		testkit.OnlyAEAD(t, strings.TrimPrefix(at, "https://"))
+		testkit.OnlyTLS13(t, strings.TrimPrefix(at, "https://"))
 	}
 }
 

@@ -34,3 +34,18 @@ func OnlyAEAD(t testing.TB, address string) {
 		t.Errorf("%s: suites of ECDHE with AEAD: %v", address, err)
 	}
 }
+
+// OnlyTLS13 has a server at an address refuse clients that speak no TLS after 1.2, and take them otherwise. What they
+// ask to speak over it may be empty.
+func OnlyTLS13(t testing.TB, address string, protocols ...string) {
+	t.Helper()
+	for version, want := range map[uint16]string{tls.VersionTLS12: "protocol version not supported", tls.VersionTLS13: ""} {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, NextProtos: protocols})
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s for %q: %v", address, tls.VersionName(version), protocols, err)
+		}
+	}
+}
