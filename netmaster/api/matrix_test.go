@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,24 +22,29 @@ import (
 )
 
 // somebody is whom a row tells of, in this order: a dot is let in, an f gets 403. All the
-// others get 401 wherever one has to be somebody.
-var somebody = []string{"bare", "viewer of blue", "viewer", "admin of blue", "operator", "admin", "metrics", "token of a viewer of blue", "node", "root"}
+// others get 401 wherever one has to be somebody. Who shows his certificate may what he may otherwise.
+var somebody = []string{"bare", "viewer of blue", "viewer", "admin of blue", "operator", "admin", "metrics", "token of a viewer of blue", "node", "root", "master"}
+
+const (
+	byCertificate = " by certificate"
+	onlyMasters   = "m" // in the place of letters: all others get 403, whoever they are
+)
 
 // row is what a path answers to reads and to changes.
 type row struct{ read, change string }
 
 var (
 	rowPublic     = row{"", ""}
-	rowMasters    = row{"f", ""}
-	rowMembers    = row{"", "f"}
-	rowKnown      = row{"..........", ".........."}
-	rowOwn        = row{"f.....f.f.", "fff...fff."} // objects of blue
-	rowForeign    = row{"ff.f..fff.", "ffff..fff."} // objects of red
-	rowTenant     = row{"f.....f.f.", "ffff..fff."} // the tenant blue itself
-	rowOperations = row{"ffff..fff.", "ffff..fff."}
-	rowMeasured   = row{"ffff...ff.", "ffffffffff"}
-	rowAccess     = row{"fffff.fff.", "fffff.fff."}
-	rowAgents     = row{"fffff.ff..", "fffff.ff.."}
+	rowMasters    = row{onlyMasters, ""}
+	rowMembers    = row{"", onlyMasters}
+	rowKnown      = row{"...........", "..........."}
+	rowOwn        = row{"f.....f.f..", "fff...fff.."} // objects of blue
+	rowForeign    = row{"ff.f..fff..", "ffff..fff.."} // objects of red
+	rowTenant     = row{"f.....f.f..", "ffff..fff.."} // the tenant blue itself
+	rowOperations = row{"ffff..fff..", "ffff..fff.."}
+	rowMeasured   = row{"ffff...ff..", "fffffffffff"}
+	rowAccess     = row{"fffff.fff..", "fffff.fff.."}
+	rowAgents     = row{"fffff.ff...", "fffff.ff..."}
 )
 
 // matrix has every route but those of kinds, with the paths that it is asked by.
@@ -137,8 +143,10 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		"bare": b.user("bare"), "viewer of blue": b.user("v", rights.Grant{Role: rights.Viewer, Tenant: "blue"}),
 		"viewer": b.user("va", rights.Grant{Role: rights.Viewer, Tenant: "*"}), "admin of blue": b.user("ta", rights.Grant{Role: rights.TenantAdmin, Tenant: "blue"}),
 		"operator": b.user("op", rights.Grant{Role: rights.Operator, Tenant: "*"}), "admin": b.user("ad", rights.Grant{Role: rights.Admin, Tenant: "*"}),
-		"node": "proven:node/h1", "root": "proven:root",
+		"node": "proven:node/h1", "root": "proven:root", "master": "proven:master/m1", "operator" + byCertificate: "proven:user/op",
+		"removed node": "proven:node/h0", "node whose name has another key": "proven:node/h2", "removed master": "proven:master/m0", "certificate that is taken back": "proven:user/v",
 	}
+	b.certified("op", time.Now().Add(time.Hour))
 	b.plan(func(tx *ledger.Tx) error {
 		who, err := access.Recognize(tx, tokens["ended"])
 		if err != nil {
@@ -149,6 +157,10 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 		if _, err = access.ChangeUser(tx, identity.Identity{}, "disabled", access.UserChange{Disabled: &yes}); err != nil {
 			return err
 		}
+		if err := ledger.Write(tx, mastercfg.NodePrefix+"h2", mastercfg.Joined{Host: "h2", Key: "k2"}); err != nil {
+			return err
+		}
+		tx.Put(mastercfg.RemovedMasterPrefix+"m0", nil)
 		root := identity.Identity{Kind: identity.Root}
 		if _, tokens["metrics"], err = access.CreateToken(tx, "m", rights.Metrics, []string{"*"}, time.Hour, root, time.Now()); err != nil {
 			return err
@@ -199,16 +211,16 @@ func TestEveryRouteAnswersWhomTheTableNames(t *testing.T) {
 	}
 }
 
-// expected is what a row says of somebody; without letters everybody is let in, with one all are told the same.
+// expected is what a row says of somebody; without letters everybody is let in.
 func expected(who, letters string) string {
-	if letters == "" {
+	switch {
+	case letters == "" || letters == onlyMasters && who == "master":
 		return "let in"
-	}
-	if letters == "f" {
+	case letters == onlyMasters && who != "removed master":
 		return "403"
 	}
 	for i, name := range somebody {
-		if name == who {
+		if name == strings.TrimSuffix(who, byCertificate) {
 			return map[byte]string{'.': "let in", 'f': "403"}[letters[i]]
 		}
 	}
@@ -221,6 +233,7 @@ func (b *bench) cell(token, method, path string) string {
 	r.RemoteAddr = "127.0.0.1:40000"
 	if proven, is := strings.CutPrefix(token, "proven:"); is {
 		r = r.WithContext(identity.With(r.Context(), b.proven(proven)))
+		r.TLS = &tls.ConnectionState{} // by which it is proven
 	} else if token != "" {
 		r.Header.Set(auth.TokenHeader, token)
 	}
