@@ -64,7 +64,7 @@ type foundation struct {
 }
 
 // HasData tells whether a member has been started in a data directory, and decides
-// from what is there.
+// from what is there. That it can be read DiscardUnborn has seen.
 func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
 	return err == nil

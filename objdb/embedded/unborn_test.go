@@ -1,14 +1,22 @@
 package embedded
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // writeLog makes the write-ahead log of a member.
@@ -77,5 +85,24 @@ func TestOnlyAMemberWithoutAVoteAndAnEntryIsUnborn(t *testing.T) {
 				t.Errorf("the data: %v; want it kept: %v", err, c.keeps)
 			}
 		})
+	}
+}
+
+// What root has restored, and netmaster cannot look into, is not taken for no data.
+func TestDataOfAnotherUserIsNotTakenForNone(t *testing.T) {
+	testkit.NeedsMachine(t)
+	dir := t.TempDir()
+	writeLog(t, dir, nil, vote(2, 1), entry(1, 1))
+	runtime.LockOSThread() // whose user it is, with respect to files
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(65534); err != nil {
+		t.Fatal(err)
+	}
+	err := DiscardUnborn(dir)
+	if err := unix.Setfsuid(0); err != nil {
+		t.Fatal(err)
+	}
+	if !fault.Is(err, fault.Invalid) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v", err)
 	}
 }
