@@ -59,6 +59,9 @@ func TestPodsOfANodeThatStartsAgain(t *testing.T) {
 	for _, name := range names {
 		soon(func() error { return attached(get(ctx, api, name)) })
 	}
+	// Its own pods count, too, and may take longer to start than ours.
+	_, err := c.Kubectl(ctx, "--namespace", "kube-system", "rollout", "status", "deployment/coredns")
+	must(err)
 	before, err := counted(ctx, c, n)
 	must(err)
 	former := map[string]checkpoint{}
