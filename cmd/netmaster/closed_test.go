@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,32 +36,42 @@ func closed(t *testing.T, flags ...string) *closedOne {
 // closedWith starts one whose member of the store has URLs of a scheme.
 func closedWith(t *testing.T, scheme string, flags ...string) *closedOne {
 	t.Helper()
-	free := func() string { return strings.Replace(testkit.FreeURL(), "http:", scheme, 1) }
-	c := &closedOne{process: &process{T: t, addr: testkit.FreeAddress(), store: free()}, dir: t.TempDir(), pool: x509.NewCertPool()}
-	socket := filepath.Join(c.dir, "netmaster.sock")
-	c.flags = append([]string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing", "--external-address", c.addr, "--internal-address", c.addr,
-		"--secure", "--pki-dir", filepath.Join(c.dir, "pki"), "--socket", socket, "--audit-log", filepath.Join(c.dir, "audit.log"),
-		"--embedded-etcd", filepath.Join(c.dir, "etcd"), "--embedded-etcd-client-url", c.store, "--embedded-etcd-peer-url", free(),
-		"--embedded-etcd-unsafe-no-fsync"}, flags...)
+	c := &closedOne{process: closedAlone(t, scheme), dir: t.TempDir(), pool: x509.NewCertPool()}
+	c.flags = slices.Concat(c.flags, keptIn(c.dir), flags)
 	c.start()
-	t.Cleanup(func() {
-		c.kill()
-		if t.Failed() {
-			log := c.log.String()
-			t.Logf("the end of its log:\n%s", log[max(0, len(log)-8<<10):])
-		}
-	})
+	c.endsWithTest()
 	leader(t, time.Minute, []*process{c.process})
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	c.root = &http.Client{Timeout: 30 * time.Second, Transport: transport}
+	c.root = clientAt(t, filepath.Join(c.dir, "netmaster.sock"))
 	ca, err := os.ReadFile(filepath.Join(c.dir, "pki", "api-ca.crt"))
 	if err != nil || !c.pool.AppendCertsFromPEM(ca) {
 		t.Fatalf("%v: %s", err, ca)
 	}
 	return c
+}
+
+// closedAlone is a netmaster that is to have a closed cluster by itself, its member at URLs of a scheme.
+func closedAlone(t *testing.T, scheme string) *process {
+	t.Helper()
+	free := func() string { return strings.Replace(testkit.FreeURL(), "http:", scheme, 1) }
+	p := &process{T: t, addr: testkit.FreeAddress(), store: free()}
+	p.flags = []string{"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing", "--external-address", p.addr, "--internal-address", p.addr,
+		"--secure", "--embedded-etcd-client-url", p.store, "--embedded-etcd-peer-url", free(), "--embedded-etcd-unsafe-no-fsync"}
+	return p
+}
+
+// keptIn has a netmaster keep all that it has below a directory.
+func keptIn(dir string) []string {
+	return []string{"--pki-dir", filepath.Join(dir, "pki"), "--socket", filepath.Join(dir, "netmaster.sock"), "--audit-log", filepath.Join(dir, "audit.log"),
+		"--embedded-etcd", filepath.Join(dir, "etcd")}
+}
+
+// clientAt is a client at a socket, where it is root.
+func clientAt(t *testing.T, socket string) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Timeout: 30 * time.Second, Transport: transport}
 }
 
 // from is a client over TLS whose requests come from an address of the loopback.

@@ -100,14 +100,7 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 			"--insecure", "--embedded-etcd", t.TempDir(), "--embedded-etcd-name", fmt.Sprintf("m%d", i), "--embedded-etcd-client-url", p.store,
 			"--embedded-etcd-peer-url", peerURLs[i], "--embedded-etcd-peers", strings.Join(peers, ","), "--embedded-etcd-unsafe-no-fsync"}, flags...)
 		p.start()
-		t.Cleanup(func() {
-			if p.cmd.ProcessState == nil {
-				p.kill()
-			}
-			if t.Failed() {
-				t.Logf("log of %s:\n%s", p.addr, p.log.String())
-			}
-		})
+		p.endsWithTest()
 		all = append(all, p)
 	}
 	return all
@@ -116,12 +109,30 @@ func cluster(t *testing.T, n int, flags ...string) []*process {
 func (p *process) start() {
 	p.Helper()
 	p.cmd = exec.Command(os.Args[0], p.flags...)
+	p.begin()
+}
+
+// begin runs the command.
+func (p *process) begin() {
+	p.Helper()
 	p.cmd.Env = append(os.Environ(), "BE_NETMASTER=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
+}
+
+// endsWithTest kills the process, unless that has been done, and shows its log if the test has failed.
+func (p *process) endsWithTest() {
+	p.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.kill()
+		}
+		if p.Failed() {
+			p.Logf("log of %s:\n%s", p.addr, p.log.String())
+		}
+	})
 }
 
 // kill ends the process as kill -9 does.

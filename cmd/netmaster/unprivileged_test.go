@@ -1,15 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,41 +25,42 @@ mount -o bind,remount,ro /
 shift
 exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@"`
 
-func TestANetmasterNeedsNoPrivileges(t *testing.T) {
-	testkit.NeedsMachine(t)
-	dir, err := os.MkdirTemp("", "netmaster-") // those of tests are in one for root only
+// openDir is a directory for the test that others than root get to, which those of testing are not.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "netmaster-")
 	if err == nil {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		err = os.Chown(dir, nobody, nobody)
+		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// startUnprivileged starts it in a sandbox where it may write below a directory.
+func (p *process) startUnprivileged(dir string, flags ...string) {
+	p.Helper()
 	program, err := os.Open("/proc/self/exe") // its folder is for root only
 	if err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	defer program.Close()
-	p := &process{T: t, addr: testkit.FreeAddress(), store: testkit.FreeURL()}
-	socket := filepath.Join(dir, "run", "netmaster.sock")
-	p.cmd = exec.Command("unshare", "--mount", "sh", "-ec", sandbox, "sh", dir, "/proc/self/fd/3",
-		"--mode", "cni", "--netmode", "vxlan", "--fwdmode", "routing", "--external-address", p.addr, "--internal-address", p.addr,
-		"--secure", "--pki-dir", filepath.Join(dir, "pki"), "--socket", socket, "--audit-log", filepath.Join(dir, "audit.log"),
-		"--embedded-etcd", filepath.Join(dir, "etcd"), "--embedded-etcd-client-url", p.store, "--embedded-etcd-peer-url", testkit.FreeURL(),
-		"--embedded-etcd-unsafe-no-fsync")
-	p.cmd.Env = append(os.Environ(), "BE_NETMASTER=1")
+	p.cmd = exec.Command("unshare", slices.Concat([]string{"--mount", "sh", "-ec", sandbox, "sh", dir, "/proc/self/fd/3"}, p.flags, flags)...)
 	p.cmd.ExtraFiles = []*os.File{program}
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	p.begin()
+}
+
+func TestANetmasterNeedsNoPrivileges(t *testing.T) {
+	testkit.NeedsMachine(t)
+	dir := openDir(t)
+	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	defer p.kill()
-	defer func() {
-		if t.Failed() {
-			t.Logf("its log:\n%s", p.log.String())
-		}
-	}()
+	p := closedAlone(t, "http:")
+	p.endsWithTest()
+	p.startUnprivileged(dir, keptIn(dir)...)
 	leader(t, time.Minute, []*process{p})
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -72,9 +71,7 @@ func TestANetmasterNeedsNoPrivileges(t *testing.T) {
 			t.Errorf("it does not run as %q:\n%s", line, status)
 		}
 	}
-	root := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	root := clientAt(t, filepath.Join(dir, "netmaster.sock"))
 	testkit.Eventually(t, 20*time.Second, "root is served at the socket", func() bool {
 		resp, err := root.Get("http://netmaster/version")
 		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK

@@ -21,12 +21,18 @@ func installCommand() *cli.Command {
 		Name:  "install",
 		Usage: "prepare this node for a netplugin in a container, or with its own view of the file system",
 		Description: "Copies the CNI plugins, and makes the network namespaces of the name server, which outlive netplugin:\n" +
-			"a container without privileges, or a service in a sandbox, could not leave them behind.",
+			"a container without privileges, or a service in a sandbox, could not leave them behind. Makes the folder of\n" +
+			"CONTIV_NETPLUGIN_CNI_CONF_DIR, too, if that is set: a sandbox only lets through what is there when it begins.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "cni-bin-dir", Value: cniinstall.DefaultBinDir, Destination: &target, Usage: "folder of CNI plugins", OnlyOnce: true},
 			&cli.StringFlag{Name: "cni-source", Value: cniinstall.DefaultSource, Destination: &source, Usage: "folder to copy them from; empty: they are there already", OnlyOnce: true},
 		},
-		Action: func(context.Context, *cli.Command) error {
+		Action: func(_ context.Context, cmd *cli.Command) error {
+			if dir := cmd.String("cni-conf-dir"); dir != "" {
+				if err := cniinstall.Folder(dir); err != nil {
+					return err
+				}
+			}
 			for _, encap := range []pipeline.Encap{pipeline.VXLAN, pipeline.VLAN} {
 				ns, _, err := netspace.Open(ovsd.DefaultNamesNetNS(encap))
 				if err != nil {

@@ -77,6 +77,24 @@ func TestNetpluginReachesAnOpenVSwitchOfAnotherUser(t *testing.T) {
 	has(t, "netplugin.service", "CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE")
 }
 
+// A folder of another package that is not there must not keep the agent from starting, which waits for Open vSwitch itself.
+func TestNetpluginStartsWithoutTheFoldersOfOthers(t *testing.T) {
+	text, err := os.ReadFile("netplugin.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, paths, found := strings.Cut(string(text), "\nReadWritePaths=")
+	paths, _, _ = strings.Cut(paths, "\n")
+	for path := range strings.FieldsSeq(paths) {
+		if !strings.HasPrefix(path, "-") {
+			t.Errorf("%s has to be there", path)
+		}
+	}
+	if !found {
+		t.Error("it may write nowhere")
+	}
+}
+
 // has checks that a unit has lines.
 func has(t *testing.T, unit string, lines ...string) {
 	t.Helper()

@@ -81,6 +81,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
+// Folder makes a folder of network configurations, if it is not there.
+func Folder(dir string) error { return os.MkdirAll(dir, 0o755) }
+
 // look writes the file unless it is as it should be, and says what else is wrong.
 func look(dir string, log *logrus.Entry) (problem string) {
 	path := filepath.Join(dir, ConfName)
@@ -89,7 +92,7 @@ func look(dir string, log *logrus.Entry) (problem string) {
 		return err.Error()
 	}
 	if !bytes.Equal(have, []byte(Conf)) {
-		if err := errors.Join(os.MkdirAll(dir, 0o755), durable.Write(path, []byte(Conf))); err != nil {
+		if err := errors.Join(Folder(dir), durable.Write(path, []byte(Conf))); err != nil {
 			return err.Error()
 		}
 		log.WithField("file", path).Info("network configuration of pods written")
