@@ -28,6 +28,7 @@ type MasterStatus struct {
 type NodeStatus struct {
 	Host       string `json:"host"`
 	Address    string `json:"address"`
+	Port       int    `json:"port,omitempty"` // of its REST server, where that is not the usual one, 9090
 	VTEP       string `json:"vtep"`
 	Version    string `json:"version"` // of the agent
 	Endpoints  int    `json:"endpoints"`

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,6 +82,22 @@ const (
 )
 
 const driverInSync = `{"vlan":null,"vxlan":{"IsConnected":true,"VtepTable":{"n1":"10.1.0.1","n2":"10.1.0.2"},"ErrStats":{},"Datapath":{"Type":"netdev","InSync":true}}}`
+
+// Agents are asked at the ports that they are registered with.
+func TestAgentsAtPortsOfTheirOwnAreChecked(t *testing.T) {
+	status := healthy()
+	url, port := startCluster(t, status, map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesServed})
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range status.Nodes { // which startCluster tells of
+		status.Nodes[i].Port = number
+	}
+	if got := run(t, url, "check"); got.code != 0 || !strings.Contains(got.stdout, "ok    agent n1: http://127.0.0.1:"+port+"\n") {
+		t.Errorf("%+v", got)
+	}
+}
 
 func TestACheckIsALineEach(t *testing.T) {
 	url, port := startCluster(t, healthy(), map[string]string{"/readyz": "ok\n", "/inspect/driver": driverInSync, "/inspect/nameserver": namesServed})

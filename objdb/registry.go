@@ -28,6 +28,7 @@ type Service struct {
 	Port        int
 	Hostname    string
 	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
+	REST        int      `json:",omitempty"` // of an agent: the port of its REST server; 0: the usual one
 	AnyPod      bool     `json:",omitempty"` // of an agent: it knows rules of policies about any pod
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none

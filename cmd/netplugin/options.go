@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/contiv/netplugin/drivers/ovsd"
@@ -15,6 +17,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/hostaddr"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // options are the command line, and what complete makes of it.
@@ -129,6 +132,9 @@ func (o *options) completeNode() []error {
 		found = append(found, fmt.Errorf("--host %q: must not contain slashes or blanks", o.hostLabel))
 	}
 	o.node.HostLabel = o.hostLabel
+	if _, port, err := net.SplitHostPort(o.httpAddress); err == nil && port != strconv.Itoa(ports.Agent) {
+		o.node.RESTPort, _ = strconv.Atoi(port) // see CheckAddress
+	}
 	var err error
 	if o.node.CtrlIP, err = address(o.ctrlIP); err != nil {
 		found = append(found, fmt.Errorf("--ctrl-ip: %w", err))

@@ -67,6 +67,15 @@ func TestEnvironmentAndAliasesSetTheNode(t *testing.T) {
 	}
 }
 
+// Netmasters are told of a port that is not the usual one.
+func TestThePortOfTheRESTServerIsToldToOthers(t *testing.T) {
+	for flag, want := range map[string]int{"--http-address=:9090": 0, "--http-address=127.0.0.1:9091": 9091} {
+		if o, err := parse(append(slices.Clone(minimal), flag)...); err != nil || o.node.RESTPort != want {
+			t.Errorf("%s: port %d, %v", flag, o.node.RESTPort, err)
+		}
+	}
+}
+
 func TestTheAddressesOfANodeMayBeOfIPv6(t *testing.T) {
 	o, err := parse(append(slices.Clone(minimal[:3]), "--ctrl-ip=2001:db8::7", "--vtep-ip=2001:db8::7")...)
 	if own := netip.MustParseAddr("2001:db8::7"); err != nil || o.node.VTEP != own || o.node.CtrlIP != own {

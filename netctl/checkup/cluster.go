@@ -1,6 +1,7 @@
 package checkup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,7 @@ func agentOf(m Master, n contivmodel.NodeStatus, port int) agent {
 	if n.Joined {
 		return agent{"asked by netmaster", func(ctx context.Context, path string) ([]byte, error) { return m.Agent(ctx, n.Host, path) }}
 	}
-	url := "http://" + net.JoinHostPort(hostOf(n.Address), strconv.Itoa(port))
+	url := "http://" + net.JoinHostPort(hostOf(n.Address), strconv.Itoa(cmp.Or(n.Port, port)))
 	return agent{url, func(ctx context.Context, path string) ([]byte, error) { return get(ctx, url+path) }}
 }
 

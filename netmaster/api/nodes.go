@@ -47,6 +47,7 @@ type nodes struct {
 // agentAt is where the agent of a host is called.
 type agentAt struct {
 	host, address string
+	port          int  // of its REST server; 0: the usual one
 	joined        bool // it is asked over TLS
 }
 
@@ -90,7 +91,7 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 // fault.Unavailable when the node does not answer, or says so, fault.NotFound for a 404, fault.Invalid for a 400,
 // fault.Internal for everything else.
 func (n nodes) call(ctx context.Context, method string, at agentAt, path string, most int64) ([]byte, error) {
-	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(n.port)), mastercfg.Scheme
+	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(cmp.Or(at.port, n.port))), mastercfg.Scheme
 	if at.joined {
 		scheme = "https"
 	}
@@ -189,7 +190,7 @@ func (a *API) agentOf(ctx context.Context, service, host string) (at agentAt, re
 }
 
 func registeredAt(s objdb.Service) agentAt {
-	return agentAt{s.Hostname, s.HostAddr, s.Authorities != ""}
+	return agentAt{s.Hostname, s.HostAddr, s.REST, s.Authorities != ""}
 }
 
 // agent passes on what an agent says of itself. Agents of nodes that have joined answer

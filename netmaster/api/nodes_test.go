@@ -82,26 +82,26 @@ func (n *nodeREST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // withNodes begins with the nodes h1 at 127.0.0.1 and h2 at 127.0.0.2, which
-// answer, and h3 at 127.0.0.3, which is registered and does not.
+// answer, h2 at a port of its own, and h3 at 127.0.0.3, which is registered and does not.
 func withNodes(t testing.TB) (b *bench, h1, h2 *nodeREST) {
 	t.Helper()
-	port := 0
-	servers := []*nodeREST{{}, {}}
+	servers, ports := []*nodeREST{{}, {}}, map[string]int{}
 	for i, address := range []string{"127.0.0.1", "127.0.0.2"} {
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(address), Port: port})
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(address)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		port = l.Addr().(*net.TCPAddr).Port
+		ports[address] = l.Addr().(*net.TCPAddr).Port
 		server := &httptest.Server{Listener: l, Config: &http.Server{Handler: servers[i]}}
 		server.Start()
 		t.Cleanup(server.Close)
 	}
-	b = furnished(t, func(c *Config) { c.AgentPort = port })
+	b = furnished(t, func(c *Config) { c.AgentPort = ports["127.0.0.1"] })
+	delete(ports, "127.0.0.1") // which is the usual one
 	var services []objdb.Service
 	for host, address := range map[string]string{"h1": "127.0.0.1", "h2": "127.0.0.2", "h3": "127.0.0.3"} {
 		for port, name := range map[int]string{9002: mastercfg.AgentService, 9003: mastercfg.AgentService, 4789: mastercfg.AgentVTEPService} {
-			services = append(services, objdb.Service{ServiceName: name, HostAddr: address, Port: port, Hostname: host})
+			services = append(services, objdb.Service{ServiceName: name, HostAddr: address, Port: port, REST: ports[address], Hostname: host})
 		}
 	}
 	registration, err := b.db.Register(t.Context(), 10*time.Second, services...)
@@ -425,7 +425,7 @@ func TestANodeThatHasJoinedIsAskedByItsKey(t *testing.T) {
 		}
 	})
 	client := func(host string) error {
-		_, err := b.api.nodes.client(agentAt{host, "127.0.0.1", true})
+		_, err := b.api.nodes.client(agentAt{host, "127.0.0.1", 0, true})
 		return err
 	}
 	if err := client("h1"); err != nil || asked != "h1 k1" {

@@ -114,7 +114,7 @@ func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int,
 	}
 	for _, s := range registered[mastercfg.AgentService] {
 		n := of(s.Hostname)
-		n.Address, n.Version, n.Registered, n.Joined = s.HostAddr, s.Version, true, s.Authorities != ""
+		n.Address, n.Port, n.Version, n.Registered, n.Joined = s.HostAddr, s.REST, s.Version, true, s.Authorities != ""
 	}
 	for _, s := range registered[mastercfg.AgentVTEPService] {
 		of(s.Hostname).VTEP, of(s.Hostname).Registered = s.HostAddr, true

@@ -23,6 +23,7 @@ const (
 type Node struct {
 	HostLabel string
 	CtrlIP    netip.Addr // where its REST server is reached
+	RESTPort  int        // the port of that; 0: the usual one
 	VTEP      netip.Addr
 	VXLANPort uint16
 	Ready     bool // to attach endpoints
@@ -35,7 +36,7 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{
 			ServiceName: name, Version: buildinfo.Get().Version, TTL: int(RegistrationTTL / time.Second),
-			HostAddr: addr.String(), Port: port, Hostname: n.HostLabel, Authorities: n.Authorities,
+			HostAddr: addr.String(), Port: port, REST: n.RESTPort, Hostname: n.HostLabel, Authorities: n.Authorities,
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)

@@ -29,4 +29,10 @@ func TestNodeRegistersUnderItsHostLabel(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	node.RESTPort = 9091
+	for _, service := range node.Services()[:2] {
+		if service.REST != 9091 {
+			t.Errorf("who asks %s does not learn the port", service.Key())
+		}
+	}
 }
