@@ -13,6 +13,10 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
 
+// hiddenDirs are those of a netmaster on the machine, which deploy/kubernetes hides from netplugin by mounts over them. Where there is no
+// netmaster, container runtimes make them, as what to mount over.
+var hiddenDirs = []string{"/var/lib/contiv/etcd", "/var/lib/contiv/netmaster"}
+
 // cleanupCommand takes down what netplugin has made on the node.
 func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
@@ -20,6 +24,7 @@ func cleanupCommand() *cli.Command {
 		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir, border.DefaultStateDir},
 		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket), answersFile},
 		Memory:    hostaccess.DefaultStateDir,
+		Hollow:    hiddenDirs,
 	}
 	var confDir, binDir, pkiDir string
 	stay := false

@@ -36,6 +36,7 @@ type Config struct {
 	Bridges   []string // names of our bridges
 	StateDirs []string // directories of ours, with all that is in them
 	Files     []string // sockets and the like
+	Hollow    []string // directories that manifests have made, where others may have something
 	Runtime   []string // what container runtimes find us by
 	Memory    string   // directory with the settings of the host; one of StateDirs
 	DryRun    bool     // only say what there is

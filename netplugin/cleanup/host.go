@@ -38,7 +38,7 @@ func settings(_ context.Context, c Config) ([]thing, error) {
 }
 
 // files finds what is on disk. A directory that others use, too, is removed when it
-// is empty.
+// is empty, as is one that has been empty since it was made.
 func files(_ context.Context, c Config) (things []thing, err error) {
 	for _, dir := range c.StateDirs {
 		if dir == c.Memory && !c.DryRun && settingsAreLeft(dir) {
@@ -48,7 +48,16 @@ func files(_ context.Context, c Config) (things []thing, err error) {
 			things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error { return os.RemoveAll(dir) }})
 		}
 	}
-	return slices.Concat(things, those(c.Files), emptyParents(c)), nil
+	var hollow []string
+	for _, dir := range c.Hollow {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
+			hollow = append(hollow, dir)
+		}
+	}
+	for _, dir := range hollow {
+		things = append(things, emptyDir(dir))
+	}
+	return slices.Concat(things, those(c.Files), emptyParents(slices.Concat(c.StateDirs, c.Files, hollow))), nil
 }
 
 // runtime finds what container runtimes know us by. Its folders are theirs.
@@ -76,9 +85,8 @@ func isMount(dir string) bool {
 	return unix.Stat(dir, &inside) == nil && unix.Stat(filepath.Dir(dir), &outside) == nil && inside.Dev != outside.Dev
 }
 
-// emptyParents are the directories that are empty when the rest is gone.
-func emptyParents(c Config) (things []thing) {
-	ours := slices.Concat(c.StateDirs, c.Files)
+// emptyParents are the directories that are empty when what is ours in them is gone.
+func emptyParents(ours []string) (things []thing) {
 	var parents []string
 	for _, path := range ours {
 		parents = append(parents, filepath.Dir(path))
@@ -92,14 +100,19 @@ func emptyParents(c Config) (things []thing) {
 		if isMount(dir) {
 			continue // it was there before
 		}
-		things = append(things, thing{what: "directory " + dir, remove: func(context.Context) error {
-			if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		}})
+		things = append(things, emptyDir(dir))
 	}
 	return things
+}
+
+// emptyDir is a directory with nothing in it.
+func emptyDir(dir string) thing {
+	return thing{what: "directory " + dir, remove: func(context.Context) error {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}}
 }
 
 // silent logs nothing: what matters is reported.
