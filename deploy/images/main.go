@@ -1,8 +1,10 @@
 // Command images makes the container images that deploy/kubernetes starts, without a
 // container engine:
 //
-//	contiv/netplugin   the daemons, netctl, and the CNI plugins that a node gets
-//	contiv/ovs         Open vSwitch of this machine, for nodes that have none
+//	localhost/contiv/netplugin   the daemons, netctl, and the CNI plugins that a node gets
+//	localhost/contiv/ovs         Open vSwitch of this machine, for nodes that have none
+//
+// By these names a node that lacks them does not get what somebody else has put into a public registry.
 //
 // Its arguments are the folder of the built programs and the archive to write, which
 // `ctr --namespace k8s.io images import` reads.
@@ -39,8 +41,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	tag := ":" + buildinfo.Get().Version
 	return imagefile.Write(args[1], runtime.GOARCH,
-		imagefile.Image{Names: []string{"docker.io/contiv/netplugin" + tag}, Layers: []*imagefile.Layer{daemons(ctx, args[0])}},
-		imagefile.Image{Names: []string{"docker.io/contiv/ovs" + tag}, Layers: []*imagefile.Layer{openVSwitch(ctx)}},
+		imagefile.Image{Names: []string{"localhost/contiv/netplugin" + tag}, Layers: []*imagefile.Layer{daemons(ctx, args[0])}},
+		imagefile.Image{Names: []string{"localhost/contiv/ovs" + tag}, Layers: []*imagefile.Layer{openVSwitch(ctx)}},
 	)
 }
 

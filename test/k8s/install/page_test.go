@@ -93,9 +93,9 @@ const upgrading = "Upgrade"
 
 // upgradeByThePage upgrades as the page says, to images that are the same under another name, while pods talk.
 func (i installation) upgradeByThePage() {
-	const next = "docker.io/contiv/netplugin:next"
+	const next = "localhost/contiv/netplugin:next"
 	for _, n := range i.Nodes {
-		_, err := n.Run(i.Context(), "ctr", "--namespace", "k8s.io", "images", "tag", "docker.io/contiv/netplugin:1.0.0", next)
+		_, err := n.Run(i.Context(), "ctr", "--namespace", "k8s.io", "images", "tag", "localhost/contiv/netplugin:1.0.0", next)
 		i.must(err)
 	}
 	base := filepath.Join(i.Installation("base"), "kustomization.yaml")
