@@ -1,40 +1,25 @@
 package netctl
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // keyPair writes a new certificate and its key.
 func keyPair(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pemFile(t, dir, "cert.pem", "CERTIFICATE", signed), pemFile(t, dir, "key.pem", "PRIVATE KEY", secret)
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	testkit.WritePair(t, testkit.SelfSigned(t, "netctl"), cert, key)
+	return cert, key
 }
 
 func pemFile(t *testing.T, dir, name, typ string, content []byte) string {

@@ -1,24 +1,19 @@
 package client
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -36,7 +31,7 @@ func TestAnAuthorityThatIsReplacedNeedsNoOtherClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	trust(otherAuthority(t))
+	trust(testkit.SelfSigned(t, "other").Certificate[0])
 	c := connectTo(t, Config{URLs: []string{s.URL}, CAFile: ca})
 	ask := func() error {
 		_, err := List[contivmodel.Tenant](t.Context(), c)
@@ -57,21 +52,6 @@ func TestAnAuthorityThatIsReplacedNeedsNoOtherClient(t *testing.T) {
 	}
 }
 
-// otherAuthority makes a certificate that nobody uses.
-func otherAuthority(t *testing.T) []byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der
-}
-
 // What a server says of its authorities is read before it is trusted, and is enough to trust it then.
 func TestAServerNamesItsAuthorities(t *testing.T) {
 	var named string
@@ -84,7 +64,7 @@ func TestAServerNamesItsAuthorities(t *testing.T) {
 	inPEM := func(certificate []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	}
-	other := inPEM(otherAuthority(t))
+	other := inPEM(testkit.SelfSigned(t, "other").Certificate[0])
 	named = other + inPEM(s.Certificate().Raw)
 	for _, trusted := range []string{"", other} {
 		if _, err := connectTo(t, Config{URLs: []string{s.URL}, Authorities: map[string]string{s.URL: trusted}}).Authorities(t.Context()); !IsUnknownAuthority(err) {

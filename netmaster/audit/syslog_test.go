@@ -3,14 +3,10 @@ package audit
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -95,7 +91,7 @@ func TestLinesAreCopiedToSyslog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := selfSigned(t)
+	own := testkit.SelfSigned(t, "syslog")
 	secured, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}})
 	if err != nil {
 		t.Fatal(err)
@@ -192,24 +188,6 @@ func TestTargetsOfSyslog(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.copies[0].run(ended) // returns
-}
-
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 // sentToListener is a log with a copy by TCP, and where that goes.
