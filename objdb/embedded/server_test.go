@@ -3,13 +3,10 @@ package embedded_test
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
 	"net"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,22 +164,11 @@ func TestAMemberKilledWhileItIsFoundedIsFoundedAgain(t *testing.T) {
 
 // Members speak TLS 1.3 with clients and with one another.
 func TestAMemberSpeaksTheNewestTLSOnly(t *testing.T) {
-	certified := httptest.NewTLSServer(nil)
-	certified.Close()
-	pair := certified.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	https := func() string { return strings.Replace(testkit.FreeURL(), "http:", "https:", 1) }
 	cfg := embedded.Config{Dir: filepath.Join(dir, "etcd"), Name: "a", ClientURL: https(), PeerURL: https(),
 		CertFile: filepath.Join(dir, "crt"), KeyFile: filepath.Join(dir, "key")}
-	for file, block := range map[string]pem.Block{cfg.CertFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, cfg.KeyFile: {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(&block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkit.WritePair(t, testkit.SelfSigned(t, "member"), cfg.CertFile, cfg.KeyFile)
 	start(t, within(time.Minute), cfg)
 	for _, at := range []string{cfg.ClientURL, cfg.PeerURL} {
 		testkit.OnlyTLS13(t, strings.TrimPrefix(at, "https://"))
