@@ -179,7 +179,7 @@ func (f foreignPods) chains() []chain {
 	}
 	return []chain{
 		{"pods-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
-		{"pods-hide", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority, hide},
+		{"pods-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 	}
 }
 

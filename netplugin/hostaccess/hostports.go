@@ -99,7 +99,7 @@ func (h hostPorts) chains() []chain {
 	return []chain{
 		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, fromAbroad(lead)},
 		{"host-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
-		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority, hide},
+		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 	}
 }
 

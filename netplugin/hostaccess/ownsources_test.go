@@ -11,6 +11,47 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
+// Rules of others on the host, which masquerade whatever is forwarded, make nobody the host: who comes in to services stays who it is, and
+// nobody gets into the infra networks of this node.
+func TestMasqueradingOfOthersMakesNobodyTheHost(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; ip link del contivh1; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+ip link add contivh1 type veth peer name eth1 netns "$1"; ip link set contivh1 group 194 up; ip addr add 10.127.0.2/16 dev contivh1
+ip route add 198.51.100.80/32 via 172.19.0.7; ip route add 2001:db8:5::80/128 via fd63:6f6e:7469:7601::7
+nft add table inet others; nft add chain inet others late "{ type nat hook postrouting priority srcnat; }"; nft add rule inet others late masquerade
+nsenter --net="$1" sh -ec '
+ip link set eth1 up; ip addr add 10.127.0.3/16 dev eth1
+nft add table inet seen; nft add chain inet seen in "{ type filter hook prerouting priority -300; }"
+for from in "ip saddr 203.0.113.2" "ip saddr 172.19.255.254" "ip saddr 10.127.0.2" "ip6 saddr 2001:db8::2" "ip6 saddr fd63:6f6e:7469:7601::fffe"; do nft add rule inet seen in meta l4proto udp $from counter; done'
+nsenter --net="$2" sh -ec 'ip route add default via 203.0.113.1; ip -6 route add default via 2001:db8::1'`)
+	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:5::80")}}, wayOut, nil}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in)); err != nil {
+		t.Fatal(err)
+	}
+	send := func(to string) {
+		t.Helper()
+		run(t, `nsenter --net=`+world+` bash -c 'echo hello >/dev/udp/`+to+`/7'`)
+	}
+	arrived := func(from string) bool {
+		return !strings.Contains(run(t, `nsenter --net=`+inside+` nft list chain inet seen in | grep "saddr `+from+`"`), "packets 0 ")
+	}
+	send("10.127.0.3")
+	send("198.51.100.80")
+	send("2001:db8:5::80") // behind them
+	for _, from := range []string{"203.0.113.2", "2001:db8::2"} {
+		testkit.Eventually(t, time.Minute, from+" reaches the service by its own address", func() bool { return arrived(from) })
+	}
+	for _, host := range []string{"172.19.255.254", "10.127.0.2", "fd63:6f6e:7469:7601::fffe"} {
+		if arrived(host) {
+			t.Errorf("who comes in passes for the host, as %s", host)
+		}
+	}
+	run(t, "ping -c1 -W5 10.127.0.3 && ping -c1 -W5 172.19.0.7") // which the host itself reaches
+}
+
 // A machine outside that sends over IPv6 with an address of the host reaches no service by it: the kernel takes such a packet, and
 // policies do not judge what the host sends. With its own address it does.
 func TestNobodyElseSendsToServicesAsTheHost(t *testing.T) {

@@ -94,7 +94,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), ownSources(), answersOnly(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -119,7 +119,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 
 // tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(), switchGuard(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(), switchGuard(), translatedSources(),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
@@ -139,6 +139,33 @@ func ownSources() chain {
 	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
 		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
 	}}
+}
+
+// Where sources are translated, before the rules of others. The first rule that translates a source, or keeps it, is the last one.
+const (
+	hidePriority = knftables.SNATPriority + "-2" // by ourselves
+	keepPriority = knftables.SNATPriority + "-1"
+)
+
+// keepSources has who comes in by the host keep its address, by which policies judge it: masquerading of others on this host, which
+// is not limited to some link, would have it pass for the host.
+func keepSources(prefixes []netip.Prefix) chain {
+	c := chain{name: "keep-sources", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
+	for _, p := range prefixes {
+		ip := version(p)
+		c.rules = append(c.rules, rule{knftables.Concat("oifname", quoted(outsideLink), "iif != 0 snat", ip, "to", ip, "saddr"), "who comes in stays who it is"})
+	}
+	return c
+}
+
+// translatedSources is ownSources for what has got an address of this host from rules of others: by the way out those that translate before keepSources, and into
+// infra networks all.
+func translatedSources() chain {
+	c := chain{name: "translated-sources", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
+	for _, link := range []string{knftables.Concat("oifname", quoted(outsideLink)), knftables.Concat("oifgroup", infraGroup)} {
+		c.rules = append(c.rules, rule{knftables.Concat(link, "iif != 0 ct state new fib saddr type local drop"), "nobody is made the host"})
+	}
+	return c
 }
 
 // answersOnly keeps endpoints from beginning connections to the host's address on the link, by which they know the
