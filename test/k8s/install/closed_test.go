@@ -25,7 +25,7 @@ func TestAnOpenInstallationIsClosed(t *testing.T) {
 
 // open installs as it was before.
 func (i installation) open() {
-	i.ownTunnels("three")
+	i.patched("three")
 	i.must(os.CopyFS(i.Installation("open"), os.DirFS("testdata/open")))
 	i.kubectl("apply", "--kustomize", i.Installation("open"))
 	i.must(i.Settle(i.Context()))
@@ -134,17 +134,21 @@ func (i installation) plain(path string) (code int, err error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// ownTunnels has tunnels in a network of their own, by the example of the page.
-func (i installation) ownTunnels(folder string) {
+// patched has tunnels in a network of their own, and netmasters on nodes with a label, by the examples of the page.
+func (i installation) patched(folder string) {
 	i.Helper()
 	text, err := os.ReadFile(page)
 	i.must(err)
-	_, patch, _ := strings.Cut(string(text), "```yaml\n")
-	patch, _, _ = strings.Cut(patch, "```")
-	const example = "10.7.0.0/16"
-	if !strings.HasPrefix(patch, "patches:") || !strings.Contains(patch, example) {
-		i.Fatalf("the example of the page is another one:\n%s", patch)
+	patch := "patches:\n"
+	for _, block := range strings.Split(string(text), "```yaml\npatches:\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		patch += block
 	}
+	const example, label = "10.7.0.0/16", "contiv.io/netmaster"
+	if !strings.Contains(patch, example) || !strings.Contains(patch, label) {
+		i.Fatalf("the examples of the page are others:\n%s", patch)
+	}
+	i.kubectl("label", "node", "--all", label+"=")
 	own, err := os.OpenFile(filepath.Join(i.Installation(folder), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	i.must(err)
 	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))

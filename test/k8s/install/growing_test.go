@@ -20,8 +20,8 @@ func TestOneNetmasterBecomesThree(t *testing.T) {
 }
 
 func (i installation) one() {
-	i.ownTunnels("one")
-	i.ownTunnels("three")
+	i.patched("one")
+	i.patched("three")
 	i.kubectl("apply", "--kustomize", i.Installation("one"))
 	i.must(i.Settle(i.Context()))
 	i.netctl("tenant", "create", "before")

@@ -45,12 +45,12 @@ func (i installation) follow(title string) {
 	i.Fatalf("%s has no commands in section %s", page, title)
 }
 
-// byThePage installs as the page says, with its example of an own network for tunnels.
+// byThePage installs as the page says, with its examples of patches.
 func (i installation) byThePage() {
 	if err := os.Symlink(i.Bin, filepath.Join(i.Files(), "bin")); err != nil {
 		i.Fatal(err)
 	}
-	i.ownTunnels("three")
+	i.patched("three")
 	i.follow("Install")
 	i.must(i.Settle(i.Context()))
 }

@@ -42,7 +42,7 @@ func (i installation) rewrite(old, now string) {
 
 // plainMembers installs with members that speak plainly.
 func (i installation) plainMembers() {
-	i.ownTunnels("three")
+	i.patched("three")
 	i.rewrite("https", "http")
 	i.kubectl("apply", "--kustomize", i.Installation("three"))
 	i.must(i.Settle(i.Context()))
