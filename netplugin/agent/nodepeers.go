@@ -9,18 +9,24 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// nodesAmong are the addresses with which processes of other nodes reach the subjects of a rule that lets in what
-// comes from the InternalIPs of these nodes. They come with the address that their node has in an infra network of the
-// tenant, and a policy knows only those of Kubernetes. Nets that hold these addresses anyway are not told again, and none that the
-// policy has taken out of its networks.
+// nodesAmong are the addresses that other nodes have in infra networks of the subjects' tenants, where a rule is about these nodes: a policy knows
+// only the addresses of Kubernetes. Processes of nodes reach pods with them: a rule that lets in what comes from networks is about nodes
+// whose InternalIPs are in these. Pods reach nodes there, too: a rule about what goes out is about nodes that it names, each by its address
+// alone, as those of ClusterNetworkPolicies do; networks say where pods may go, and not to whom. Nets that hold these addresses anyway are
+// not told again, and none that the policy has taken out of its networks.
 func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
-	if !c.comesFromNets(rule.ID) {
+	if !c.mayBeAboutNodes(rule.ID) {
 		return nil
 	}
-	named, access := holder(rule.Nets), c.accessTo(rule.Subjects)
+	named := holder(rule.Nets)
+	isPeer := named
+	if rule.Out {
+		isPeer = holder(slices.DeleteFunc(slices.Clone(rule.Nets), func(p netip.Prefix) bool { return !p.IsSingleIP() }))
+	}
+	access := c.accessTo(rule.Subjects)
 	for host, node := range c.kube.nodes {
 		for _, known := range node.Addresses {
-			if host == c.host || !named(known) {
+			if host == c.host || !isPeer(known) {
 				continue
 			}
 			for _, network := range access {
@@ -29,7 +35,7 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 					continue
 				}
 				for _, own := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !network.elsewhere(own) && !isTakenOut(c.fromNets[rule.ID], known, own) {
+					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !network.elsewhere(own) && !isTakenOut(c.nodePeers[rule.ID], known, own) {
 						more = append(more, inet.Host(own))
 					}
 				}
@@ -114,15 +120,15 @@ func (c *cache) accessTo(classes []uint16) (networks []access) {
 	return networks
 }
 
-// comesFromNets tells whether a rule is about what comes in from networks.
-func (t *tiers) comesFromNets(rule string) bool {
-	_, does := t.fromNets[rule]
-	return does
+// mayBeAboutNodes tells whether it depends on nodes who the peers of a rule are.
+func (t *tiers) mayBeAboutNodes(rule string) bool {
+	_, may := t.nodePeers[rule]
+	return may
 }
 
 // nodePeersChange has the rules looked at of which nodes may be peers.
 func (c *cache) nodePeersChange() {
-	for rule := range c.fromNets {
+	for rule := range c.nodePeers {
 		c.mark(pipeline.KindTierRule, rule)
 	}
 }

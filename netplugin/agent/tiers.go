@@ -29,7 +29,7 @@ type tiers struct {
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
-	fromNets   map[string][]taken             // what was taken out of the networks of rules about what comes in from networks
+	nodePeers  map[string][]taken             // rules of which nodes may be peers, see nodesAmong, with what was taken out of their networks
 	numbers    ruleNumbers
 	epoch      uint32 // 0: there is none
 	epochs     int    // how many there were
@@ -44,7 +44,7 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), fromNets: make(map[string][]taken), numbers: newRuleNumbers()}
+		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]taken), numbers: newRuleNumbers()}
 }
 
 // isolated is what is judged of whom nothing is known.
@@ -120,7 +120,7 @@ func (c *cache) settleClass(id string) {
 		}
 		comesOrGoes := had != (c.classes[number] > 0)
 		for rule := range c.about[number] {
-			if comesOrGoes || c.comesFromNets(rule) { // the endpoint may be of another tenant than those of the class before
+			if comesOrGoes || c.mayBeAboutNodes(rule) { // the endpoint may be of another tenant than those of the class before
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
@@ -197,8 +197,8 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	for i, rule := range rules {
 		rule.Number = c.numbers.of(rule, names[i], time.Now())
 		c.setNames(rule.ID, names[i])
-		if !rule.Out && len(rule.Nets) > 0 {
-			c.fromNets[rule.ID] = excepts[i]
+		if !rule.Out && len(rule.Nets) > 0 || slices.ContainsFunc(rule.Nets, netip.Prefix.IsSingleIP) {
+			c.nodePeers[rule.ID] = excepts[i]
 		}
 		c.tierRules[rule.ID] = rule
 		c.policyOf[id] = append(c.policyOf[id], rule.ID)
@@ -224,7 +224,7 @@ func (c *cache) removePolicy(id string) {
 		c.numbers.leave(ruleID, time.Now())
 		delete(c.tierRules, ruleID)
 		c.setNames(ruleID, nil)
-		delete(c.fromNets, ruleID)
+		delete(c.nodePeers, ruleID)
 		c.mark(pipeline.KindTierRule, ruleID)
 	}
 	delete(c.policyOf, id)
