@@ -233,7 +233,7 @@ func doExport(s *session) error {
 	var all []contivmodel.Object
 	tenant := s.tenant()
 	if tenant != "" {
-		if err := s.requireTenant(); err != nil {
+		if err := s.requireTenant(tenant); err != nil {
 			return err
 		}
 	}

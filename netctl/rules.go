@@ -23,7 +23,7 @@ var directions = []struct {
 // doListRules prints the rules of one policy, by priority.
 func doListRules(c *call) error {
 	policy := contivmodel.Policy{TenantName: c.tenant(), PolicyName: c.cmd.Args().First()}
-	if err := c.requireTenant(); err != nil {
+	if err := c.requireTenant(policy.TenantName); err != nil {
 		return err
 	}
 	if _, err := client.Get[contivmodel.Policy](c.ctx, c.client, policy.ModelKey()); err != nil {

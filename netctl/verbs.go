@@ -133,18 +133,18 @@ func (c *call) list() ([]contivmodel.Object, error) {
 	if !scoped(c.kind) || c.cmd.Bool("all") {
 		return c.client.List(c.ctx, c.kind)
 	}
-	if err := c.requireTenant(); err != nil {
+	if err := c.requireTenant(c.tenant()); err != nil {
 		return nil, err
 	}
 	objects, err := c.client.ListTenant(c.ctx, c.kind, c.tenant())
 	return c.having(objects, "tenantName", c.tenant()), err
 }
 
-// requireTenant fails if the tenant of the call does not exist, so that a
-// misspelt name does not look like an empty list.
-func (s *session) requireTenant() error {
-	_, err := client.Get[contivmodel.Tenant](s.ctx, s.client, s.tenant())
-	return s.absent(err, kindOf("tenant"), s.tenant())
+// requireTenant fails if a tenant does not exist, so that a misspelt name does
+// not look like an empty list.
+func (s *session) requireTenant(tenant string) error {
+	_, err := client.Get[contivmodel.Tenant](s.ctx, s.client, tenant)
+	return s.absent(err, kindOf("tenant"), tenant)
 }
 
 // having selects the objects with a value in a field.

@@ -14,14 +14,21 @@ import (
 )
 
 // watch prints the objects of the call's kind and then each change, until it
-// is interrupted. With a key it is about one object.
+// is interrupted. With a key it is about one object, whose tenant the key
+// tells: the flag may name another one, or all.
 func (c *call) watch(key string) error {
 	tenant := ""
-	if scoped(c.kind) && !c.cmd.Bool("all") {
-		if err := c.requireTenant(); err != nil {
+	switch {
+	case !scoped(c.kind):
+	case key != "":
+		tenant, _, _ = strings.Cut(key, ":")
+	case !c.cmd.Bool("all"):
+		tenant = c.tenant()
+	}
+	if tenant != "" {
+		if err := c.requireTenant(tenant); err != nil {
 			return err
 		}
-		tenant = c.tenant()
 	}
 	w := &watcher{call: c}
 	return c.client.Watch(c.ctx, c.kind, tenant, func(e client.Event) error {

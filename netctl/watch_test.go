@@ -83,6 +83,8 @@ DELETED   blue    web                           0           10.7.0.0/24
 		{"get networks -t blue -w -o name", "network/blue:a-long-name\nnetwork/blue:web\nnetwork/blue:web\nnetwork/blue:web\n"},
 		{"get network web -t blue -w -o json", strings.Repeat(
 			`{"object":{"key":"blue:web","networkName":"web","subnet":"10.7.0.0/24","tenantName":"blue","link-sets":{},"links":{"Tenant":{}}},"revision":N,"type":"X"}`+"\n", 3)},
+		{"get network/blue:web -w -o name", strings.Repeat("network/blue:web\n", 3)}, // the name tells the tenant
+		{"get network blue:web --all -w -o name", strings.Repeat("network/blue:web\n", 3)},
 		{"get network a-long-name -t blue -w -o yaml", `---
 object:
   key: blue:a-long-name
