@@ -79,6 +79,20 @@ func TestApplySendsAllObjectsAtOnce(t *testing.T) {
 	wantOutcome(t, "nothing", run(t, url, "apply -f "+file), outcome{1, "", "error: no documents in [" + file + "]\n"})
 }
 
+func TestAFileOfDocumentsMayHaveACommaInItsName(t *testing.T) {
+	url, _ := startApplier(t)
+	dir := t.TempDir()
+	var typed []string
+	for _, name := range []string{"site,a.yaml", "b.yaml"} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("kind: tenant\nmetadata: {name: "+name[:1]+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		typed = append(typed, "-f", file)
+	}
+	wantOutcome(t, "apply", runWords(t, url, append([]string{"apply"}, typed...)), outcome{stdout: "tenant/s created\ntenant/b created\n"})
+}
+
 func TestDocumentsMayComeFromStandardInput(t *testing.T) {
 	url, _ := startApplier(t)
 	var stdout, stderr strings.Builder

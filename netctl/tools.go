@@ -36,6 +36,7 @@ func (t tool) command() *cli.Command {
 	cmd := &cli.Command{
 		Name: t.name, Usage: t.usage, ArgsUsage: t.args, Hidden: t.hidden,
 		HideHelpCommand: true, SkipFlagParsing: t.verbatim,
+		DisableSliceFlagSeparator: true, // a file may have a comma in its name
 	}
 	teach(cmd, t.name, t.more)
 	if t.flags != nil {
