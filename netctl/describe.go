@@ -57,7 +57,7 @@ func (d *description) inspect(segment, key string) (answer, error) {
 	if err != nil {
 		return a, err
 	}
-	if err := json.Unmarshal(raw, &a); err != nil {
+	if err := decode(raw, &a); err != nil {
 		return a, fault.New(fault.Internal, "inspect %s/%s: answer cannot be understood: %w", segment, key, err)
 	}
 	return a, nil
@@ -80,6 +80,7 @@ func (d *description) object(t target) error {
 		d.rules(o.(*contivmodel.Policy))
 	}
 	d.endpoints(a.Oper)
+	d.counters(member[map[string]contivmodel.EndpointCounters](d, a.Oper, countersMember))
 	return d.err
 }
 
@@ -94,11 +95,14 @@ func (d *description) config(kind contivmodel.Kind, o contivmodel.Object) {
 	d.section("Configuration", lines)
 }
 
-// oper shows the run-time values; lists of endpoints have a section of their
-// own, other lists of objects are counted.
+// oper shows the run-time values; lists of endpoints and counters have sections
+// of their own, other lists of objects are counted.
 func (d *description) oper(members map[string]any) {
 	var lines [][2]string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == countersMember {
+			continue
+		}
 		if list, ok := members[name].([]any); ok && len(list) > 0 {
 			if _, ofObjects := list[0].(map[string]any); ofObjects {
 				if !slices.Contains(endpointLists, name) {
@@ -153,20 +157,48 @@ var endpointLists = []string{"endpoints", "providers"}
 // endpoints shows the endpoints of an object.
 func (d *description) endpoints(oper map[string]any) {
 	for _, name := range endpointLists {
-		var list []contivmodel.EndpointOper
-		text, err := json.Marshal(oper[name])
-		if err == nil {
-			err = json.Unmarshal(text, &list)
-		}
-		if d.err == nil && err != nil {
-			d.err = fault.New(fault.Internal, "%s: answer cannot be understood: %w", name, err)
-		}
+		list := member[[]contivmodel.EndpointOper](d, oper, name)
 		if len(list) == 0 {
 			continue
 		}
 		headings, rows := endpointTable(endpointColumns, list)
 		d.table(strings.ToUpper(name[:1])+name[1:], headings, rows)
 	}
+}
+
+// member is a member of run-time data as what it is declared to be; the zero
+// value if it is left out.
+func member[T any](d *description, oper map[string]any, name string) (value T) {
+	text, err := json.Marshal(oper[name])
+	if err == nil {
+		err = json.Unmarshal(text, &value)
+	}
+	if d.err == nil && err != nil {
+		d.err = fault.New(fault.Internal, "%s: answer cannot be understood: %w", name, err)
+	}
+	return value
+}
+
+// countersMember is the member of run-time data that says what was counted: of
+// an endpoint the counters themselves, of a service those of each provider.
+const countersMember = "counters"
+
+// counters shows traffic by address.
+func (d *description) counters(all map[string]contivmodel.EndpointCounters) {
+	var rows [][]string
+	for _, address := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, append(printables(address), counted(all[address])...))
+	}
+	if len(rows) > 0 {
+		d.table("Counters", append([]string{"Address"}, countedHeadings...), rows)
+	}
+}
+
+var countedHeadings = []string{"Packets received", "Bytes received", "Packets sent", "Bytes sent"}
+
+// counted are the cells below countedHeadings.
+func counted(c contivmodel.EndpointCounters) []string {
+	return []string{fmt.Sprint(c.RxPackets), fmt.Sprint(c.RxBytes), fmt.Sprint(c.TxPackets), fmt.Sprint(c.TxBytes)}
 }
 
 // endpoint describes an endpoint, which is all state.
@@ -180,5 +212,8 @@ func (d *description) endpoint(id string) error {
 	}
 	d.printf("endpoint/%v\n", a.Oper["endpointID"])
 	d.oper(a.Oper)
+	if c := member[*contivmodel.EndpointCounters](d, a.Oper, countersMember); c != nil {
+		d.table("Counters", countedHeadings, [][]string{counted(*c)})
+	}
 	return d.err
 }

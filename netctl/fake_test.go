@@ -21,6 +21,7 @@ type fakeMaster struct {
 	objects map[string]contivmodel.Object // by segment/key
 	posted  string                        // body of the last post
 	plain   bool                          // answer errors as old servers do
+	oper    any                           // run-time data of what is inspected; nil: two endpoints
 }
 
 func startFake(t *testing.T) (*fakeMaster, string) {
@@ -121,12 +122,19 @@ func (f *fakeMaster) post(kind contivmodel.Kind, key string, r *http.Request) (a
 
 func (f *fakeMaster) inspect(path string) (any, error) {
 	path = strings.TrimSuffix(path, "/")
-	if path == "endpoints/e1" {
+	switch {
+	case path == "endpoints/busy":
+		return contivmodel.EndpointInspect{Oper: contivmodel.EndpointOper{EndpointID: "busy",
+			Counters: &contivmodel.EndpointCounters{RxBytes: 12345678901, RxPackets: 4000000, TxBytes: 1500000, TxPackets: 30}}}, nil
+	case path == "endpoints/e1":
 		return contivmodel.EndpointInspect{Oper: contivmodel.EndpointOper{Key: "e1", EndpointID: "e1", Labels: "map[a:<b>]"}}, nil
 	}
 	o, ok := f.objects[path]
 	if !ok {
 		return nil, fault.New(fault.NotFound, "%s not found", strings.TrimSuffix(strings.Split(path, "/")[0], "s"))
+	}
+	if f.oper != nil {
+		return map[string]any{"Config": o, "Oper": f.oper}, nil
 	}
 	return map[string]any{"Config": o, "Oper": map[string]int{"numEndpoints": 2}}, nil
 }

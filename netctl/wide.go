@@ -1,6 +1,7 @@
 package netctl
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -82,12 +83,20 @@ func inspectAll[T any](c *call, objects []contivmodel.Object) ([]T, error) {
 				return nil
 			}
 			if err == nil {
-				err = json.Unmarshal(raw, &answers[i])
+				err = decode(raw, &answers[i])
 			}
 			return err
 		})
 	}
 	return answers, group.Wait()
+}
+
+// decode reads an answer. Where it does not know what a number is for, the
+// number stays as it is written: a float would be shown as 1.05e+06.
+func decode(raw []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 // cell shows the value.
