@@ -103,15 +103,8 @@ func getAll(s *session) error {
 // tenants and policies. For rules, the usual columns leave out what rule-ls
 // has in its arguments and headings.
 func (c *call) fullColumns() []column {
-	columns := c.columns(c.kind.Columns())
-	if c.kind.Type != "rule" {
-		return columns
+	if c.kind.Type == "rule" {
+		return c.ruleColumns("tenantName", "policyName", "direction")
 	}
-	var leading []contivmodel.Field
-	for _, heading := range []struct{ name, text string }{{"tenantName", "Tenant"}, {"policyName", "Policy"}, {"direction", "Direction"}} {
-		f, _ := c.kind.Field(heading.name)
-		f.Heading = heading.text
-		leading = append(leading, f)
-	}
-	return append(c.columns(leading), columns...)
+	return c.columns(c.kind.Columns())
 }

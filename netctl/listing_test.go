@@ -110,6 +110,9 @@ func TestRulesAreShownWithWhatTheyHaveCounted(t *testing.T) {
 	if !strings.Contains(lines[0], "Packets  Bytes") || !strings.Contains(lines[2], "0        0") || !strings.Contains(lines[3], "7        700") {
 		t.Errorf("got\n%s", got.stdout)
 	}
+	if !strings.HasPrefix(lines[0], "Direction  Rule") || !strings.HasPrefix(lines[2], "in         9") {
+		t.Errorf("without the direction, which is in one table with the other:\n%s", got.stdout)
+	}
 	f.plain = true // a server that counts nothing
 	if got := run(t, url, "policy rule-ls p1 -t blue -o wide"); got.code != 0 || strings.Contains(got.stdout, "Packets") {
 		t.Errorf("old server: %v", got)
@@ -141,7 +144,9 @@ func TestListingsHaveOtherFormats(t *testing.T) {
 		"network ls -o csv":            "Tenant,Network,Nw Type,Encap type,Packet tag,Subnet,Gateway,IPv6Subnet,IPv6Gateway,Cfgd Tag\ndefault,other,infra,vlan,0,10.9.0.0/24,,,,x\n",
 		"tenant ls -o yaml":            "- key: blue\n  link-sets: {}\n  tenantName: blue\n- key: default\n  link-sets: {}\n  tenantName: default\n",
 		"policy rule-ls p1 -t blue -q": "9\n1\n",
-		"bgp ls --quiet":               "n1\n",
+		"policy rule-ls p1 -t blue -o csv": "Direction,Rule,Priority,From EndpointGroup,From Network,From IpAddress,To EndpointGroup,To Network,To IpAddress,Protocol,Port,Action\n" +
+			"in,9,1,front,,,,,,tcp,80,allow\nin,1,10,,,,,,,,0,deny\n",
+		"bgp ls --quiet": "n1\n",
 	} {
 		wantOutcome(t, line, run(t, url, line), outcome{stdout: want})
 	}

@@ -44,9 +44,24 @@ func doListRules(c *call) error {
 		if err != nil {
 			return err
 		}
-		return c.print(rules, append(c.columns(c.kind.Columns()), counted...))
+		return c.print(rules, append(c.ruleColumns("direction"), counted...))
 	}
-	return c.print(rules, c.columns(c.kind.Columns()))
+	return c.print(rules, c.ruleColumns("direction"))
+}
+
+// ruleHeadings are the headings of fields that the tables of rule-ls do without.
+var ruleHeadings = map[string]string{"tenantName": "Tenant", "policyName": "Policy", "direction": "Direction"}
+
+// ruleColumns are the usual columns of rules, after some that one table of
+// different rules needs.
+func (c *call) ruleColumns(leading ...string) []column {
+	var fields []contivmodel.Field
+	for _, name := range leading {
+		f, _ := c.kind.Field(name)
+		f.Heading = ruleHeadings[name]
+		fields = append(fields, f)
+	}
+	return c.columns(append(fields, c.kind.Columns()...))
 }
 
 // counters are columns of what the rules of a policy have counted; none if the
