@@ -66,9 +66,14 @@ func (c *Controller) nodeReconciler() *reconciler {
 
 func nodeRecord(node *corev1.Node) mastercfg.K8sNode {
 	record := mastercfg.K8sNode{Zone: node.Labels[corev1.LabelTopologyZone]}
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			record.Addresses = append(record.Addresses, addresses([]string{a.Address})...)
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range node.Status.Addresses {
+			if a.Type == kind {
+				record.Addresses = append(record.Addresses, addresses([]string{a.Address})...)
+			}
+		}
+		if len(record.Addresses) > 0 {
+			break // a node without any in the cluster is known by those that it has elsewhere, as kubelet knows its pods on the host
 		}
 	}
 	record.Leaving = node.DeletionTimestamp != nil ||

@@ -349,6 +349,19 @@ func TestOfCopiesOfABackendTheNewestWins(t *testing.T) {
 	}
 }
 
+// A node without an address in the cluster is known by those that it has elsewhere, as it is to kubelet.
+func TestANodeIsKnownByItsAddressesInTheCluster(t *testing.T) {
+	external := corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.5"}
+	internal := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}
+	for want, reported := range map[string][]corev1.NodeAddress{
+		"[203.0.113.5]": {external, {Type: corev1.NodeHostName, Address: "node1"}}, "[192.0.2.1]": {external, internal}, "[]": nil,
+	} {
+		if got := fmt.Sprint(nodeRecord(&corev1.Node{Status: corev1.NodeStatus{Addresses: reported}}).Addresses); got != want {
+			t.Errorf("%v: %s, want %s", reported, got, want)
+		}
+	}
+}
+
 func TestNodesAndRangesOfServicesAreNoted(t *testing.T) {
 	w := newWorld(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},

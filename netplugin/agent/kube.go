@@ -130,7 +130,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 			if from == 0 || s.Guest && at.IsUnspecified() {
 				return
 			}
-			limited := slices.Contains(s.LoadBalancers, at) && !slices.Contains(s.External, at)
+			limited := slices.Contains(s.LoadBalancers, at) // also if it is an external address as well
 			all = append(all, kubePort{name: p.Name, local: local, limited: limited, ServicePort: pipeline.ServicePort{
 				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}

@@ -101,12 +101,16 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 		}
 		return all
 	}
-	if got := ranges(); !slices.Equal(got, []string{"[] <nil>", "[] <nil>", "[192.0.2.0/24] <nil>"}) { // cluster, external, load balancer
+	if got := ranges(); !slices.Equal(got, []string{"[] <nil>", "[192.0.2.0/24] <nil>", "[192.0.2.0/24] <nil>"}) { // cluster, external and load balancer, load balancer
 		t.Errorf("clients %v", got)
 	}
 	n.put(mastercfg.K8sNodePrefix+"node1", `{"addresses":["192.0.2.1"]}`)
-	if got := ranges()[2]; got != "[172.19.255.254/32 192.0.2.0/24 fd63:6f6e:7469:7601::fffe/128] <nil>" {
+	if got := ranges()[2]; got != "[172.19.255.254/32 192.0.2.0/24] <nil>" {
 		t.Errorf("with the node among them: %v", got)
+	}
+	n.put(mastercfg.K8sNodePrefix+"node1", `{"addresses":["192.0.2.1","2001:db8::1"]}`)
+	if got := fmt.Sprint(n.cache.sources([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:1::/64")}, false)); got != "[172.19.255.254/32 192.0.2.0/24 2001:db8:1::/64]" {
+		t.Errorf("with its address of one version of IP among them: %v", got)
 	}
 	s.SourceRanges = append(s.SourceRanges, netip.MustParsePrefix("0.0.0.0/0"))
 	if got := n.kubeService(s).step(); ranges()[2] != "[] <nil>" {

@@ -107,8 +107,9 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	for _, a := range c.kube.nodes[c.host].Addresses {
 		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
 			for _, p := range host.Prefixes() {
-				own := pipeline.OutsideAddress(p, pipeline.OutsideHost)
-				all = append(all, inet.Host(own))
+				if own := pipeline.OutsideAddress(p, pipeline.OutsideHost); own.Is4() == a.Is4() {
+					all = append(all, inet.Host(own))
+				}
 			}
 		}
 	}
