@@ -139,8 +139,6 @@ func (f *fakeMaster) inspect(path string) (any, error) {
 	return map[string]any{"Config": o, "Oper": map[string]int{"numEndpoints": 2}}, nil
 }
 
-var statuses = map[fault.Kind]int{fault.NotFound: 404, fault.InUse: 409, fault.Invalid: 400, fault.MissingReference: 422, fault.Malformed: 400}
-
 func (f *fakeMaster) refuse(w http.ResponseWriter, err error) {
 	e := fault.As(err)
 	if f.plain {
@@ -148,9 +146,8 @@ func (f *fakeMaster) refuse(w http.ResponseWriter, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(statuses[e.Kind])
-	json.NewEncoder(w).Encode(map[string]any{"code": statuses[e.Kind], "reason": e.Kind.String(),
-		"message": fault.Explain(e), "field": e.Field, "details": e.Details})
+	w.WriteHeader(statusOf(e.Kind))
+	json.NewEncoder(w).Encode(fault.ProblemOf(e, statusOf(e.Kind)))
 }
 
 // outcome is what a user sees of a command.

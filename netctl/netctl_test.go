@@ -140,7 +140,7 @@ func TestInspectShowsTheAnswerAsItIs(t *testing.T) {
 
 func TestMissingTenantsAreNotEmptyLists(t *testing.T) {
 	_, url := startFake(t)
-	for _, line := range []string{"network ls", "policy ls", "policy rule-ls p1", "group ls -j"} {
+	for _, line := range []string{"network ls", "policy ls", "policy rule-ls p1", "group ls -q"} {
 		wantOutcome(t, line, run(t, url, line), outcome{5, "", "error: tenant not found: default\n"})
 	}
 	wantOutcome(t, "network ls -a -q", run(t, url, "network ls -a -q -t nobody"), outcome{})

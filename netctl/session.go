@@ -46,7 +46,7 @@ func (s *session) connected(do func() error) error {
 
 // failed lets an error be reported as JSON to those who asked for JSON.
 func (s *session) failed(err error) error {
-	if err != nil && s.cmd.String("output") == formatJSON {
+	if err != nil && s.format() == formatJSON {
 		return documented{err}
 	}
 	return err
