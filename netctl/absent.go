@@ -9,11 +9,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
+// isAbsent tells whether the object that was asked for does not exist. A server
+// that lacks the page says nothing about objects.
+func isAbsent(err error) bool { return fault.Is(err, fault.NotFound) && !lacksPage(err) }
+
+// lacksPage tells whether a server does not know what it was asked for at all.
+func lacksPage(err error) bool {
+	return fault.Is(err, fault.NotFound) && strings.Contains(err.Error(), "page not found")
+}
+
 // absent completes the error that an object which was asked for does not
 // exist: which one, and what there is of nearly the same name. Other errors
 // stay as they are.
 func (s *session) absent(err error, kind contivmodel.Kind, key string) error {
-	if !fault.Is(err, fault.NotFound) {
+	if !isAbsent(err) {
 		return err
 	}
 	if kind.Type == "" {

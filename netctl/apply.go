@@ -13,7 +13,6 @@ import (
 	"github.com/contiv/netplugin/contivmodel/client"
 	"github.com/contiv/netplugin/netctl/manifest"
 	"github.com/contiv/netplugin/netctl/udiff"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 const documentsText = "Documents are YAML or JSON, several in a file if need be: kind, metadata (tenant, name; for rules policy too) and " +
@@ -196,7 +195,7 @@ func doDiff(s *session) error {
 		if err == nil {
 			object = contivmodel.WithSecrets(object, live) // apply changes none that a document does not name
 			present, err = yamlText(live)
-		} else if fault.Is(err, fault.NotFound) {
+		} else if isAbsent(err) {
 			err = nil
 		}
 		if err != nil {

@@ -50,7 +50,7 @@ func (f *fakeMaster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		result = map[string]string{"Version": "1.2.3", "GitCommit": "abc", "BuildTime": "today"}
 	case path == "/api/v1/counters/policys/blue:p1/" && !f.plain:
 		result = contivmodel.PolicyCounters{Rules: map[string]contivmodel.RuleCounters{"blue:p1:1": {Packets: 7, Bytes: 700}}, Silent: []string{"h3: does not answer"}}
-	case strings.HasPrefix(path, "/api/v1/counters/"):
+	case strings.HasPrefix(path, "/api/v1/counters/"), path == "/api/v1/apply", path == "/api/v1/status":
 		http.NotFound(w, r)
 		return
 	case strings.HasPrefix(path, "/api/v1/inspect/"):

@@ -38,8 +38,12 @@ func (s *session) connected(do func() error) error {
 		return err
 	}
 	defer s.client.Close()
-	if err = do(); client.IsUnknownAuthority(err) {
-		err = fault.New(fault.Unavailable, "%w; netctl login asks for the pin of the authority, and --cacert names a file with it", err)
+	err = do()
+	switch {
+	case client.IsUnknownAuthority(err):
+		return fault.New(fault.Unavailable, "%w; netctl login asks for the pin of the authority, and --cacert names a file with it", err)
+	case lacksPage(err):
+		return fault.New(fault.Unsupported, "%w: the netmaster is too old for this command, or the URL is that of another server", err)
 	}
 	return err
 }

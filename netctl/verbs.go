@@ -9,7 +9,6 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // action is what a verb does, and the flags that every such verb has.
@@ -111,7 +110,7 @@ func doRemove(c *call) error {
 		return err
 	}
 	err := c.client.Delete(c.ctx, c.kind, o.ModelKey())
-	if fault.Is(err, fault.NotFound) && c.cmd.Bool("ignore-not-found") {
+	if isAbsent(err) && c.cmd.Bool("ignore-not-found") {
 		return nil
 	}
 	if err != nil {
