@@ -34,7 +34,8 @@ var loginTool = tool{
 
 var logoutTool = tool{
 	name: "logout", usage: "End the session at the server, and forget its token", run: doLogout, local: true,
-	more: "The token is forgotten even if the server cannot be asked, which is worth a warning.",
+	more: "The token is forgotten even if the server cannot be asked, which is worth a warning. " +
+		"A token that the original netctl stored is forgotten where it was the one that counted.",
 }
 
 func doLogin(s *session) error {
@@ -128,6 +129,15 @@ func (s *session) endSession(url, token string) error {
 	return err
 }
 
+// forget forgets the token of a server. That of the original netctl, which counts for all servers without one of
+// their own, goes with the session of one that it was sent to, and stays otherwise.
+func forget(stored *credentials.Store, url string) {
+	if strings.HasPrefix(url, "https://") && stored.For(url) == stored.Token {
+		stored.Token = ""
+	}
+	stored.Set(url, "")
+}
+
 // at is a client of one server.
 func (s *session) at(url, token string) (*client.Client, error) {
 	cfg := settings(s.cmd)
@@ -201,9 +211,8 @@ func doLogout(s *session) error {
 		if err := s.endSession(url, stored.For(url)); err != nil {
 			fmt.Fprintf(s.errOut, "warning: %s: the session may go on until its token expires: %v\n", url, err)
 		}
-		stored.Set(url, "")
+		forget(&stored, url)
 	}
-	stored.Token = ""
 	if err := stored.Save(path); err != nil {
 		return fileError{err}
 	}

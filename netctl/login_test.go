@@ -55,6 +55,27 @@ func TestALoginCountsForLaterCommands(t *testing.T) {
 	wantOutcome(t, "afterwards", typing(t, url, "tenant ls -q", ""), denied)
 }
 
+func TestALogoutKeepsTheTokenThatCountsForOtherServers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	t.Setenv("NETCTL_CONFIG", path)
+	url := startProxy(t)
+	stored := credentials.Store{Token: "of the original"}
+	stored.Set(url, "token of ann")
+	if err := stored.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(what, want string) {
+		if now, err := credentials.Load(path); err != nil || now.Token != want || now.For(url) != want {
+			t.Errorf("%s: %+v, %v", what, now, err)
+		}
+	}
+	typing(t, "http://127.0.0.1:1", "logout", "") // which is sent no token
+	typing(t, url, "logout", "")
+	kept("logout of a session of its own", "of the original")
+	typing(t, url, "logout", "")
+	kept("logout of the one that the original counted for", "")
+}
+
 func TestTokensAreNeverSentWithoutEncryption(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	t.Setenv("NETCTL_CONFIG", path)
