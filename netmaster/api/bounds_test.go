@@ -77,6 +77,10 @@ func TestATenantThatIsCreatedAgainKeepsItsBounds(t *testing.T) {
 	if code, answer, _ := b.do("POST", "tenants/blue", `{"tenantName":"blue"}`, "If-Match", "*"); code != 200 || strings.Contains(answer, "maxEndpoints") {
 		t.Errorf("by who has seen it: %d %s", code, answer)
 	}
+	if code, answer, _ := b.do("POST", "tenants/blue", `{"tenantName":"blue"}`, "If-Match", "*"); code != 200 {
+		t.Errorf("by him again, with nothing to do: %d %s", code, answer)
+	}
+	b.refused("POST", "tenants/blue", `{"tenantName":"blue"}`, "Cant change tenant parameters after its created", 409, "immutable")
 	b.ok("POST", "tenants/blue", `{"tenantName":"blue","maxEndpoints":7}`)
 	b.applying("", apply("tenant", `{"tenantName":"blue"}`))
 	if answer := b.ok("GET", "tenants/blue", ""); strings.Contains(answer, "maxEndpoints") {

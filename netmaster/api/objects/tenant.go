@@ -23,14 +23,15 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 	return master.Put(c.Tx, t)
 }
 
-// updateTenant changes the bounds of a tenant, and nothing else.
+// updateTenant changes the bounds of a tenant, and nothing else. The same bounds again are nothing to do for who names the state that he has
+// seen, and refused to who creates the tenant again.
 func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
 	if c.Blind && bounds == (contivmodel.TenantBounds{}) && bounds != stored.Bounds() { // by a client that creates it again, or knows no bounds
 		return fault.New(fault.Immutable, "Cant change tenant parameters after its created").
 			WithExplanation("tenant %s has bounds, and stays as it is: netctl tenant update takes them away, or a request with If-Match", stored.TenantName)
 	}
-	if bounds == stored.Bounds() || wanted.DefaultNetwork != stored.DefaultNetwork {
+	if bounds == stored.Bounds() && c.Blind || wanted.DefaultNetwork != stored.DefaultNetwork {
 		return immutable(stored, "Cant change tenant parameters after its created")
 	}
 	stored.SetBounds(bounds)
