@@ -3,6 +3,7 @@ package netctl
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -29,7 +30,8 @@ var loginTool = tool{
 		"the owner only. They are sent over https only; at a plain http server a warning says so. A token that the " +
 		"original netctl stored in that file counts for every https server without one of its own. " +
 		"A server whose certificate is of an authority that this machine does not know is sent nothing before somebody has said that the authority's pin is right: " +
-		"`netctl security status` shows it on the machine of a netmaster. Later commands know the server by that authority then; logout does not forget it.",
+		"`netctl security status` shows it on the machine of a netmaster. Later commands know the server by that authority then; logout does not forget it. " +
+		fmt.Sprintf("Where it fails at some of several servers, the others count, and the exit code is %d.", exitPartial),
 }
 
 var logoutTool = tool{
@@ -52,9 +54,24 @@ func doLogin(s *session) error {
 	if err != nil {
 		fmt.Fprintf(s.errOut, "warning: %v; it is replaced\n", err)
 	}
-	if err := s.trust(urls, &stored); err != nil {
-		return err
+	known := stored.Authorities(urls...)
+	failed := s.trust(urls, &stored)
+	if !maps.Equal(known, s.trusted) { // whatever becomes of the login: somebody has said that they are right
+		if err := stored.Save(credentials.File()); err != nil {
+			return fileError{err}
+		}
 	}
+	if len(failed) < len(urls) {
+		if err := s.logIn(urls, &stored, failed); err != nil {
+			return err
+		}
+	}
+	return s.loggedIn(urls, failed)
+}
+
+// logIn logs in at the servers that nothing is wrong with so far, and keeps each token as soon as there is one:
+// a session whose token is lost would go on for nobody. What goes wrong at a server becomes its failure.
+func (s *session) logIn(urls []string, stored *credentials.Store, failed map[string]error) error {
 	tokenOf := s.tokenByBrowser
 	if !s.cmd.Bool("openid") {
 		username, password, err := s.credentials()
@@ -64,21 +81,52 @@ func doLogin(s *session) error {
 		tokenOf = func(url string) (string, error) { return s.tokenOf(url, username, password) }
 	}
 	for _, url := range urls {
+		if failed[url] != nil {
+			continue
+		}
 		token, err := tokenOf(url)
 		if err != nil {
-			return err
+			failed[url] = err
+			continue
 		}
 		stored.Set(url, token)
+		if err := stored.Save(credentials.File()); err != nil {
+			_ = s.endSession(url, token) // the file is what has to be told of
+			return fileError{err}
+		}
 	}
-	if err := stored.Save(credentials.File()); err != nil {
-		return fileError{err}
-	}
-	_, err = fmt.Fprintf(s.out, "Logged in at %s\n", strings.Join(urls, ", "))
-	return err
+	return nil
 }
 
-// wayOfLogin refuses flags of the other way to log in.
+// loggedIn tells where the login has succeeded, and warns of where it has not. If it has nowhere, the first
+// server's failure is the command's.
+func (s *session) loggedIn(urls []string, failed map[string]error) error {
+	var done []string
+	for i, url := range urls {
+		switch {
+		case failed[url] == nil:
+			done = append(done, url)
+		case i > 0 || len(failed) < len(urls):
+			fmt.Fprintf(s.errOut, "warning: not logged in at %s: %v\n", url, failed[url])
+		}
+	}
+	if len(done) == 0 {
+		return failed[urls[0]]
+	}
+	if _, err := fmt.Fprintf(s.out, "Logged in at %s\n", strings.Join(done, ", ")); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return outcomeCode(exitPartial)
+	}
+	return nil
+}
+
+// wayOfLogin refuses flags that contradict each other.
 func wayOfLogin(cmd *cli.Command) error {
+	if cmd.IsSet("pin") && (cmd.Bool("insecure") || cmd.IsSet("cacert")) {
+		return usageError{"--pin goes neither with --insecure nor with --cacert", cmd}
+	}
 	others, message := []string{"paste", "port"}, "--%s goes with --openid only"
 	if cmd.Bool("openid") {
 		others, message = []string{"username", "password-stdin"}, "--openid and --%s cannot be given together"

@@ -29,11 +29,11 @@ also ` + "`delete`" + `, ` + "`ls`" + ` is also ` + "`list`" + `. Results go to 
 | 1 | wrong arguments or flags, unusable netmaster URL |
 | 2 | no netmaster could be reached, or it did not answer in time |
 | 3 | the server refused the request |
-| 4 | the result could not be written |
+| 4 | the result could not be written, or a local file not be used |
 | 5 | not found |
 | 6 | conflict: exists, in use, cannot change, exhausted; the message names what stands in the way |
 | 7 | not allowed |
-| 9 | check: some checks failed |
+| 9 | check: some checks failed; login: it failed at some of several servers |
 | 130, 143 | ended by Ctrl-C, by SIGTERM |
 `
 

@@ -12,9 +12,10 @@ import (
 )
 
 // trust has servers known by an authority before they are sent a password: by one of earlier logins, by the
-// system's, or by one whose pin somebody says is right.
-func (s *session) trust(urls []string, stored *credentials.Store) error {
+// system's, or by one whose pin somebody says is right. It returns why others are not known, by URL.
+func (s *session) trust(urls []string, stored *credentials.Store) (unknown map[string]error) {
 	s.trusted = stored.Authorities(urls...)
+	unknown = map[string]error{}
 	for _, url := range urls {
 		if s.outgrown(url, s.trusted[url]) {
 			stored.Trust(url, "")
@@ -22,15 +23,15 @@ func (s *session) trust(urls []string, stored *credentials.Store) error {
 			fmt.Fprintf(s.errOut, "%s is known by an authority of the system now; that of earlier logins is forgotten\n", url)
 		}
 		authorities, err := s.authorities(url)
-		if err != nil {
-			return err
-		}
-		if authorities != "" {
+		switch {
+		case err != nil:
+			unknown[url] = err
+		case authorities != "":
 			stored.Trust(url, authorities)
 			s.trusted = stored.Authorities(urls...)
 		}
 	}
-	return nil
+	return unknown
 }
 
 // outgrown tells whether a server's certificate is signed by an authority of the system, and by none of those that it was known by.
@@ -48,14 +49,10 @@ func (s *session) outgrown(url, by string) bool {
 // authorities are those by which a server is to be known from now on; none: nothing changes. What else is wrong with
 // the server, the login itself will tell.
 func (s *session) authorities(url string) (string, error) {
-	pinned := s.cmd.IsSet("pin")
 	if s.cmd.Bool("insecure") || s.cmd.IsSet("cacert") {
-		if pinned {
-			return "", usageError{"--pin goes neither with --insecure nor with --cacert", s.cmd}
-		}
 		return "", nil
 	}
-	if !pinned {
+	if !s.cmd.IsSet("pin") {
 		all, err := s.authoritiesOf(url, false, s.known())
 		if err == nil && len(s.trusted) > 0 {
 			return inPEM(all), nil // one of them may be about to replace the others

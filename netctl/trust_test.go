@@ -28,6 +28,7 @@ type closedMaster struct {
 	all    pki.Authorities
 	named  atomic.Value // authorities that it says are its, PEM
 	logins atomic.Int32 // that have reached it
+	denies atomic.Bool  // whatever password
 	lists  atomic.Int32 // of who has logged in
 }
 
@@ -45,6 +46,10 @@ func startClosed(t *testing.T) *closedMaster {
 			json.NewEncoder(w).Encode(map[string]string{"authorities": m.named.Load().(string)})
 		case r.URL.Path == "/api/v1/auth_proxy/login/":
 			m.logins.Add(1)
+			if m.denies.Load() {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
 			io.WriteString(w, `{"token":"token of ann"}`)
 		case r.Header.Get("X-Auth-Token") == "token of ann":
 			m.lists.Add(1)
@@ -130,6 +135,38 @@ func TestAServerIsKnownByThePinOfItsAuthority(t *testing.T) {
 	if known := stored.Authorities(m.url)[m.url]; err != nil || !strings.Contains(known, inPEMOf(other.all)) || !strings.Contains(known, inPEMOf(m.all)) {
 		t.Errorf("the first login has kept %q, %v", known, err)
 	}
+}
+
+// What has succeeded counts, whatever becomes of the rest.
+func TestALoginAtSomeServersCountsThere(t *testing.T) {
+	t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+	m, other := startClosed(t), startClosed(t)
+	pin, otherPin := pki.KeyHash(m.all[pki.API].Certificate), pki.KeyHash(other.all[pki.API].Certificate)
+	const gone, login = "https://127.0.0.1:1", "login -u ann --password-stdin"
+	for _, urls := range []string{m.url + "," + other.url + "," + gone, gone + "," + other.url + "," + m.url} {
+		t.Setenv("NETCTL_CONFIG", filepath.Join(t.TempDir(), "config.json"))
+		got := (&closedMaster{url: urls}).by(t, login+" --pin "+pin, "secret\n")
+		if got.code != exitPartial || got.stdout != "Logged in at "+m.url+"\n" || strings.Count(got.stderr, "\n") != 2 ||
+			!strings.Contains(got.stderr, "warning: not logged in at "+other.url+": ") || !strings.Contains(got.stderr, "warning: not logged in at "+gone+": ") {
+			t.Errorf("some of %s: %v", urls, got)
+		}
+		wantOutcome(t, "later", m.by(t, "tenant ls -q", ""), outcome{})
+	}
+	if other.logins.Load() > 0 {
+		t.Error("a server with another pin was sent the password")
+	}
+	both := &closedMaster{url: gone + "," + m.url}
+	m.denies.Store(true)
+	if got := both.by(t, login, "secret\n"); got.code != exitUnreachable || got.stdout != "" ||
+		got.stderr != "warning: not logged in at "+m.url+": bad username or password\nerror: cannot reach netmaster at "+gone+strings.SplitAfterN(got.stderr, gone, 2)[1] {
+		t.Errorf("nowhere: %v", got)
+	}
+
+	// Who has confirmed an authority is not asked again because the password was wrong.
+	other.denies.Store(true)
+	wantOutcome(t, "wrong password", other.by(t, login+" --pin "+otherPin, "guess\n"), outcome{7, "", "error: bad username or password\n"})
+	other.denies.Store(false)
+	wantOutcome(t, "the right one", other.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + other.url + "\n"})
 }
 
 // ownRoots is a file of authorities that the system is to know. As a program reads them once, the test runs in
