@@ -117,7 +117,11 @@ func TestAGroupMayNameItselfAsPeer(t *testing.T) {
 
 func TestUpdateOfAGroupReturnsTheStoredObjectAndKeepsItsTag(t *testing.T) {
 	b := withPolicy(t)
-	got := b.ok("POST", "endpointGroups/blue:front", strings.Replace(frontWithP, `"policies"`, `"cfgdTag":"new","policies"`, 1))
+	tagged := strings.Replace(frontWithP, `"policies"`, `"cfgdTag":"new","policies"`, 1)
+	if code, answer, _ := b.do("POST", "endpointGroups/blue:front", tagged, "If-Match", "*"); code != 500 || !strings.Contains(answer, "Cannot change the tag") {
+		t.Errorf("a tag for who has seen the group: %d %s", code, answer)
+	}
+	got := b.ok("POST", "endpointGroups/blue:front", tagged)
 	const want = `{"key":"blue:front","groupName":"front","networkName":"web","policies":["p"],"tenantName":"blue",` +
 		`"link-sets":{"Policies":{"blue:p":{"type":"policy","key":"blue:p"}}},` +
 		`"links":{"AppProfile":{},"NetProfile":{},"Network":{"type":"network","key":"blue:web"},"Tenant":{"type":"tenant","key":"blue"}}}`
