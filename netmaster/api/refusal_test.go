@@ -297,6 +297,26 @@ func TestRoutedVLANsOfTenantsDoNotOverlap(t *testing.T) {
 	})
 	b.ok("POST", "networks/red:inner", network("red", "inner", "vxlan", "10.7.0.0/24", "2001:db8:7::/64"))
 	b.ok("POST", "networks/red:beside", network("red", "beside", "vlan", "10.7.1.0/24", "2001:db8:8::/64"))
+	service := func(external string) string {
+		return fmt.Sprintf(`{"tenantName":"red","serviceName":"s","networkName":"inner","ports":["80:80:TCP"],"selectors":["a=b"],"externalIps":[%q]}`, external)
+	}
+	b.refuseAll([]refusal{
+		{"POST", "serviceLBs/red:s", service("10.7.0.80"), "external address 10.7.0.80 is in network inner", 409, "conflict"},
+		{"POST", "serviceLBs/red:s", service("10.7.1.80"), "external address 10.7.1.80 is in network beside", 409, "conflict"},
+	})
+	b.ok("POST", "networks/blue:far", network("blue", "far", "vlan", "10.7.2.0/24", "2001:db8:9::/64"))
+	const shared = " of tenant blue: routed networks of encapsulation vlan share the addresses outside"
+	b.refuseAll([]refusal{
+		{"POST", "serviceLBs/red:s", service("10.7.2.80"), "external address 10.7.2.80 is in network far" + shared, 409, "conflict"},
+		{"POST", "serviceLBs/red:s", service("2001:db8:9::80"), "external address 2001:db8:9::80 is in network far" + shared, 409, "conflict"},
+	})
+	b.ok("DELETE", "networks/blue:far", "")
+	b.ok("POST", "serviceLBs/red:s", service("10.7.2.80"))
+	b.refused("POST", "networks/blue:far", network("blue", "far", "vlan", "10.7.2.0/24", ""),
+		"network far has 10.7.2.80, an external address of service s:red: routed networks of encapsulation vlan share the addresses outside", 409, "conflict")
+	b.ok("POST", "networks/blue:far", network("blue", "far", "vxlan", "10.7.2.0/24", ""))
+	b.ok("DELETE", "networks/blue:far", "")
+	b.ok("DELETE", "serviceLBs/red:s", "")
 	b.ok("DELETE", "networks/blue:web", "")
 	b.ok("POST", "networks/blue:web", network("blue", "web", "vlan", "10.7.0.0/24", ""))
 	for _, key := range []string{"blue:web", "red:inner", "red:beside"} {

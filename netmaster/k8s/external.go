@@ -18,6 +18,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
 )
 
@@ -159,20 +160,26 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 		return nil, err
 	}
 	all = append(all, nodes...)
-	err = ledger.ReadEach(r, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
-		if n.TenantName == mastercfg.DefaultTenant || slices.Contains(tenants, n.TenantName) {
-			if four, err := resources.ParseSubnet(n.Subnet); err == nil { // else it has none
-				all = append(all, claim{"network " + n.NetworkName, four.CIDR()})
-			}
-			all = claimed(all, "network "+n.NetworkName, n.Ipv6Subnet)
-		}
-		return nil
-	})
-	if err != nil {
+	g, err := ledger.Read[contivmodel.Global](r, mastercfg.ModelKey("global", contivmodel.GlobalName))
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	private, err := privateClaims(r)
-	return append(all, private...), err
+	err = ledger.ReadEach(r, mastercfg.ModelKey("network", ""), func(_ string, n contivmodel.Network) error {
+		what := "network " + n.NetworkName
+		switch {
+		case n.TenantName == mastercfg.DefaultTenant || slices.Contains(tenants, n.TenantName):
+		case n.Encap == "vlan" && g.FwdMode == "routing": // which share the addresses outside
+			what = "a network on VLANs of another tenant,"
+		default:
+			return nil
+		}
+		if four, err := resources.ParseSubnet(n.Subnet); err == nil { // else it has none
+			all = append(all, claim{what, four.CIDR()})
+		}
+		all = claimed(all, what, n.Ipv6Subnet)
+		return nil
+	})
+	return claimed(all, "private subnet", g.PvtSubnet), err
 }
 
 // nodeClaims are the addresses of nodes.

@@ -23,10 +23,11 @@ import (
 // An external address that is somebody else's is left out, and an event names him.
 func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	w := newWorld(t)
-	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16"},
+	w.put(&contivmodel.Global{Name: contivmodel.GlobalName, PvtSubnet: "172.19.0.0/16", FwdMode: "routing"},
 		&contivmodel.Network{TenantName: "default", NetworkName: "default-net", Subnet: "10.128.0.0/14", Ipv6Subnet: "fd00:10:128::/64"},
 		&contivmodel.Network{TenantName: "default", NetworkName: "some", Subnet: "100.64.1.16-100.64.1.31/24"},
-		&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "lan", Subnet: "198.51.100.0/24"})
+		&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Network{TenantName: "blue", NetworkName: "lan", Subnet: "198.51.100.0/24"},
+		&contivmodel.Network{TenantName: "blue", NetworkName: "outside", Encap: "vlan", Subnet: "198.18.0.0/24"})
 	w.must(w.client.NetworkingV1().ServiceCIDRs().Create(t.Context(),
 		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}, metav1.CreateOptions{}))
 	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
@@ -37,7 +38,7 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	}
 	w.service("old", old, "=80")
 	taken := []string{"0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "255.255.255.255", "::1", "fe80::1", "ff02::1", "fd63:6f6e:7469:7600::1", "fd63:6f6e:7469:7601::2",
-		"10.96.0.10", "192.0.2.1", "10.128.0.2", "100.64.1.20", "fd00:10:128::7", "172.19.0.4", "203.0.113.1", "203.0.113.2"}
+		"10.96.0.10", "192.0.2.1", "10.128.0.2", "100.64.1.20", "fd00:10:128::7", "172.19.0.4", "203.0.113.1", "203.0.113.2", "198.18.0.80"}
 	own := []string{"100.64.1.32", "198.51.100.1", "203.0.113.3"}
 	w.service("web", func(s *corev1.Service) {
 		s.Spec.ExternalIPs = slices.Concat(taken, own)

@@ -120,6 +120,13 @@ func checkTaken(r ledger.Reader, s *contivmodel.ServiceLB, rec *mastercfg.CfgSer
 		if in != nil {
 			return fault.New(fault.Conflict, "external address %s is in network %s", a, in.NetworkName).WithField("externalIps").WithDetails("network " + in.Key)
 		}
+		if in, err = NetworkOutside(r, a); err != nil {
+			return err
+		}
+		if in != nil {
+			return fault.New(fault.Conflict, "external address %s is in network %s of tenant %s: routed networks of encapsulation vlan share the addresses outside",
+				a, in.NetworkName, in.TenantName).WithField("externalIps").WithDetails("network " + in.Key)
+		}
 	}
 	return nil
 }
@@ -129,16 +136,16 @@ func only(a netip.Addr) resources.Subnet {
 	return resources.Subnet{Prefix: inet.Host(a), First: a, Last: a}
 }
 
-// ExternalIn finds an external address of a tenant's services in the subnets that a network is
+// ExternalIn finds an external address of a tenant's services, or, of the tenant OnVLANs, of those of all, in the subnets that a network is
 // to have, and the service; "": there is none.
-func ExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at netip.Addr) {
+func ExternalIn(r ledger.Reader, tenant string, n *contivmodel.Network) (service string, at netip.Addr) {
 	four, err4 := resources.ParseSubnet(n.Subnet)
 	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
 	r.Search(externalTerm, "", func(term, key string) bool {
 		id := strings.TrimPrefix(key, mastercfg.ServiceLBPrefix)
-		_, tenant, _ := strings.Cut(id, ":")
+		_, of, _ := strings.Cut(id, ":")
 		a, err := netip.ParseAddr(strings.TrimPrefix(term, externalTerm))
-		if err == nil && tenant == n.TenantName && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
+		if err == nil && (of == tenant || tenant == OnVLANs) && (a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a)) {
 			service, at = id, a
 		}
 		return service == ""

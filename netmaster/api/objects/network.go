@@ -90,7 +90,7 @@ func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 // noExternal refuses a network with an address that services of its tenant have outside of all
 // networks.
 func noExternal(r ledger.Reader, n *contivmodel.Network) error {
-	service, at := master.ExternalIn(r, n)
+	service, at := master.ExternalIn(r, n.TenantName, n)
 	if service == "" {
 		return nil
 	}
@@ -116,17 +116,26 @@ func noServices(r ledger.Reader, n *contivmodel.Network) error {
 		n.NetworkName, field, master.SubnetLike(n, services), services).WithField(field)
 }
 
-// aloneOutside compares a network with those of all tenants that routers outside know:
-// to them an address is one host, whosever it is. Who is of tenants is not told of another one's network.
+// aloneOutside compares a network with those of all tenants that routers outside know, and with the external addresses of all services:
+// outside an address is one host, whosever it is. Who is of tenants is not told of another one's network.
 func aloneOutside(c *Change, n *contivmodel.Network) error {
 	o, err := overlapOf(c, master.OnVLANs, n)
-	if o == nil {
+	if err != nil {
 		return err
+	}
+	service, at := master.ExternalIn(c, master.OnVLANs, n)
+	if o == nil && service == "" {
+		return nil
 	}
 	bounded, err := c.ofTenants()
 	switch {
 	case err != nil:
 		return err
+	case o == nil && bounded:
+		return fault.New(fault.Conflict, "network %s has an external address of another tenant's services: routed networks of encapsulation vlan share the addresses outside", n.NetworkName)
+	case o == nil:
+		return fault.New(fault.Conflict, "network %s has %s, an external address of service %s: routed networks of encapsulation vlan share the addresses outside",
+			n.NetworkName, at, service).WithDetails("serviceLB " + service)
 	case bounded && o.with.TenantName != n.TenantName:
 		return fault.New(fault.Conflict, "%s %s overlaps a network of another tenant: routed networks of encapsulation vlan share the addresses outside",
 			o.field, o.own).WithField(o.field)
