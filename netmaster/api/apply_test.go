@@ -131,6 +131,26 @@ func TestWhatAnApplyFreesItCanUse(t *testing.T) {
 		[]string{"deleted policy shop:q", "configured endpointGroup shop:front"})
 }
 
+// An object that is deleted and made by one apply is there afterwards, or nothing is done: a deletion that what is in use holds up does not come after it.
+func TestWhatAnApplyMakesIsThereAfterwards(t *testing.T) {
+	b := ready(t)
+	b.applying("", shop...)
+	b.applying("", drop("appProfile", "shop:a"), apply("policy", `{"tenantName":"shop","policyName":"q"}`),
+		apply("endpointGroup", `{"tenantName":"shop","groupName":"front","networkName":"web","policies":["q"]}`))
+	again := []string{
+		drop("policy", "shop:q"), apply("policy", `{"tenantName":"shop","policyName":"q"}`),
+		apply("rule", `{"tenantName":"shop","policyName":"q","ruleId":"1","direction":"in","protocol":"tcp","action":"allow"}`),
+		apply("endpointGroup", `{"tenantName":"shop","groupName":"front","networkName":"web"}`),
+	}
+	before := storetest.Dump(t, b.db)
+	if code, answer, _ := b.do("POST", rest.ApplyPath, body(again), "Accept", fault.ProblemType); code != 409 || !strings.Contains(answer, "policy shop:q") {
+		t.Errorf("%d %s", code, answer)
+	}
+	b.same("the store", storetest.Dump(t, b.db), before)
+	b.same("without a group", b.applying("", drop("endpointGroup", "shop:front"), again[0], again[1], again[2]),
+		[]string{"deleted endpointGroup shop:front", "deleted policy shop:q", "created policy shop:q", "created rule shop:q:1"})
+}
+
 // refusedApply sends operations that must be refused with these details.
 func (b *bench) refusedApply(code int, reason string, details []string, operations ...string) {
 	b.Helper()

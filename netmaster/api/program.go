@@ -109,7 +109,8 @@ func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
 	return nil
 }
 
-// run carries out all tasks and notes what has become of each. It fails only
+// run carries out all tasks and notes what has become of each. Deletions come first; those of what is in use are tried once more
+// when the rest is as wanted, but for objects that are also made: these would be gone after they were reported to be there. It fails only
 // when nobody waits for the answer any more.
 func (p *program) run(c *objects.Change) error {
 	var deletions, others []*task
@@ -125,12 +126,16 @@ func (p *program) run(c *objects.Change) error {
 	}
 	slices.SortStableFunc(deletions, func(a, b *task) int { return rank(b) - rank(a) })
 	slices.SortStableFunc(others, func(a, b *task) int { return rank(a) - rank(b) })
+	made := make(map[string]bool, len(others))
+	for _, t := range others {
+		made[t.name()] = true
+	}
 	var held []*task
 	for _, t := range deletions {
 		if err := t.run(c); err != nil {
 			return err
 		}
-		if fault.Is(t.err, fault.InUse) {
+		if fault.Is(t.err, fault.InUse) && !made[t.name()] {
 			held = append(held, t)
 		}
 	}
