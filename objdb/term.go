@@ -77,6 +77,9 @@ func (t *Term) Won() int64 { return t.won }
 // DB is the store the term is of.
 func (t *Term) DB() *DB { return t.db }
 
+// List reads as that of the store does, whether or not the term goes on.
+func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) { return t.db.List(ctx, prefix) }
+
 // Lock is the name of the lock that the term holds.
 func (t *Term) Lock() string { return strings.TrimPrefix(t.lock, lockRoot) }
 

@@ -142,8 +142,10 @@ func (a *API) reclaim(ctx context.Context, at agentAt, registered bool, ep *mast
 	}
 	var deleted mastercfg.CfgEndpointState
 	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
-		deleted, err = master.DeleteEndpoint(tx, ep.ID)
-		return err
+		if deleted, err = master.DeleteEndpoint(tx, ep.ID); err != nil || registered {
+			return err
+		}
+		return master.NodeLeft(tx, ep.HomingHost)
 	})
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted meanwhile

@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -14,9 +15,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Reports is how what agents have reported is deleted: a transaction that fails
+// Reports is how what agents have reported is found and deleted: a transaction that fails
 // once the term is over.
 type Reports interface {
+	List(ctx context.Context, prefix string) ([]objdb.KV, int64, error)
 	Txn(ctx context.Context, t objdb.Txn) (rev int64, ok bool, err error)
 }
 
@@ -158,7 +160,7 @@ func isNoted(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error
 
 // forget ends the time of a node that is back, or has no endpoints any more: of the latter what its agent has reported goes, too.
 func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) error {
-	if err := c.dropSwitch(ctx, record.ID); err != nil {
+	if err := c.dropReported(ctx, record.ID); err != nil {
 		return err // while the record is there it is tried again
 	}
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
@@ -204,9 +206,6 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 				}
 				deleted = append(deleted, ep)
 			}
-			if len(ids)+len(stuck) == 0 {
-				tx.Delete(mastercfg.NodeGCPrefix + host)
-			}
 			return nil
 		})
 		if err != nil {
@@ -235,12 +234,29 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 		return errors.Join(failed...)
 	}
 	c.log.WithFields(logrus.Fields{"host": host, "endpoints": freed}).Warn("endpoints of a lost node freed")
-	return errors.Join(append(failed, c.dropSwitch(ctx, host))...)
+	return errors.Join(append(failed, c.end(ctx, host))...)
 }
 
-// dropSwitch deletes what the agent of a node has reported of its switch, unless
+// end deletes what a node without endpoints has reported, and then its record, by which it is found until then.
+func (c *NodeCollector) end(ctx context.Context, host string) error {
+	if err := c.dropReported(ctx, host); err != nil {
+		return err
+	}
+	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		if !registered(tx, host) {
+			tx.Delete(mastercfg.NodeGCPrefix + host)
+		}
+		return nil
+	})
+	if err != nil {
+		return fault.New(fault.KindOf(err), "time of node %s: %w", host, err)
+	}
+	return nil
+}
+
+// dropReported deletes what the agent of a node has reported of its switch, and of endpoints that are gone, unless
 // it comes back.
-func (c *NodeCollector) dropSwitch(ctx context.Context, host string) error {
+func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 	var guards []objdb.Guard
 	back := false
 	err := c.ledger.View(func(r ledger.Reader) error {
@@ -253,7 +269,25 @@ func (c *NodeCollector) dropSwitch(ctx context.Context, host string) error {
 	if err != nil || back {
 		return err
 	}
-	return errors.Join(c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...), c.drop(ctx, mastercfg.K8sEnforcedKey(host), guards...))
+	return errors.Join(c.dropEndpoints(ctx, host), c.drop(ctx, mastercfg.OvsDriverPrefix+host, guards...), c.drop(ctx, mastercfg.K8sEnforcedKey(host), guards...))
+}
+
+// dropEndpoints deletes what a node has reported of endpoints that are gone: an operator has freed them, or a collection that was
+// interrupted.
+func (c *NodeCollector) dropEndpoints(ctx context.Context, host string) error {
+	all, _, err := c.reports.List(ctx, mastercfg.OperEndpointPrefix)
+	if err != nil {
+		return fault.New(fault.KindOf(err), "endpoints that node %s has reported: %w", host, err)
+	}
+	var failed []error
+	for _, kv := range all {
+		var said mastercfg.OperEndpointState
+		if json.Unmarshal(kv.Value, &said) == nil && said.HomingHost == host {
+			id := strings.TrimPrefix(kv.Key, mastercfg.OperEndpointPrefix)
+			failed = append(failed, c.drop(ctx, kv.Key, objdb.Absent(mastercfg.EndpointPrefix+id)))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // drop deletes what an agent that is gone had reported, if the guards hold.

@@ -247,6 +247,10 @@ type remade struct {
 	once bool
 }
 
+func (r *remade) List(ctx context.Context, prefix string) ([]objdb.KV, int64, error) {
+	return r.db.List(ctx, prefix)
+}
+
 func (r *remade) Txn(ctx context.Context, txn objdb.Txn) (int64, bool, error) {
 	if !r.once {
 		r.once = true
@@ -314,6 +318,58 @@ func TestAnEndpointThatCannotBeDeletedKeepsNoOtherOfALostNode(t *testing.T) {
 	if w.endpoints() != 0 {
 		t.Errorf("%d endpoints are left of a node without damage", w.endpoints())
 	}
+}
+
+// What a lost node has reported of endpoints goes, too, where an operator has freed them before, or a collection could not delete it: the
+// node has nothing any more by which it could be found.
+func TestWhatANodeReportedOfEndpointsGoesWithThem(t *testing.T) {
+	for name, free := range map[string]func(*world, time.Time){
+		"freed by an operator": func(w *world, _ time.Time) {
+			w.request("DELETE", "/debug/epcleanup/tenant/default/net/web", "")
+		},
+		"an interrupted collection": func(w *world, now time.Time) {
+			c := master.NewNodeCollector(w.ledger, failing{w}, master.NewCooldown(time.Now), time.Hour, w.entry)
+			w.sweep(c, now)
+			if err := c.Sweep(w.Context(), now.Add(2*time.Hour)); err == nil {
+				w.Error("reports are deleted")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := lostNode(t)
+			if _, _, err := w.db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.OperEndpointPrefix + "web.default-c1", Value: []byte(`{"homingHost":"h1"}`)},
+				{Key: mastercfg.OperEndpointPrefix + "web.default-c9", Value: []byte(`{"homingHost":"h9"}`)}}}); err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			free(w, now)
+			c := w.collector()
+			w.sweep(c, now.Add(3*time.Hour))
+			w.sweep(c, now.Add(4*time.Hour))
+			var left []string
+			for key := range storetest.Dump(t, w.db) {
+				for _, prefix := range []string{mastercfg.OperEndpointPrefix, mastercfg.OvsDriverPrefix, mastercfg.NodeGCPrefix} {
+					if strings.HasPrefix(key, prefix) {
+						left = append(left, key)
+					}
+				}
+			}
+			if len(left) != 1 || left[0] != mastercfg.OperEndpointPrefix+"web.default-c9" {
+				t.Errorf("left are %q", left)
+			}
+		})
+	}
+}
+
+// failing finds reports and cannot delete any.
+type failing struct{ *world }
+
+func (f failing) List(ctx context.Context, prefix string) ([]objdb.KV, int64, error) {
+	return f.db.List(ctx, prefix)
+}
+
+func (f failing) Txn(context.Context, objdb.Txn) (int64, bool, error) {
+	return 0, false, fault.New(fault.Unavailable, "no answer")
 }
 
 // A node that leaves a cluster after its pods has no endpoint: what its agent said last goes all the same.

@@ -18,6 +18,15 @@ func NodeRemoved(tx *ledger.Tx, host string, now time.Time) error {
 	return ledger.Write(tx, mastercfg.NodeGCPrefix+host, mastercfg.NodeGC{ID: host, DownSince: at, Deadline: at, Remaining: time.Duration(0).String()})
 }
 
+// NodeLeft notes a node of which an endpoint is freed while its agent is not registered: when it has none any more, a NodeCollector deletes what
+// it has reported.
+func NodeLeft(tx *ledger.Tx, host string) error {
+	if _, noted := tx.Get(mastercfg.NodeGCPrefix + host); noted {
+		return nil
+	}
+	return ledger.Write(tx, mastercfg.NodeGCPrefix+host, mastercfg.NodeGC{ID: host})
+}
+
 // NodeReturned gives a node that joins its time: one that was removed, and that is away for a moment again, keeps its endpoints
 // for as long as any other.
 func NodeReturned(tx *ledger.Tx, host string) { tx.Delete(mastercfg.NodeGCPrefix + host) }
