@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // request is a createEndpoint for a container of the network blue:web.
@@ -39,6 +40,20 @@ func withGroup(t testing.TB) *bench {
 		`"ipv6Subnet":"2001:db8::/64","ipv6Gateway":"2001:db8::1"}`)
 	b.ok("POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web"}`)
 	return b
+}
+
+// What a pod of Kubernetes asks for is not given to a service that names it, whichever version of IP it is of.
+func TestAnAddressThatAPodAsksForIsNotThatOfAService(t *testing.T) {
+	b := ready(t)
+	b.ok("POST", "networks/blue:web", `{"tenantName":"blue","networkName":"web","encap":"vxlan","subnet":"10.7.0.0/24","ipv6Subnet":"2001:db8::/64"}`)
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{UID: "u1", Tenant: "blue", Network: "web",
+			IPv4: netip.MustParseAddr("10.7.0.50"), IPv6: netip.MustParseAddr("2001:db8::50")})
+	})
+	const service = `{"tenantName":"blue","serviceName":"s","networkName":"web",%s,"ports":["80:80:TCP"],"selectors":["a=b"]}`
+	for field, address := range map[string]string{`"ipAddress":"10.7.0.50"`: "10.7.0.50", `"ipv6Address":"2001:db8::50"`: "2001:db8::50"} {
+		b.refused("POST", "serviceLBs/blue:s", fmt.Sprintf(service, field), "requested address "+address+" is not available in network web.blue", 409, "conflict")
+	}
 }
 
 func TestEndpointGetsAddressesOfBothFamiliesAndItsGroup(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *space) reserveIPv4(preferred string) (netip.Addr, error) {
 
 // reserveIPv6 likewise; "" is any.
 func (s *space) reserveIPv6(preferred string) (netip.Addr, error) {
-	if addr, err := netip.ParseAddr(preferred); err == nil && (s.held(addr) || serviceAt(s.tx, s.net.ID, addr) != "") {
+	if addr, err := netip.ParseAddr(preferred); err == nil && (s.held(addr) || serviceAt(s.tx, s.net.ID, addr) != "" || len(PodsThatAsk(s.tx, s.net.ID, addr)) > 0) {
 		return addr, fault.New(fault.Conflict, "requested address %s is not available in network %s", addr, s.net.ID)
 	}
 	return s.takeIPv6(preferred)
