@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -53,6 +54,18 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 		err = speaksFor(ctx, ep.HomingHost)
 	}
 	return err
+}
+
+// mayRelease refuses an agent that gives back an endpoint of another host, or asks for one in a tenant that it may not serve. What is its own it
+// gives back wherever it is: an infra network that is gone, of whose id it cannot tell the tenant, and a tenant that it may serve no more.
+func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
+	if q := auth.CallerFrom(ctx); q != nil && q.Who.Kind == identity.Node {
+		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
+		if err == nil && ep.HomingHost == q.Who.Name {
+			return nil
+		}
+	}
+	return cmp.Or(serves(ctx, r, tenant), speaksForEndpoint(ctx, r, id))
 }
 
 // speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as who asks

@@ -124,6 +124,11 @@ func TestANodeSpeaksForItselfOnly(t *testing.T) {
 			t.Errorf("endpoint %s has container %q, want %q", id, got, want)
 		}
 	}
+	// in a tenant that it may serve no more, too, and by whatever name the id has: networks and tenants may have dots
+	b.want("proven:root", "POST", "/api/v1/networks/red:hosts.a/", `{"tenantName":"red","networkName":"hosts.a","encap":"vxlan","nwType":"infra","subnet":"10.77.0.0/24"}`, 200, "")
+	b.want("proven:root", "POST", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"hosts.a","EndpointID":"h1","ConfigEP":{"Host":"h1"}}`, 200, "10.77.")
+	b.want("proven:node/h2", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"a.red","NetworkName":"hosts","EndpointID":"h1"}`, 403, "")
+	b.want("proven:node/h1", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"a.red","NetworkName":"hosts","EndpointID":"h1","Host":"h1"}`, 200, "10.77.")
 	// root of a netmaster speaks for all
 	b.want("proven:root", "POST", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`, 200, "10.8.")
 }

@@ -66,7 +66,7 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	var answer mastercfg.DeleteEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		id := endpointNamed(tx, req)
-		if err := cmp.Or(serves(r.Context(), tx, req.TenantName), isOfHost(tx, id, req.Host), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+		if err := cmp.Or(mayRelease(r.Context(), tx, req.TenantName, id), isOfHost(tx, id, req.Host)); err != nil {
 			return err
 		}
 		answer.EndpointConfig, err = master.DeleteEndpoint(tx, id)
