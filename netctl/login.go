@@ -70,7 +70,8 @@ func doLogin(s *session) error {
 }
 
 // logIn logs in at the servers that nothing is wrong with so far, and keeps each token as soon as there is one:
-// a session whose token is lost would go on for nobody. What goes wrong at a server becomes its failure.
+// a session whose token is lost would go on for nobody. What goes wrong at a server becomes its failure, but for a refusal by the
+// first that answers, which ends the login.
 func (s *session) logIn(urls []string, stored *credentials.Store, failed map[string]error) error {
 	tokenOf := s.tokenByBrowser
 	if !s.cmd.Bool("openid") {
@@ -80,15 +81,20 @@ func (s *session) logIn(urls []string, stored *credentials.Store, failed map[str
 		}
 		tokenOf = func(url string) (string, error) { return s.tokenOf(url, username, password) }
 	}
+	done := false
 	for _, url := range urls {
 		if failed[url] != nil {
 			continue
 		}
 		token, err := tokenOf(url)
+		if fault.Is(err, fault.Denied) && !done || s.ctx.Err() != nil {
+			return err // others of the cluster refuse it, too, and each counts a wrong guess
+		}
 		if err != nil {
 			failed[url] = err
 			continue
 		}
+		done = true
 		stored.Set(url, token)
 		if err := stored.Save(credentials.File()); err != nil {
 			_ = s.endSession(url, token) // the file is what has to be told of
@@ -259,6 +265,8 @@ func doLogout(s *session) error {
 		if err := s.endSession(url, stored.For(url)); err != nil {
 			fmt.Fprintf(s.errOut, "warning: %s: the session may go on until its token expires: %v\n", url, err)
 		}
+	}
+	for _, url := range servers(s.cmd) { // when all have been asked with what counts for several
 		forget(&stored, url)
 	}
 	if err := stored.Save(path); err != nil {

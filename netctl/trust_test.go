@@ -157,16 +157,20 @@ func TestALoginAtSomeServersCountsThere(t *testing.T) {
 	}
 	both := &closedMaster{url: gone + "," + m.url}
 	m.denies.Store(true)
-	if got := both.by(t, login, "secret\n"); got.code != exitUnreachable || got.stdout != "" ||
-		got.stderr != "warning: not logged in at "+m.url+": bad username or password\nerror: cannot reach netmaster at "+gone+strings.SplitAfterN(got.stderr, gone, 2)[1] {
-		t.Errorf("nowhere: %v", got)
-	}
+	wantOutcome(t, "refused by the one that is there", both.by(t, login, "secret\n"), outcome{7, "", "error: bad username or password\n"})
 
 	// Who has confirmed an authority is not asked again because the password was wrong.
 	other.denies.Store(true)
 	wantOutcome(t, "wrong password", other.by(t, login+" --pin "+otherPin, "guess\n"), outcome{7, "", "error: bad username or password\n"})
 	other.denies.Store(false)
 	wantOutcome(t, "the right one", other.by(t, login, "secret\n"), outcome{stdout: "Logged in at " + other.url + "\n"})
+
+	asked := other.logins.Load()
+	both.url = m.url + "," + other.url
+	wantOutcome(t, "refused by the first", both.by(t, login, "secret\n"), outcome{7, "", "error: bad username or password\n"})
+	if other.logins.Load() != asked {
+		t.Error("a second server was asked for what the first one has refused")
+	}
 }
 
 // ownRoots is a file of authorities that the system is to know. As a program reads them once, the test runs in

@@ -179,7 +179,11 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 		all = claimed(all, what, n.Ipv6Subnet)
 		return nil
 	})
-	return claimed(all, "private subnet", g.PvtSubnet), err
+	if err != nil {
+		return nil, err
+	}
+	private, err := privateClaims(r)
+	return append(all, private...), err
 }
 
 // nodeClaims are the addresses of nodes.

@@ -153,6 +153,22 @@ func ExternalIn(r ledger.Reader, tenant string, n *contivmodel.Network) (service
 	return service, at
 }
 
+// K8sExternalIn finds an address at which a service of Kubernetes is reached from outside in the subnets that a network is to have, and
+// the service; "": there is none.
+func K8sExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at netip.Addr, err error) {
+	four, err4 := resources.ParseSubnet(n.Subnet)
+	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
+	err = ledger.ReadEach(r, mastercfg.K8sServicePrefix, func(_ string, s mastercfg.K8sService) error {
+		for _, a := range slices.Concat(s.External, s.LoadBalancers) {
+			if a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a) {
+				service, at = s.Namespace+"/"+s.Name, a
+			}
+		}
+		return nil
+	})
+	return service, at, err
+}
+
 // entranceTerms index the records of services by their entrances, which only one can have.
 func entranceTerms(rec *mastercfg.CfgServiceLBState) (terms []string) {
 	for _, text := range rec.NodePorts {

@@ -42,6 +42,8 @@ type NodeCollector struct {
 	grace    time.Duration
 	log      *logrus.Entry
 	gone     map[string]countdown // nodes this leader sees gone, by host label
+	reported []objdb.KV           // by all agents of endpoints, as it was at the first need of this sweep
+	listed   bool
 }
 
 // countdown is the time left to a node at a moment of this process.
@@ -60,12 +62,13 @@ const freedAtOnce = 32
 
 // NewNodeCollector makes the collector of a term, which tells cooldown what it frees.
 func NewNodeCollector(ledger Ledger, reports Reports, cooldown *Cooldown, grace time.Duration, log *logrus.Entry) *NodeCollector {
-	return &NodeCollector{ledger, reports, cooldown, grace, log.WithField("component", "nodegc"), map[string]countdown{}}
+	return &NodeCollector{ledger: ledger, reports: reports, cooldown: cooldown, grace: grace, log: log.WithField("component", "nodegc"), gone: map[string]countdown{}}
 }
 
 // Sweep looks at all nodes once. One that cannot be dealt with keeps no other waiting, and
 // the time of all of them passes, whether or not it can be written down.
 func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
+	defer func() { c.reported, c.listed = nil, false }()
 	var missing []string
 	var records []mastercfg.NodeGC
 	err := c.ledger.View(func(r ledger.Reader) (err error) {
@@ -275,12 +278,15 @@ func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 // dropEndpoints deletes what a node has reported of endpoints that are gone: an operator has freed them, or a collection that was
 // interrupted.
 func (c *NodeCollector) dropEndpoints(ctx context.Context, host string) error {
-	all, _, err := c.reports.List(ctx, mastercfg.OperEndpointPrefix)
-	if err != nil {
-		return fault.New(fault.KindOf(err), "endpoints that node %s has reported: %w", host, err)
+	if !c.listed {
+		all, _, err := c.reports.List(ctx, mastercfg.OperEndpointPrefix)
+		if err != nil {
+			return fault.New(fault.KindOf(err), "endpoints that node %s has reported: %w", host, err)
+		}
+		c.reported, c.listed = all, true
 	}
 	var failed []error
-	for _, kv := range all {
+	for _, kv := range c.reported {
 		var said mastercfg.OperEndpointState
 		if json.Unmarshal(kv.Value, &said) == nil && said.HomingHost == host {
 			id := strings.TrimPrefix(kv.Key, mastercfg.OperEndpointPrefix)

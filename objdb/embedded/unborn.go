@@ -26,12 +26,15 @@ const firstSegment = "0000000000000000-0000000000000000.wal"
 // from the beginning to the end: the log of a member that was sent the whole store has a
 // gap before that, and what is damaged is for etcd to mend or to refuse.
 //
-// It is called before HasData, and fails with fault.Invalid where that could not tell: data of another
-// user, such as what root has restored, is not to be taken for none.
+// It is called before HasData, and fails where that could not tell, with fault.Invalid for data of another
+// user, such as what root has restored: it is not to be taken for none.
 func DiscardUnborn(dir string) error {
 	log := filepath.Join(dir, "member", "wal")
-	if _, err := os.ReadDir(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch _, err := os.ReadDir(log); {
+	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Invalid, "etcd data directory: %w; it has to belong to the user that netmaster runs as, with all that is in it", err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.Unavailable, "etcd data directory: %w", err)
 	}
 	segments, err := filepath.Glob(filepath.Join(log, "*.wal"))
 	if err != nil {

@@ -89,7 +89,7 @@ func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 	if wanted.IPPool != stored.IPPool {
 		return fault.New(fault.Immutable, "Cannot change IP pool after epg is created.").WithField("ipPool")
 	}
-	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // who has not seen the group keeps its tag, as ever
+	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // who has not seen the group, or names no tag, keeps its own, as ever
 		return fault.New(fault.Immutable, "Cannot change the tag after epg is created.").WithField("cfgdTag")
 	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(stored.TenantName, stored.GroupName))

@@ -124,6 +124,11 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 		return err
 	}
 	service, at := master.ExternalIn(c, master.OnVLANs, n)
+	if service == "" {
+		if service, at, err = master.K8sExternalIn(c, n); err != nil {
+			return err
+		}
+	}
 	if o == nil && service == "" {
 		return nil
 	}
