@@ -78,7 +78,9 @@ func (t *Term) Won() int64 { return t.won }
 func (t *Term) DB() *DB { return t.db }
 
 // List reads as that of the store does, whether or not the term goes on.
-func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) { return t.db.List(ctx, prefix) }
+func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) {
+	return t.db.List(ctx, prefix)
+}
 
 // Lock is the name of the lock that the term holds.
 func (t *Term) Lock() string { return strings.TrimPrefix(t.lock, lockRoot) }
