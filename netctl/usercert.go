@@ -31,6 +31,9 @@ var userCertTool = tool{
 }
 
 func certifyUser(s *session) error {
+	if s.cmd.Bool("list") && s.cmd.Bool("revoke") {
+		return usageError{"--list and --revoke go not together", s.cmd}
+	}
 	name := s.cmd.Args().First()
 	if name == "" {
 		who, err := s.client.WhoAmI(s.ctx)
@@ -51,7 +54,7 @@ func certifyUser(s *session) error {
 	}
 	dir := s.cmd.String("dir")
 	if err := durable.MakeDir(dir); err != nil {
-		return err
+		return fileError{err}
 	}
 	if name != filepath.Base(name) {
 		return fault.New(fault.Invalid, "user %.64q: that cannot be the name of a file", name)
@@ -70,7 +73,7 @@ func certifyUser(s *session) error {
 		text []byte
 	}{{keyFile, key}, {certFile, []byte(made.Certificate)}, {caFile, []byte(made.Authorities)}} {
 		if err := durable.Write(file.path, file.text); err != nil {
-			return err
+			return fileError{err}
 		}
 	}
 	fmt.Fprintf(s.errOut, "Certificate of user %s, until %s. Use it with:\n", name, moment(made.Expires))
