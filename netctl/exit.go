@@ -1,12 +1,10 @@
 package netctl
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -113,32 +111,10 @@ type documented struct{ error }
 
 func (d documented) Unwrap() error { return d.error }
 
-// statuses are the codes of documents, which netmaster gives the same kinds of
-// errors; those left out have that of an internal one. The answer itself may
+// document is the JSON of a refusal, as netmaster writes it, with the code of its kind. The answer itself may
 // have come with another, or there was none.
-var statuses = map[fault.Kind]int{
-	fault.Malformed:        http.StatusBadRequest,
-	fault.Invalid:          http.StatusBadRequest,
-	fault.NotFound:         http.StatusNotFound,
-	fault.MissingReference: http.StatusUnprocessableEntity,
-	fault.Immutable:        http.StatusConflict,
-	fault.InUse:            http.StatusConflict,
-	fault.Conflict:         http.StatusConflict,
-	fault.Exhausted:        http.StatusConflict,
-	fault.Mode:             http.StatusConflict,
-	fault.Unsupported:      http.StatusNotImplemented,
-	fault.NotLeader:        http.StatusServiceUnavailable,
-	fault.Unavailable:      http.StatusServiceUnavailable,
-	fault.Denied:           http.StatusForbidden,
-	fault.TooLarge:         http.StatusRequestEntityTooLarge,
-	fault.Unauthenticated:  http.StatusUnauthorized,
-}
-
-func statusOf(kind fault.Kind) int { return cmp.Or(statuses[kind], http.StatusInternalServerError) }
-
-// document is the JSON of a refusal, as netmaster writes it.
 func (d documented) document(refused *fault.Error) string {
-	problem := fault.ProblemOf(d.error, statusOf(refused.Kind))
+	problem := fault.ProblemOf(d.error, refused.Kind.Status())
 	problem.Message = strings.TrimSpace(d.Error()) // with what follows the first line
 	problem.Request = fault.RequestOf(d.error)
 	text, err := json.MarshalIndent(problem, "", "  ")

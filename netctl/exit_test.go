@@ -2,9 +2,6 @@ package netctl
 
 import (
 	"testing"
-
-	"github.com/contiv/netplugin/netmaster/api/rest"
-	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Who asks for JSON, in whichever of the two ways, gets refusals as netmaster writes them.
@@ -19,12 +16,4 @@ func TestRefusalsAreJSONForThoseWhoAskForJSON(t *testing.T) {
 	}
 	const line = "policy rule-add p 1 -t blue -j deny" // the letter is that of the action there
 	wantOutcome(t, line, run(t, url, line), outcome{3, "", "error: Tenant not found\n"})
-}
-
-func TestRefusalsHaveTheCodesOfNetmaster(t *testing.T) {
-	for kind := fault.Internal; kind <= fault.Unauthenticated; kind++ {
-		if got, want := statusOf(kind), rest.StatusOf(fault.New(kind, "x")); got != want {
-			t.Errorf("%v: code %d, netmaster has %d", kind, got, want)
-		}
-	}
 }

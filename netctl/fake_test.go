@@ -146,8 +146,8 @@ func (f *fakeMaster) refuse(w http.ResponseWriter, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(statusOf(e.Kind))
-	json.NewEncoder(w).Encode(fault.ProblemOf(e, statusOf(e.Kind)))
+	w.WriteHeader(e.Kind.Status())
+	json.NewEncoder(w).Encode(fault.ProblemOf(e, e.Kind.Status()))
 }
 
 // outcome is what a user sees of a command.

@@ -19,27 +19,6 @@ func AskingExactly(r *http.Request) *http.Request {
 	return r
 }
 
-// codes are the status codes of kinds for clients that asked for them. The
-// others get 500 and the text, whatever the kind: the clients of the original
-// controller show the text of a 500 only.
-var codes = map[fault.Kind]int{
-	fault.Malformed:        http.StatusBadRequest,
-	fault.Invalid:          http.StatusBadRequest,
-	fault.NotFound:         http.StatusNotFound,
-	fault.MissingReference: http.StatusUnprocessableEntity,
-	fault.Immutable:        http.StatusConflict,
-	fault.InUse:            http.StatusConflict,
-	fault.Conflict:         http.StatusConflict,
-	fault.Exhausted:        http.StatusConflict,
-	fault.Mode:             http.StatusConflict,
-	fault.Unsupported:      http.StatusNotImplemented,
-	fault.NotLeader:        http.StatusServiceUnavailable,
-	fault.Unavailable:      http.StatusServiceUnavailable,
-	fault.Denied:           http.StatusForbidden,
-	fault.TooLarge:         http.StatusRequestEntityTooLarge,
-	fault.Unauthenticated:  http.StatusUnauthorized,
-}
-
 // statusError is an error whose status, for clients that ask for proper ones,
 // is not that of its kind.
 type statusError struct {
@@ -52,7 +31,9 @@ func (e statusError) Unwrap() error { return e.error }
 // WithStatus gives an error a status of its own.
 func WithStatus(code int, err error) error { return statusError{err, code} }
 
-// StatusOf is the status of an error for clients that ask for proper ones.
+// StatusOf is the status of an error for clients that ask for proper ones. The
+// others get 500 and the text, whatever the kind: the clients of the original
+// controller show the text of a 500 only.
 func StatusOf(err error) int {
 	var special statusError
 	if errors.As(err, &special) {
@@ -61,10 +42,7 @@ func StatusOf(err error) int {
 	if d, ok := Denied(err); ok {
 		return d.Status
 	}
-	if code, ok := codes[fault.KindOf(err)]; ok {
-		return code
-	}
-	return http.StatusInternalServerError
+	return fault.KindOf(err).Status()
 }
 
 // WantsProblem tells whether the client asked for proper status codes, and with them for problems.
