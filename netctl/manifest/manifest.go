@@ -119,15 +119,18 @@ func (f *fields) spec(members map[string]any) error {
 	return nil
 }
 
-// object makes the object of the fields. YAML takes 1 and yes for what they
-// look like; where the field is a text, they are taken as texts.
+// object makes the object of the fields.
 func (f *fields) object(tenant string) (contivmodel.Object, error) {
 	if owner := f.kind.KeyFields()[0]; owner.Name == "tenantName" && metadataName(f.kind, owner) != "name" && f.values[owner.Name] == nil {
 		f.values[owner.Name] = tenant
 	}
 	for _, field := range f.kind.Fields {
 		if value, ok := f.values[field.Name]; ok && value != nil {
-			f.values[field.Name] = asText(field, value)
+			taken, err := asField(field, value)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.kind.Type, err)
+			}
+			f.values[field.Name] = taken
 		}
 	}
 	body, err := json.Marshal(f.values)

@@ -131,11 +131,56 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		"kind: network\nmetadata: {name: a}\nspec: {pktTag: many}": "standard input: network: field pktTag takes no string",
 		"- tenantName: a\n- color: blue":                           "standard input, item 2: neither kind, metadata and spec nor the fields of an object",
 		"just text":                                                "standard input: an object or a list of objects wanted",
-		"kind: tenant\nkind: network":                              `standard input: document 1: yaml: unmarshal errors:` + "\n" + `  line 2: key "kind" already set in map`,
+		"kind: tenant\nkind: network":                              `standard input: document 1: line 2: key "kind" is there twice, in line 1 before`,
+		"kind: network\nmetadata: {name: a}\nspec: {pktTag: 010}":  "standard input: network: pktTag: 010: a number that begins with 0 is another one for some; write it without",
+		"a: &a {b: *a}":                                            "standard input: document 1: line 1: a contains itself",
+		"kind: tenant\n<<: 3":                                      "standard input: document 1: line 2: only maps can be merged",
+		"{[a]: b}":                                                 "standard input: document 1: line 1: a key has to be a text",
+		"kind: tenant\nmetadata:\n\tname: a":                       "standard input: document 1: yaml: line 3: found character that cannot start any token",
 	} {
 		if _, err := reader(text).Read("-"); err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// What YAML would take for a number or a truth value is the text that was written, in fields that hold texts.
+func TestTextsAreAsWritten(t *testing.T) {
+	for _, text := range []string{"1.10", "010", "1e3", "0x1F", "1_000", "no", "on", "y", "True", ".inf", "2001-01-01", "12345678901234567890123", "+5"} {
+		tenant := &contivmodel.Tenant{Key: text, TenantName: text}
+		if diff := cmp.Diff([]contivmodel.Object{tenant}, readAll(t, "kind: tenant\nmetadata: {name: "+text+"}")); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	for text, want := range map[string]string{"yes": "yes", "true": "yes", "True": "yes", "false": "no", "no": "no", `"no"`: "no"} {
+		read := readAll(t, "kind: aciGw\nmetadata: {name: aciGw}\nspec: {physicalDomain: dom, enforcePolicies: "+text+", includeCommonTenant: no}")
+		if got := read[0].(*contivmodel.AciGw).EnforcePolicies; got != want {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAliasesAndMergesAreFollowed(t *testing.T) {
+	objects := readAll(t, `
+- &web {kind: rule, metadata: &of {tenant: blue, policy: p, name: 1}, spec: &in {direction: in, action: allow, port: 80}}
+- <<: *web
+  metadata: {<<: *of, name: 2}
+  spec: {<<: [{port: 81}, *in], protocol: tcp}
+`)
+	second, ok := objects[1].(*contivmodel.Rule)
+	if !ok || second.Key != "blue:p:2" || second.Port != 81 || second.Direction != "in" || second.Protocol != "tcp" {
+		t.Errorf("got %+v", objects[1])
+	}
+}
+
+func TestAliasesOfAliasesHaveABound(t *testing.T) {
+	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 9 {
+		alias := fmt.Sprintf("*a%d, ", i)
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(alias, 10))
+	}
+	if _, err := reader(text).Read("-"); err == nil || !strings.Contains(err.Error(), "aliases stand for more than 1000000 values") {
+		t.Errorf("got %v", err)
 	}
 }
 

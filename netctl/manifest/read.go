@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/contiv/netplugin/contivmodel"
 )
@@ -96,35 +95,7 @@ func split(text []byte) ([]any, error) {
 			return values, nil // else YAML in braces
 		}
 	}
-	var values []any
-	for i, part := range yamlDocuments(string(text)) {
-		asJSON, err := yaml.YAMLToJSONStrict([]byte(part))
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		value, err := decodeAll(asJSON)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		if len(value) == 1 && value[0] != nil { // nil: nothing but comments
-			values = append(values, value[0])
-		}
-	}
-	return values, nil
-}
-
-// yamlDocuments splits at lines that begin with three dashes. Within a
-// document, such a line would be indented.
-func yamlDocuments(text string) []string {
-	documents := []string{""}
-	for line := range strings.Lines(text) {
-		if rest, isMark := strings.CutPrefix(line, "---"); isMark && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n")) {
-			documents = append(documents, rest)
-			continue
-		}
-		documents[len(documents)-1] += line
-	}
-	return documents
+	return decodeYAML(text)
 }
 
 // value reads what one document holds: an object or a list of them.
@@ -216,35 +187,46 @@ func (f *fields) makeKey() bool {
 	return true
 }
 
-// asText turns numbers and truth values into texts where the field holds texts.
-func asText(field contivmodel.Field, value any) any {
+// asField is the value as a field takes it: what looks like a number or a truth value is a text where the field holds texts.
+func asField(field contivmodel.Field, value any) (any, error) {
 	items, isList := value.([]any)
+	plain, isPlain := value.(scalar)
 	switch {
 	case field.Kind() == reflect.Slice && isList:
 		texts := make([]any, len(items))
 		for i, item := range items {
-			texts[i] = scalarText(field, item)
+			texts[i] = asText(field, item)
 		}
-		return texts
+		return texts, nil
 	case field.Kind() == reflect.String:
-		return scalarText(field, value)
+		return asText(field, value), nil
+	case isPlain && octal.MatchString(plain.text):
+		return nil, fmt.Errorf("%s: %s: a number that begins with 0 is another one for some; write it without", field.Name, plain.text)
 	}
-	return value
+	return value, nil
 }
 
-func scalarText(field contivmodel.Field, value any) any {
+// asText is a number or a truth value as it was written, and anything else as it is. Truth values are
+// yes and no where the field holds these.
+func asText(field contivmodel.Field, value any) any {
+	text, truth := "", value
 	switch v := value.(type) {
 	case json.Number:
-		return v.String()
+		text = v.String()
 	case bool:
-		if yes := slices.Contains(field.OneOf, "yes"); yes && v {
-			return "yes"
-		} else if yes {
-			return "no"
-		}
-		return fmt.Sprint(v)
+		text = strconv.FormatBool(v)
+	case scalar:
+		text, truth = v.text, v.value
+	default:
+		return value
 	}
-	return value
+	if yes, isTruth := truth.(bool); isTruth && slices.Contains(field.OneOf, "yes") {
+		if yes {
+			return "yes"
+		}
+		return "no"
+	}
+	return text
 }
 
 // unknown names what is not understood and what would be.
