@@ -24,6 +24,7 @@ type closedOne struct {
 	*process
 	dir  string
 	root *http.Client // on its socket
+	ca   []byte       // of its certificate
 	pool *x509.CertPool
 }
 
@@ -42,9 +43,10 @@ func closedWith(t *testing.T, scheme string, flags ...string) *closedOne {
 	c.endsWithTest()
 	leader(t, time.Minute, []*process{c.process})
 	c.root = clientAt(t, filepath.Join(c.dir, "netmaster.sock"))
-	ca, err := os.ReadFile(filepath.Join(c.dir, "pki", "api-ca.crt"))
-	if err != nil || !c.pool.AppendCertsFromPEM(ca) {
-		t.Fatalf("%v: %s", err, ca)
+	var err error
+	c.ca, err = os.ReadFile(filepath.Join(c.dir, "pki", "api-ca.crt"))
+	if err != nil || !c.pool.AppendCertsFromPEM(c.ca) {
+		t.Fatalf("%v: %s", err, c.ca)
 	}
 	return c
 }
@@ -76,10 +78,16 @@ func clientAt(t *testing.T, socket string) *http.Client {
 
 // from is a client over TLS whose requests come from an address of the loopback.
 func (c *closedOne) from(address string) *http.Client {
+	client := clientFrom(address, c.pool)
+	c.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// clientFrom is a client over TLS whose requests come from an address of the loopback, for servers of an authority.
+func clientFrom(address string, pool *x509.CertPool) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: c.pool}, MaxIdleConnsPerHost: 16}
-	c.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Timeout: 30 * time.Second, Transport: transport}
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16}}
 }
 
 // ask sends a request, with a token unless that is empty.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,45 +32,25 @@ func TestLongWhoGuessesPasswordsHarmsNobody(t *testing.T) {
 const perSecond = 334
 
 // guessed has sources guess so often, while users who have logged in before, one of them guessed at, and root ask.
-func guessed(t *testing.T, sources, guesses int) {
+func guessed(t *testing.T, sources, count int) {
 	c := closed(t)
 	victim, other := c.user("victim"), c.user("other")
 	calm := func() time.Duration {
-		over, cancel := context.WithTimeout(t.Context(), min(20*time.Second, time.Duration(guesses)*time.Second/perSecond))
+		over, cancel := context.WithTimeout(t.Context(), min(20*time.Second, time.Duration(count)*time.Second/perSecond))
 		defer cancel()
 		return c.entitled(over, victim, other)
 	}
 	before := calm()
 	memory := c.resident()
 
-	var guessing sync.WaitGroup
-	var codes [600]atomic.Int64
-	var next atomic.Int64
+	var answered told
 	all, guessedAll := context.WithCancel(t.Context())
 	defer guessedAll()
 	began := time.Now()
-	for i := range sources {
-		guessing.Go(func() {
-			client := c.from(fmt.Sprintf("127.0.7.%d", i+1))
-			tick := time.NewTicker(time.Duration(sources) * time.Second / perSecond)
-			defer tick.Stop()
-			for n := next.Add(1); n <= int64(guesses); n = next.Add(1) {
-				guessing.Go(func() { // whoever guesses does not wait for what becomes of the last one
-					name := "victim"
-					if n%2 == 1 {
-						name = fmt.Sprintf("unknown%d", n) // which costs as much
-					}
-					code, answer, err := c.login(client, name, fmt.Sprintf("wrong wrong %d", n))
-					if err != nil {
-						t.Errorf("a guess: %s %v", answer, err)
-					}
-					codes[code].Add(1)
-				})
-				<-tick.C
-			}
-		})
-	}
-	go func() { guessing.Wait(); guessedAll() }()
+	go func() {
+		defer guessedAll()
+		answered = guesses{Address: c.addr, CA: c.ca, Sources: sources, Count: count, Rate: perSecond}.send(t)
+	}()
 	most := 0
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -91,19 +70,18 @@ func guessed(t *testing.T, sources, guesses int) {
 	took := time.Since(began).Round(time.Second)
 	after := calm()
 
-	told := ""
-	for code := range codes {
-		if n := codes[code].Load(); n > 0 {
-			told += fmt.Sprintf(" %d: %d", code, n)
-		}
-		if n := codes[code].Load(); n > 0 && code != http.StatusUnauthorized && code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
+	for code, n := range answered.Codes {
+		if code != http.StatusUnauthorized && code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 			t.Errorf("%d guesses get %d", n, code)
 		}
 	}
-	t.Logf("%d guesses of %d sources in %s, by status%s; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB",
-		guesses, sources, took, told, before, during, after, memory>>20, most>>20)
-	if judged := codes[http.StatusUnauthorized].Load(); judged == 0 || judged > int64(guesses)/2 { // few are compared with anything
-		t.Errorf("%d of %d guesses were judged", judged, guesses)
+	for _, failure := range answered.Failed {
+		t.Errorf("a guess: %s", failure)
+	}
+	t.Logf("%d guesses of %d sources in %s, by status %v; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB",
+		count, sources, took, answered.Codes, before, during, after, memory>>20, most>>20)
+	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with anything
+		t.Errorf("%d of %d guesses were judged", judged, count)
 	}
 	if grown := most - memory; !raced && grown > 256<<20 {
 		t.Errorf("memory grows by %d MiB beside guesses", grown>>20)

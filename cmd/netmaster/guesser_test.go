@@ -1,0 +1,113 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/api/logins"
+)
+
+// guesses are logins with wrong passwords that a process of their own sends.
+type guesses struct {
+	Address string // of the netmaster
+	CA      []byte // of its certificate, PEM
+	Sources int    // each another address of the loopback, with connections of its own
+	Count   int    // of all sources
+	Rate    int    // a second, of all sources, whether or not the ones before have been answered
+}
+
+// told is how many guesses were answered with each status. Those which were not answered are in Failed.
+type told struct {
+	Codes  map[int]int
+	Failed []string
+}
+
+// send has another process guess until it has guessed all. It yields the processors to those it guesses at, as it had its own elsewhere.
+func (g guesses) send(t *testing.T) (answered told) {
+	t.Helper()
+	what, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "BE_GUESSER=1")
+	cmd.Stdin = strings.NewReader(string(what))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &answered)
+	}
+	if err != nil {
+		t.Errorf("those who guess: %v", err)
+	}
+	return answered
+}
+
+// beGuesser is what the other process does: it reads guesses from in, sends them and writes to out what they were told.
+func beGuesser(in io.Reader, out io.Writer) error {
+	accounts.GiveWay()
+	var g guesses
+	if err := json.NewDecoder(in).Decode(&g); err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(g.CA) {
+		return fmt.Errorf("no certificate: %q", g.CA)
+	}
+	var sending sync.WaitGroup
+	var next atomic.Int64
+	var mu sync.Mutex
+	answered := told{Codes: map[int]int{}}
+	for i := range g.Sources {
+		sending.Go(func() {
+			client := clientFrom(fmt.Sprintf("127.0.7.%d", i+1), pool)
+			time.Sleep(time.Duration(i) * time.Second / time.Duration(g.Rate)) // sources do not guess all at the same moment
+			tick := time.NewTicker(time.Duration(g.Sources) * time.Second / time.Duration(g.Rate))
+			defer tick.Stop()
+			for n := next.Add(1); n <= int64(g.Count); n = next.Add(1) {
+				sending.Go(func() { // whoever guesses does not wait for what becomes of the last one
+					name := "victim"
+					if n%2 == 1 {
+						name = fmt.Sprintf("unknown%d", n) // which costs as much
+					}
+					code, err := guess(client, g.Address, name, fmt.Sprintf("wrong wrong %d", n))
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						answered.Failed = append(answered.Failed, err.Error())
+						return
+					}
+					answered.Codes[code]++
+				})
+				<-tick.C
+			}
+		})
+	}
+	sending.Wait()
+	return json.NewEncoder(out).Encode(answered)
+}
+
+// guess tries a password and returns the status of the answer.
+func guess(client *http.Client, address, name, password string) (int, error) {
+	resp, err := client.Post("https://"+address+logins.AuthPath+"/login/", "application/json",
+		strings.NewReader(`{"username":"`+name+`","password":"`+password+`"}`))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
