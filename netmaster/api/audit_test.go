@@ -63,16 +63,18 @@ func TestChangesAndRefusalsAreWrittenDown(t *testing.T) {
 	b.want("", "POST", logins.AuthPath+"/login/", `{"username":"eve","password":"wrong wrong wrong"}`, 401, "")
 	b.want(ann, "POST", "/nowhere", "", 404, "") // no route has it
 	b.want("", "POST", "/nowhere", "", 401, "")
+	b.do("GET", "tenants", "", auth.TokenHeader, ann, provenHeader, "node/h1") // who says that he is two
 	b.mode(mastercfg.SecurityPermissive)
 	b.want("", "DELETE", "networks/blue:green", "", 200, "")
 	text := linesOf(t, log, path)
-	if c, err := audit.Verify(path); c.Lines != 4 || err != nil || strings.Contains(text, ann[40:]) || strings.Contains(text, "wrong wrong") {
+	if c, err := audit.Verify(path); c.Lines != 5 || err != nil || strings.Contains(text, ann[40:]) || strings.Contains(text, "wrong wrong") {
 		t.Fatalf("%d lines, %v:\n%s", c.Lines, err, text)
 	}
 	want := []audit.Entry{
 		{Principal: "user/ann", How: "token", Verb: "POST", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.Allowed, Status: 200},
 		{Principal: "user/ann", How: "token", Verb: "GET", Key: "/api/v1/networks/red:web/", Tenant: "red", Decision: audit.Denied, Status: 403},
 		{Principal: "nobody", How: "nothing", Verb: "POST", Key: logins.AuthPath + "/login/", About: "eve", Decision: audit.Denied, Status: 401},
+		{Principal: "node/h1", How: "certificate", Verb: "GET", Key: "/api/v1/tenants/", Decision: audit.Denied, Status: 400},
 		{Principal: "nobody", How: "nothing", Verb: "DELETE", Key: "/api/v1/networks/blue:green/", Tenant: "blue", Decision: audit.WouldRefuse, Status: 200},
 	}
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {

@@ -91,7 +91,7 @@ func New(cfg Config) *Gate {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.ReadBufferSize(0), grpc.WriteBufferSize(bufferSize), // what TLS has read is in a buffer already
-		grpc.UnknownServiceHandler(g.unknown),
+		grpc.UnaryInterceptor(g.onlyOffered), grpc.StreamInterceptor(g.onlyOfferedStreams), grpc.UnknownServiceHandler(notOffered),
 	)
 	pb.RegisterKVServer(g.server, &kvServer{g: g})
 	pb.RegisterWatchServer(g.server, &watchServer{g: g})

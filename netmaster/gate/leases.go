@@ -107,13 +107,3 @@ func (s *leaseServer) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error
 		}
 	}
 }
-
-// LeaseTimeToLive is not for nodes.
-func (s *leaseServer) LeaseTimeToLive(ctx context.Context, _ *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	return nil, s.g.notForNodes(ctx, "LeaseTimeToLive", nil)
-}
-
-// LeaseLeases is not for nodes.
-func (s *leaseServer) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
-	return nil, s.g.notForNodes(ctx, "LeaseLeases", nil)
-}

@@ -189,30 +189,6 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 	return seen, count
 }
 
-// Put is not for nodes: they write by transactions.
-func (s *kvServer) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
-	return nil, s.g.notForNodes(ctx, "Put", r.Key)
-}
-
-// DeleteRange is not for nodes.
-func (s *kvServer) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
-	return nil, s.g.notForNodes(ctx, "DeleteRange", r.Key)
-}
-
-// Compact is not for nodes.
-func (s *kvServer) Compact(ctx context.Context, _ *pb.CompactionRequest) (*pb.CompactionResponse, error) {
-	return nil, s.g.notForNodes(ctx, "Compact", nil)
-}
-
-// notForNodes refuses a call whatever it says.
-func (g *Gate) notForNodes(ctx context.Context, call string, key []byte) error {
-	c, err := g.caller(ctx)
-	if err != nil {
-		return err
-	}
-	return g.refuse(c, call, string(key), "nodes do not call this")
-}
-
 // clusterServer tells where the members of the store are, so that nodes keep pods away from them.
 type clusterServer struct {
 	pb.UnimplementedClusterServer
@@ -229,24 +205,4 @@ func (s *clusterServer) MemberList(ctx context.Context, _ *pb.MemberListRequest)
 		return nil, unavailable("%v", err)
 	}
 	return wire.Cluster.MemberList(ctx, &pb.MemberListRequest{})
-}
-
-// MemberAdd is not for nodes.
-func (s *clusterServer) MemberAdd(ctx context.Context, _ *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
-	return nil, s.g.notForNodes(ctx, "MemberAdd", nil)
-}
-
-// MemberRemove is not for nodes.
-func (s *clusterServer) MemberRemove(ctx context.Context, _ *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
-	return nil, s.g.notForNodes(ctx, "MemberRemove", nil)
-}
-
-// MemberUpdate is not for nodes.
-func (s *clusterServer) MemberUpdate(ctx context.Context, _ *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
-	return nil, s.g.notForNodes(ctx, "MemberUpdate", nil)
-}
-
-// MemberPromote is not for nodes.
-func (s *clusterServer) MemberPromote(ctx context.Context, _ *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
-	return nil, s.g.notForNodes(ctx, "MemberPromote", nil)
 }

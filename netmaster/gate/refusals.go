@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -52,16 +51,6 @@ func (g *Gate) writeDown(c *caller, call, key, reason string) {
 	if c.budget.warn(now) {
 		g.log.WithField("node", c.host).Warnf("%s %.200s refused: %s", call, key, reason)
 	}
-}
-
-// unknown answers calls of services that the gate does not have.
-func (g *Gate) unknown(_ any, stream grpc.ServerStream) error {
-	c, err := g.caller(stream.Context())
-	if err != nil {
-		return err
-	}
-	method, _ := grpc.MethodFromServerStream(stream)
-	return g.refuse(c, method, "", "nodes do not call this")
 }
 
 // turnAway writes down a connection of one who is not let in: of each machine the first hundred, and then one in a while.

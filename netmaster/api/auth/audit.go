@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -90,7 +91,13 @@ func (q *Caller) denied(status int) bool {
 	if q.failed != nil {
 		status = rest.StatusOf(q.failed)
 	}
-	return slices.Contains(refusals, status) || q.proven && fault.Is(q.failed, fault.Conflict)
+	switch {
+	case q.flaw != nil && errors.Is(q.failed, q.flaw): // two identities at once are a bad request
+		return true
+	case q.proven:
+		return slices.Contains(refusals, status) || fault.Is(q.failed, fault.Conflict)
+	}
+	return slices.Contains(refusals, status)
 }
 
 // refusalText is what a request was denied with, and, if its answer does not say that, what is wrong with what it has shown.

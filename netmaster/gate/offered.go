@@ -1,0 +1,51 @@
+package gate
+
+import (
+	"context"
+	"path"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// offered tells whether nodes may make a call of etcd's protocol at all. What etcd has beside these, or will have, is refused.
+func offered(method string) bool {
+	switch method {
+	case pb.KV_Range_FullMethodName, pb.KV_Txn_FullMethodName, pb.Watch_Watch_FullMethodName,
+		pb.Lease_LeaseGrant_FullMethodName, pb.Lease_LeaseRevoke_FullMethodName, pb.Lease_LeaseKeepAlive_FullMethodName,
+		pb.Cluster_MemberList_FullMethodName:
+		return true
+	}
+	return false
+}
+
+// onlyOffered refuses other calls with one request.
+func (g *Gate) onlyOffered(ctx context.Context, request any, call *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+	if offered(call.FullMethod) {
+		return serve(ctx, request)
+	}
+	var key []byte
+	if about, ok := request.(interface{ GetKey() []byte }); ok {
+		key = about.GetKey()
+	}
+	return nil, g.refuseCall(ctx, call.FullMethod, string(key))
+}
+
+// onlyOfferedStreams refuses other calls of any kind, those of services that the gate does not have among them.
+func (g *Gate) onlyOfferedStreams(server any, stream grpc.ServerStream, call *grpc.StreamServerInfo, serve grpc.StreamHandler) error {
+	if offered(call.FullMethod) {
+		return serve(server, stream)
+	}
+	return g.refuseCall(stream.Context(), call.FullMethod, "")
+}
+
+func (g *Gate) refuseCall(ctx context.Context, method, key string) error {
+	c, err := g.caller(ctx)
+	if err != nil {
+		return err
+	}
+	return g.refuse(c, path.Base(method), key, "nodes do not call this")
+}
+
+// notOffered has calls of services that the gate does not have go the way of the others, which refuses them.
+func notOffered(any, grpc.ServerStream) error { return denied("nodes do not call this") }
