@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/drivers/uplink"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniinstall"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
 	"github.com/contiv/netplugin/utils/ports"
@@ -89,6 +90,7 @@ func nodeFlags(o *options) []cli.Flag {
 			"comma-separated https URLs of netmasters, through which a node that joins, or has joined, reaches the state; instead of --etcd-endpoints"),
 		set.String(&o.join.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categoryNode, "directory of the node's key and certificate"),
 		set.String(&o.httpAddress, "http-address", "HTTP_ADDRESS", ports.At("", ports.Agent), categoryNode, "address:port of the node's REST server"),
+		set.String(&o.socket, "socket", "SOCKET", nodeapi.DefaultSocket, categoryNode, "socket of the node's REST server for root of this machine; empty: none"),
 		&cli.BoolFlag{Name: "dns", Sources: set.Env("DNS"), Value: true, Destination: &o.names.on,
 			Category: categoryNames, Usage: "answer endpoints' questions for names; --dns=false: do not", OnlyOnce: true},
 		set.String(&o.names.upstream, "dns-upstream", "DNS_UPSTREAM", "", categoryNames,

@@ -32,7 +32,7 @@ type options struct {
 	uplinks                   []string // none: networks of encapsulation vlan are not served
 	bondMode                  uplink.BondMode
 	vxlanPort                 int
-	httpAddress               string
+	httpAddress, socket       string
 	nodePortAddresses         string
 	nodePortsAt               []netip.Prefix // nil: the primary addresses of the host
 	probedNetworks            string

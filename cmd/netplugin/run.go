@@ -90,7 +90,7 @@ func run(ctx context.Context, o *options) error {
 	host = newHostAccess(o, node, master, db, driver, own[0], cni, portsMoved)
 	installed := switchPackage{dpkg.Database}
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
-		Address: o.httpAddress, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
+		Address: o.httpAddress, Socket: o.socket, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
 		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
 		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began), Listeners: own[0].Listeners,
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,

@@ -7,17 +7,30 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // descriptorConn is a connection on which a client may pass an open file along
 // with a request: the container's network namespace, which the client sees and
 // this process perhaps does not.
 type descriptorConn struct {
-	*net.UnixConn
-	release func() // gives the connection's place to the next
+	*rootsocket.Conn
 
 	mu     sync.Mutex
 	passed *os.File // the last one, until somebody takes it
+}
+
+// descriptorListener accepts connections on which files may be passed.
+type descriptorListener struct{ *rootsocket.Listener }
+
+// Accept returns a *descriptorConn.
+func (l descriptorListener) Accept() (net.Conn, error) {
+	conn, err := l.AcceptRoot()
+	if err != nil {
+		return nil, err
+	}
+	return &descriptorConn{Conn: conn}, nil
 }
 
 // Read reads bytes and keeps what came with them.
@@ -64,8 +77,7 @@ func (c *descriptorConn) Close() error {
 	if left := c.swap(nil); left != nil {
 		_ = left.Close() // only read from
 	}
-	defer c.release()
-	return c.UnixConn.Close()
+	return c.Conn.Close()
 }
 
 type connKey struct{}

@@ -16,6 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/keylock"
 	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/notify"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 const (
@@ -82,7 +83,7 @@ func New(c Config) (*Server, error) {
 // nothing is detached: containers keep their interfaces while the server is
 // away.
 func (s *Server) Run(ctx context.Context) error {
-	listener, err := listen(s.SocketPath, s.Limits.Connections, s.Log)
+	listener, err := rootsocket.ListenOnly(s.SocketPath, s.Limits.Connections, s.Log)
 	if err != nil {
 		return fmt.Errorf("CNI server: %w", err)
 	}
@@ -102,7 +103,7 @@ func (s *Server) Run(ctx context.Context) error {
 		running.Go(func() { s.sweep(working) })
 	}
 	stopped := make(chan error, 1)
-	running.Go(func() { stopped <- server.Serve(listener) })
+	running.Go(func() { stopped <- server.Serve(descriptorListener{listener}) })
 	s.Log.WithField("socket", s.SocketPath).Info("CNI server is listening")
 
 	select {

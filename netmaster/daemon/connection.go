@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TLS and plain HTTP are served on one port: the first byte of a connection tells which
@@ -195,19 +193,4 @@ func (r *replayed) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
-}
-
-// ofRoot tells whether a connection is one of the socket of this machine, made by root.
-func ofRoot(conn net.Conn) bool {
-	local, ok := conn.(*net.UnixConn)
-	if !ok {
-		return false
-	}
-	raw, err := local.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var who *unix.Ucred
-	controlled := raw.Control(func(fd uintptr) { who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	return controlled == nil && err == nil && who.Uid == 0
 }

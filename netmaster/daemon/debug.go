@@ -7,6 +7,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // debugPath is where profiles and dumps of the process are.
@@ -20,7 +21,7 @@ func debugging() http.Handler {
 		pages.HandleFunc(debugPath+path, page)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, _ := r.Context().Value(connKey{}).(net.Conn); !ofRoot(conn) {
+		if conn, _ := r.Context().Value(connKey{}).(net.Conn); !rootsocket.ByRoot(conn) {
 			rest.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for root of this machine, on the socket", r.URL.Path))
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // identityHeader is where a netmaster that passes a request on says who it comes from: an
@@ -80,7 +81,7 @@ func forwardedFor(r *http.Request) netip.Addr {
 // connection is encrypted.
 func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
-	if ofRoot(conn) {
+	if rootsocket.ByRoot(conn) {
 		return identity.Identity{Kind: identity.Root}, nil
 	}
 	secured, ok := conn.(*connection)

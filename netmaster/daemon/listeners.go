@@ -3,11 +3,8 @@ package daemon
 import (
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
 
-	"github.com/contiv/netplugin/utils/durable"
-	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // listeners opens the addresses and the socket that this netmaster serves on. After an error
@@ -45,7 +42,7 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 	if security.Socket == "" {
 		return opened, nil
 	}
-	switch l, err := listenSocket(security.Socket); {
+	switch l, err := rootsocket.Listen(security.Socket); {
 	case err == nil:
 		opened = append(opened, l)
 	case security.SocketOptional:
@@ -73,26 +70,4 @@ func covers(external, control string) bool {
 	}
 	ip := net.ParseIP(host)
 	return external == control || host == "" || ip != nil && ip.IsUnspecified()
-}
-
-// listenSocket opens the socket for root of this machine. One that is left of a netmaster
-// that died is replaced; where one lives, that is an error.
-func listenSocket(path string) (net.Listener, error) {
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "socket %s: another netmaster serves it", path), conn.Close())
-	}
-	if err := durable.Remove(path); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }

@@ -1,6 +1,7 @@
 package nodeapi
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // Membership is that of the node in a cluster that knows who is who.
@@ -38,13 +40,29 @@ func (s secured) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// entitled lets netmasters ask for everything, over TLS, and all others whether the node is
-// alive and ready. Who is on the node itself may ask as ever. A connection that was made before the node had joined is as one of
+// DefaultSocket is where root of the machine asks.
+const DefaultSocket = "/run/contiv/netplugin.sock"
+
+// connKey is where the context of a request has its connection.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// byRoot tells whether root of the machine asks, at the socket.
+func byRoot(ctx context.Context) bool {
+	_, local := ctx.Value(connKey{}).(*rootsocket.Conn)
+	return local
+}
+
+// entitled lets root of the machine ask for everything, at the socket, netmasters over TLS, and all others whether the node is
+// alive and ready. Before the node has joined, who is on the node itself may ask as ever. A connection that was made before is as one of
 // nobody, and stays so: it can be kept for as long as its owner likes.
 func (h handlers) entitled(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.mayAsk(r); err != nil {
-			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster, or the node itself at 127.0.0.1", r.Method, r.URL.Path, err))
+			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster, or as root on the node at %s", r.Method, r.URL.Path, err, h.Socket))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -53,14 +71,13 @@ func (h handlers) entitled(next http.Handler) http.Handler {
 
 // mayAsk tells why a request is not answered.
 func (h handlers) mayAsk(r *http.Request) error {
-	if h.Membership == nil || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+	switch {
+	case h.Membership == nil, r.URL.Path == "/healthz", r.URL.Path == "/readyz", byRoot(r.Context()):
 		return nil
-	}
-	if r.TLS == nil {
-		if isLoopback(r.RemoteAddr) {
-			return nil
-		}
-		return fault.New(fault.Unauthenticated, "the connection is plain, as it was made before the node had joined the cluster")
+	case r.TLS == nil && isLoopback(r.RemoteAddr) && h.Membership.Server() == nil:
+		return nil
+	case r.TLS == nil:
+		return fault.New(fault.Unauthenticated, "over a plain connection a node that has joined the cluster tells how it is, and nothing else")
 	}
 	who, err := h.Membership.Verify(r.TLS.PeerCertificates, time.Now())
 	if err == nil && who.Kind != identity.Master {

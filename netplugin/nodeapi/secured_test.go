@@ -44,8 +44,11 @@ func joined(t *testing.T, by pki.Authorities) *membership.Member {
 	return m
 }
 
+// as has a server be that of a member.
+func as(member Membership) func(*Config) { return func(c *Config) { c.Membership = member } }
+
 // A node that has joined speaks TLS with all that are not on it, and answers netmasters
-// only. On the node itself it answers as ever.
+// only. On the node itself it tells how it is, and answers root at the socket.
 func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {
@@ -55,7 +58,7 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := strings.TrimPrefix(start(t, &node{}, joined(t, by)), "http://")
+	local := strings.TrimPrefix(start(t, &node{}, as(joined(t, by))), "http://")
 	remote := fromOutside(t, local)
 	testkit.OnlyAEAD(t, remote)
 	leaf := func(by pki.Authorities, kind identity.Kind) []tls.Certificate {
@@ -74,13 +77,15 @@ func TestANodeThatHasJoinedAnswersNetmasters(t *testing.T) {
 		own  []tls.Certificate
 		code int // 0: no answer
 	}{
-		"a netmaster":            {"https://" + remote + "/inspect/driver", leaf(by, identity.Master), 200},
-		"another node":           {"https://" + remote + "/inspect/driver", leaf(by, identity.Node), 403},
-		"of another cluster":     {"https://" + remote + "/inspect/driver", leaf(others, identity.Master), 401},
-		"nobody":                 {"https://" + remote + "/metrics", nil, 401},
-		"nobody, for its health": {"https://" + remote + "/healthz", nil, 200},
-		"in plain HTTP":          {"http://" + remote + "/healthz", nil, 400},
-		"on the node":            {"http://" + local + "/inspect/driver", nil, 200},
+		"a netmaster":                 {"https://" + remote + "/inspect/driver", leaf(by, identity.Master), 200},
+		"another node":                {"https://" + remote + "/inspect/driver", leaf(by, identity.Node), 403},
+		"of another cluster":          {"https://" + remote + "/inspect/driver", leaf(others, identity.Master), 401},
+		"nobody":                      {"https://" + remote + "/metrics", nil, 401},
+		"nobody, for its health":      {"https://" + remote + "/healthz", nil, 200},
+		"in plain HTTP":               {"http://" + remote + "/healthz", nil, 400},
+		"on the node":                 {"http://" + local + "/inspect/driver", nil, 401},
+		"on the node, for metrics":    {"http://" + local + "/metrics", nil, 401},
+		"on the node, for its health": {"http://" + local + "/readyz", nil, 200},
 	} {
 		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: c.own}}} // netmaster's side of it is tested there
@@ -117,7 +122,7 @@ func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	member := &joining{Membership: joined(t, by)}
-	local := start(t, &node{}, member)
+	local := start(t, &node{}, as(member))
 	dialled := 0
 	kept := &http.Transport{DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
 		dialled++
@@ -147,5 +152,49 @@ func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 	if dialled != 1 {
 		t.Errorf("%d connections were made, want one that is kept", dialled)
 	}
-	asks("on the node", local, map[string]int{"/healthz": 200, "/metrics": 200, "/inspect/driver": 200})
+	asks("on the node", local, map[string]int{"/healthz": 200, "/metrics": 401, "/inspect/driver": 401})
+}
+
+// What the node tells of all tenants, and what changes something, is for root of the machine: whoever else is on it reaches its loopback, too.
+func TestRootAsksAtTheSocket(t *testing.T) {
+	by, err := pki.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "made", "netplugin.sock")
+	n := &node{}
+	local := start(t, n, as(joined(t, by)), func(c *Config) { c.Socket = socket })
+	byRoot := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	for _, c := range []struct {
+		client       *http.Client
+		server       string
+		method, path string
+		code         int
+	}{
+		{byRoot, "http://node", "GET", "/healthz", 200},
+		{byRoot, "http://node", "GET", "/metrics", 200},
+		{byRoot, "http://node", "GET", "/inspect/driver", 200},
+		{http.DefaultClient, local, "DELETE", "/debug/reclaimEndpoint/gone", 401},
+		{byRoot, "http://node", "DELETE", "/debug/reclaimEndpoint/gone", 200},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, c.server+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.client.Do(req)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.method, c.path, err)
+			continue
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.code || c.code == 401 && !strings.Contains(string(answer), socket) {
+			t.Errorf("%s %s%s: %d %.300s, %v; want %d", c.method, c.server, c.path, resp.StatusCode, answer, err, c.code)
+		}
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/drivers"
@@ -21,6 +22,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/tracing"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fairlisten"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // Limits of a connection. All requests are small and without a body.
@@ -71,6 +73,7 @@ type Names interface {
 // Config of a server.
 type Config struct {
 	Address     string // host:port to listen on
+	Socket      string // at which root of the machine is served; "": none
 	CtrlIP      string // shown as the node's address
 	Agent       Agent
 	Attachments Attachments
@@ -96,25 +99,35 @@ type Config struct {
 	Log   *logrus.Entry
 }
 
-// Server is a listening socket with the routes behind it.
+// Server is an address, and a socket for root of the machine, with the routes behind them.
 type Server struct {
 	listener net.Listener
+	socket   *rootsocket.Listener // nil: there is none
 	http     *http.Server
 }
 
-// Listen takes the address; a second server on it fails here, not later.
+// Listen takes the address and the socket; a second server on one of them fails here, not later.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = logrus.WithField("component", "node-api")
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("node REST server: %w", err)
 	}
-	return &Server{
+	s := &Server{
 		listener: secured{fairlisten.New(listener, fairlisten.Limits{Each: maxConns / shareOf, All: maxConns, Own: maxConns}), cfg.Membership},
 		http: &http.Server{
 			Handler: Handler(cfg), ReadTimeout: readTimeout, ReadHeaderTimeout: readTimeout,
-			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+			WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn,
 		},
-	}, nil
+	}
+	if cfg.Socket != "" {
+		if s.socket, err = rootsocket.ListenOnly(cfg.Socket, maxConns, cfg.Log); err != nil {
+			return nil, errors.Join(fmt.Errorf("node REST server: %w", err), listener.Close())
+		}
+	}
+	return s, nil
 }
 
 // Addr is the address taken.
@@ -122,30 +135,35 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve answers until ctx is done; requests in progress may finish.
 func (s *Server) Serve(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() { done <- s.http.Serve(s.listener) }()
-	select {
-	case err := <-done:
-		return fmt.Errorf("node REST server: %w", err)
-	case <-ctx.Done():
+	listeners := []net.Listener{s.listener}
+	if s.socket != nil {
+		listeners = append(listeners, s.socket)
 	}
+	var serving errgroup.Group
+	ended, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	for _, l := range listeners {
+		serving.Go(func() error {
+			err := s.http.Serve(l)
+			end(err)
+			return err
+		})
+	}
+	<-ended.Done()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	err := s.http.Shutdown(stopping)
 	if err != nil {
 		err = s.http.Close() // a client that does not let go is cut off
 	}
-	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	if served := serving.Wait(); !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("node REST server: %w", served))
 	}
 	return err
 }
 
 // Handler returns the routes.
 func Handler(cfg Config) http.Handler {
-	if cfg.Log == nil {
-		cfg.Log = logrus.WithField("component", "node-api")
-	}
 	h := handlers{Config: cfg, big: make(chan struct{}, bigAnswers), traces: make(chan struct{}, bigAnswers), origins: http.NewCrossOriginProtection()}
 	r := mux.NewRouter()
 	get := func(path string, serve http.HandlerFunc) {

@@ -100,7 +100,7 @@ func exampleDrops(context.Context) (map[string]map[string]drivers.Count, error) 
 }
 
 // start serves a node and returns the server's URL.
-func start(t *testing.T, n *node, member ...Membership) string {
+func start(t *testing.T, n *node, change ...func(*Config)) string {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	if err := metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "netplugin_flows", Help: "Flows."}, func() float64 { return 12 })); err != nil {
@@ -116,8 +116,8 @@ func start(t *testing.T, n *node, member ...Membership) string {
 		Tunnels: func(context.Context) (map[string]bool, error) {
 			return map[string]bool{"node2": true, "node3": false}, nil
 		}}
-	if len(member) > 0 {
-		cfg.Membership = member[0]
+	for _, c := range change {
+		c(&cfg)
 	}
 	server, err := Listen(ctx, cfg)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestReclaimReportsItsFailure(t *testing.T) {
 func TestOnlyTheNodeItselfMayReclaim(t *testing.T) {
 	n := &node{}
 	url := start(t, n)
-	handler := Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry()})
+	handler := Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Log: testkit.Quiet()})
 	for _, remote := range []string{"192.0.2.9:4711", "[2001:db8::9]:4711", "[::ffff:192.0.2.9]:4711", ""} {
 		request, answer := httptest.NewRequest(http.MethodDelete, "/debug/reclaimEndpoint/web.blue-2", nil), httptest.NewRecorder()
 		request.RemoteAddr = remote

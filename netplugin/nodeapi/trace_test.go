@@ -11,6 +11,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel/hops"
 	"github.com/contiv/netplugin/netplugin/tracing"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Everybody may ask for traces: those that wait for the switch keep nobody from what the agent thinks.
@@ -23,7 +24,7 @@ func TestTracesHaveTheirOwnPlaces(t *testing.T) {
 		return hops.Hop{}, r.Err()
 	}
 	n := &node{}
-	server := httptest.NewServer(Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow}))
+	server := httptest.NewServer(Handler(Config{Agent: n, Attachments: n, Names: exampleNames{}, Metrics: prometheus.NewRegistry(), Trace: slow, Log: testkit.Quiet()}))
 	defer server.Close()
 	ended := make(chan struct{}, bigAnswers)
 	for range bigAnswers {

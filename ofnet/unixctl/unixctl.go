@@ -5,11 +5,10 @@ package unixctl
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 
-	"golang.org/x/sys/unix"
+	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
 // Refusal is what a daemon says of a command that it cannot carry out.
@@ -53,16 +52,9 @@ func Process(ctx context.Context, socket string) (pid int, err error) {
 		return 0, err
 	}
 	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	who, err := rootsocket.Peer(conn.(*net.UnixConn))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s: %w", socket, err)
 	}
-	var cred *unix.Ucred
-	control := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err := errors.Join(control, err); err != nil {
-		return 0, fmt.Errorf("%s: whose it is: %w", socket, err)
-	}
-	return int(cred.Pid), nil
+	return int(who.Pid), nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +57,7 @@ func trafficIsCounted(s story) {
 		}
 		s.areCounted(open, round*pings)
 	}
-	got, err := send(s.ctx, open.Node, http.MethodGet, "http://127.0.0.1:9090/inspect/driver", nil)
+	got, err := agentTells(s.ctx, open.Node, "/inspect/driver")
 	s.must(err)
 	if strings.Contains(strings.ToLower(got.body), "packets") {
 		s.Errorf("counters are in the state of the driver: %s", got.body)
@@ -122,7 +121,7 @@ func (s story) pingsCounted(group string) uint64 {
 // countsOf is what the agent of a node tells.
 func (s story) countsOf(n *testbed.Node) (all counts) {
 	s.Helper()
-	got, err := send(s.ctx, n, http.MethodGet, "http://127.0.0.1:9090/inspect/counters", nil)
+	got, err := agentTells(s.ctx, n, "/inspect/counters")
 	s.must(err)
 	s.must(json.Unmarshal([]byte(got.body), &all))
 	return all

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -183,7 +182,7 @@ func (f flooded) dropped(k guardedFlood, port int) int {
 	f.Helper()
 	switch {
 	case k.reason != "":
-		got, err := send(f.ctx, f.flooder.Node, http.MethodGet, "http://127.0.0.1:9090/inspect/drops", nil)
+		got, err := agentTells(f.ctx, f.flooder.Node, "/inspect/drops")
 		f.must(err)
 		var bridges map[string]map[string]struct{ Packets int }
 		f.must(json.Unmarshal([]byte(got.body), &bridges))

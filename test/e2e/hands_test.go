@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/contiv/netplugin/test/testbed"
@@ -70,7 +69,7 @@ func aLinkIsDeleted(s story) {
 		_, err := front.Node.Run(s.ctx, "ip", "link", "del", port)
 		s.must(err)
 		s.soon(shortly, func() error {
-			got, err := send(s.ctx, front.Node, http.MethodGet, "http://127.0.0.1:9090/inspect/driver", nil)
+			got, err := agentTells(s.ctx, front.Node, "/inspect/driver")
 			if err == nil && !strings.Contains(got.body, port) {
 				err = fmt.Errorf("/inspect/driver does not tell of %s: %s", port, got.body)
 			}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -89,9 +90,10 @@ func slowReaders(s story) {
 func (s story) besideSlow(pods string) (longest time.Duration) {
 	s.Helper()
 	n := s.leader()
+	agent := fmt.Sprintf("/proc/%d/root%s", n.Netplugin().PID, nodeapi.DefaultSocket)
 	urls := map[string][]string{ // by address
 		n.MgmtIP + ":9999": {"/version", "/info", "/metrics", "/readyz", "/openapi.json", "/debug/ofnet", "/api/v1/inspect/tenants/blue/", "/api/v1/inspect/networks/blue:front/"},
-		"127.0.0.1:9090":   {"/version", "/metrics", "/readyz", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/drops", "/inspect/bgp", "/inspect/nameserver", "/inspect/trace", "/inspect/tunnels"},
+		agent:              {"/version", "/metrics", "/readyz", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/drops", "/inspect/bgp", "/inspect/nameserver", "/inspect/trace", "/inspect/tunnels"},
 	}
 	for _, kind := range contivmodel.Kinds() {
 		urls[n.MgmtIP+":9999"] = append(urls[n.MgmtIP+":9999"], "/api/v1/"+kind.Segment+"/")
@@ -99,11 +101,15 @@ func (s story) besideSlow(pods string) (longest time.Duration) {
 	var reading errgroup.Group
 	for address, paths := range urls {
 		for _, path := range paths {
-			conn, err := n.DialContext(s.ctx, "tcp", address)
+			network := "tcp"
+			if address == agent {
+				network = "unix"
+			}
+			conn, err := n.DialContext(s.ctx, network, address)
 			s.must(err)
 			defer conn.Close()
-			s.must(conn.(*net.TCPConn).SetReadBuffer(1024))
-			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, address)
+			s.must(conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(1024))
+			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: node\r\n\r\n", path)
 			s.must(err)
 			reading.Go(func() error { return readSlowly(conn, path) })
 		}

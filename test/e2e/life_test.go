@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -146,14 +145,6 @@ func (l *life) end(s story) {
 	if l.pods.Load() == 0 || l.endpoints.Load() == 0 || l.tenants.Load() == 0 {
 		s.Error("there was no life")
 	}
-}
-
-// rootOf asks the netmaster of a node as root of its machine.
-func rootOf(n *testbed.Node) *http.Client {
-	socket := fmt.Sprintf("/proc/%d/root/run/contiv/netmaster.sock", n.Netmaster().PID)
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
 }
 
 // exchange makes one request, which has to succeed.

@@ -175,11 +175,11 @@ func (s story) inSwitch(n *testbed.Node) int {
 // learned counts the routes that a node has heard of.
 func (s story) learned(n *testbed.Node) int {
 	s.Helper()
-	out, err := n.Run(s.ctx, n.Tool("probe"), "http", "http://127.0.0.1:9090/metrics")
+	told, err := agentTells(s.ctx, n, "/metrics")
 	s.must(err)
-	_, rest, found := strings.Cut(out, "\nnetplugin_bgp_routes ")
+	_, rest, found := strings.Cut(told.body, "\nnetplugin_bgp_routes ")
 	if !found {
-		s.Fatalf("no netplugin_bgp_routes: %.2000s", out)
+		s.Fatalf("no netplugin_bgp_routes: %.2000s", told.body)
 	}
 	text, _, _ := strings.Cut(rest, "\n")
 	count, err := strconv.ParseFloat(text, 64)

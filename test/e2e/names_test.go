@@ -79,10 +79,10 @@ func namesOfTenants(s story) {
 	s.soon(shortly, func() error { return told(s, blue, "192.0.2.7", "www.example.org") })
 	s.must(told(s, red, "NXDOMAIN", "-net", "tcp", "no.example.org"))
 
-	out, err := node.Run(s.ctx, blue.Probe(), "http", "http://127.0.0.1:9090/inspect/nameserver")
+	inspected, err := agentTells(s.ctx, node, "/inspect/nameserver")
 	s.must(err)
-	if !strings.Contains(out, `"endpointGroups":{"web":["ipv4:`+blue.IP.String()) || !strings.Contains(out, `"foundNameRecord":`) {
-		s.Errorf("the node's inspection: %s", out)
+	if !strings.Contains(inspected.body, `"endpointGroups":{"web":["ipv4:`+blue.IP.String()) || !strings.Contains(inspected.body, `"foundNameRecord":`) {
+		s.Errorf("the node's inspection: %s", inspected.body)
 	}
 }
 

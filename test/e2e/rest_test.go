@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 
+	"github.com/contiv/netplugin/netplugin/nodeapi"
 	"github.com/contiv/netplugin/test/testbed"
 )
 
@@ -20,7 +22,11 @@ type answer struct {
 // send makes one request of a node's server, from that node's network. Each
 // has a connection of its own, so that nothing depends on those before it.
 func send(ctx context.Context, n *testbed.Node, method, url string, body io.Reader) (answer, error) {
-	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
+	return answered(ctx, &http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}, method, url, body)
+}
+
+// answered makes one request.
+func answered(ctx context.Context, client *http.Client, method, url string, body io.Reader) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return answer{}, err
@@ -34,6 +40,24 @@ func send(ctx context.Context, n *testbed.Node, method, url string, body io.Read
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return answer{res.StatusCode, string(text)}, err
+}
+
+// atSocket is a client of a daemon by its socket, as root of its machine.
+func atSocket(daemon *testbed.Process, path string) *http.Client {
+	socket := fmt.Sprintf("/proc/%d/root%s", daemon.PID, path)
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+// rootOf asks the netmaster of a node as root of its machine.
+func rootOf(n *testbed.Node) *http.Client {
+	return atSocket(n.Netmaster(), "/run/contiv/netmaster.sock")
+}
+
+// agentTells is what the agent of a node answers root of its machine.
+func agentTells(ctx context.Context, n *testbed.Node, path string) (answer, error) {
+	return answered(ctx, atSocket(n.Netplugin(), nodeapi.DefaultSocket), http.MethodGet, "http://localhost"+path, nil)
 }
 
 // post sends a value and decodes the answer into another, unless that is nil.

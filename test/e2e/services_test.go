@@ -173,7 +173,7 @@ func (s story) counts(client *testbed.Pod, provider string) {
 				ProvStats map[string]struct{ PacketsIn, PacketsOut int }
 			}
 		}
-		got, err := send(s.ctx, client.Node, http.MethodGet, "http://127.0.0.1:9090/svcstats", nil)
+		got, err := agentTells(s.ctx, client.Node, "/svcstats")
 		if err != nil {
 			return err
 		}

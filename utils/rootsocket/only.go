@@ -1,0 +1,77 @@
+package rootsocket
+
+import (
+	"net"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Listener accepts connections of root only, and so many at a time.
+type Listener struct {
+	*net.UnixListener
+	open   chan struct{} // a place for each connection
+	closed chan struct{}
+	once   sync.Once
+	log    *logrus.Entry
+}
+
+// Conn is a connection of root. To close it gives its place to the next one.
+type Conn struct {
+	*net.UnixConn
+	release func()
+}
+
+// ListenOnly is Listen for root only, whatever the mode of the file becomes, with at most limit connections at a time: a further one
+// waits until one of them is closed.
+func ListenOnly(path string, limit int, log *logrus.Entry) (*Listener, error) {
+	l, err := Listen(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{UnixListener: l, open: make(chan struct{}, limit), closed: make(chan struct{}), log: log}, nil
+}
+
+// Accept returns a *Conn.
+func (l *Listener) Accept() (net.Conn, error) {
+	conn, err := l.AcceptRoot()
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// AcceptRoot returns the next connection of root. Others are closed.
+func (l *Listener) AcceptRoot() (*Conn, error) {
+	select {
+	case l.open <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			<-l.open
+			return nil, err
+		}
+		if ByRoot(conn) {
+			return &Conn{conn, sync.OnceFunc(func() { <-l.open })}, nil
+		}
+		l.log.Warnf("connection refused: only root may use %s", l.Addr())
+		if err := conn.Close(); err != nil {
+			l.log.WithError(err).Debug("close refused connection")
+		}
+	}
+}
+
+// Close ends Accept also while it waits for a connection to be closed.
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.UnixListener.Close()
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	defer c.release()
+	return c.UnixConn.Close()
+}

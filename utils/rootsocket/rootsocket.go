@@ -1,0 +1,78 @@
+// Package rootsocket makes unix sockets that serve root of the machine and nobody else.
+package rootsocket
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// Listen opens a socket whose file only root may use, in a folder that is made if it is not there. The file of a server that has
+// died is replaced. One that a server listens at, and a file that is no socket, are a fault.Conflict.
+func Listen(path string) (*net.UnixListener, error) {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("restrict %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
+func removeStale(path string) error {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("socket %s: %w", path, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fault.New(fault.Conflict, "socket %s: a file that is no socket is in the way", path)
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		return errors.Join(fault.New(fault.Conflict, "socket %s: another server is listening", path), conn.Close())
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove stale socket: %w", err)
+	}
+	return nil
+}
+
+// Peer is the process that has made a connection, and its user. The mode of the file says who may, but a descriptor may have been passed on.
+func Peer(conn *net.UnixConn) (who *unix.Ucred, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	control := raw.Control(func(fd uintptr) {
+		who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(control, err); err != nil {
+		return nil, fmt.Errorf("credentials of the peer: %w", err)
+	}
+	return who, nil
+}
+
+// ByRoot tells whether root has made a connection, at a unix socket.
+func ByRoot(conn net.Conn) bool {
+	local, ok := conn.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	who, err := Peer(local)
+	return err == nil && who.Uid == 0
+}
