@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Config struct {
 	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
 	SweepGrace   time.Duration // how long an endpoint of this node may be in nobody's hands; default 10 min
 	RewindGrace  time.Duration // how long what a store that went back has lost is kept; default 2 min
+	AnnounceWait time.Duration // how long the first state waits for the store to have the endpoints of containers that are here; default 15 s
 	Linger       time.Duration // how long a tenant stays in the switch when its last endpoint here has gone; default 5 min
 }
 
@@ -104,7 +106,7 @@ func New(cfg Config) *Agent {
 		standard time.Duration
 	}{
 		{&cfg.ReapInterval, 5 * time.Minute}, {&cfg.ReapGrace, time.Minute},
-		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute}, {&cfg.Linger, 5 * time.Minute},
+		{&cfg.SweepGrace, 10 * time.Minute}, {&cfg.RewindGrace, 2 * time.Minute}, {&cfg.AnnounceWait, 15 * time.Second}, {&cfg.Linger, 5 * time.Minute},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.standard
@@ -161,8 +163,14 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	if m.prefix == objdb.ServicePrefix { // what vanished while nobody listened refuses nothing that came
 		slices.SortStableFunc(b.Events, func(x, y mirror.Event) int { return min(len(x.Value), 1) - min(len(y.Value), 1) })
 	}
+	until := time.Now().Add(a.cfg.RewindGrace)
+	for _, event := range b.Events { // first, as whether their tenants' policies are kept depends on them
+		if event.Value == nil && strings.HasPrefix(event.Key, mastercfg.EndpointPrefix) {
+			a.held.keep(event.Key, b.Another, until)
+		}
+	}
 	for _, event := range b.Events {
-		if event.Value == nil && a.held.keep(event.Key, b.Another, time.Now().Add(a.cfg.RewindGrace)) {
+		if event.Value == nil && a.held.keep(event.Key, b.Another, until) {
 			continue
 		}
 		delete(a.held.absent, event.Key)

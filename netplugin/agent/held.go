@@ -22,7 +22,9 @@ import (
 // needs of the store (its record, its network's, its tenant's VRF) stays in the
 // cache when the store drops it, and its port is nobody's to reap, until it is
 // detached. Meanwhile the CNI server is told that the store does not know it
-// and announces it again.
+// and announces it again. Until the store has it, it keeps the policies that it
+// had, too: who reaches the state through a netmaster is shown no policies of a
+// tenant that has no endpoint here, and where no rule is, everything may pass.
 //
 // A store that went back also drops what other nodes are about to announce. All
 // that it lacks is kept for RewindGrace, and longer while it has no global
@@ -49,6 +51,13 @@ func (h *held) needs(key string) bool {
 		_, attached := h.attached[id]
 		return attached
 	}
+	if id, ok := strings.CutPrefix(key, mastercfg.PolicyRulePrefix); ok {
+		tenant, _, _ := strings.Cut(id, ":") // mastercfg.RuleID
+		return h.lacks(func(at Attachment) bool { return at.Network.Tenant == tenant })
+	}
+	if strings.HasPrefix(key, mastercfg.K8sPolicyPrefix) || strings.HasPrefix(key, mastercfg.K8sClassPrefix) {
+		return h.lacks(func(Attachment) bool { return true })
+	}
 	network, isNetwork := strings.CutPrefix(key, mastercfg.NetworkPrefix)
 	tenant, isTenant := strings.CutPrefix(key, mastercfg.VRFPrefix)
 	if !isNetwork && !isTenant {
@@ -56,6 +65,16 @@ func (h *held) needs(key string) bool {
 	}
 	for _, at := range h.attached {
 		if isNetwork && at.Endpoint.NetID == network || isTenant && at.Network.Tenant == tenant {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks tells whether the store lacks the endpoint of an attached container of a kind.
+func (h *held) lacks(is func(Attachment) bool) bool {
+	for id, at := range h.attached {
+		if _, absent := h.absent[mastercfg.EndpointPrefix+id]; absent && is(at) {
 			return true
 		}
 	}

@@ -320,7 +320,7 @@ func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
 	eventually(t, "the new store is followed", func() error { return a.mirrors[0].WaitRevision(t.Context(), 1) })
 	store.put(mastercfg.GlobalConfigKey, globalValue)
 	expectUnannounced(t, a, "web.blue-1")
-	expectObjects(t, driver, "what another node has not announced in time goes", "network web.blue", "endpoint web.blue-1")
+	expectObjects(t, driver, "what another node has not announced in time goes", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
 	store.put(blueState...)
 	expectUnannounced(t, a)
 	expectObjects(t, driver, "all is back", blueObjects...)
@@ -332,5 +332,50 @@ func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
 	})
 	if got := portIDs(driver); !slices.Equal(got, []string{"web.blue-1"}) {
 		t.Errorf("ports: %q", got)
+	}
+}
+
+// A netmaster shows a node no policies of a tenant that has no endpoint there. Where the container is still here, they hold until the
+// store has its endpoint again.
+func TestAContainerKeepsItsPoliciesUntilTheStoreHasItAgain(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	a := startAgent(t, store.db, driver, soon)
+	a.awaitReady(t)
+	attachBlue(t, a)
+	ruleKey := mastercfg.PolicyRulePrefix + blueRule
+	withheld := store.del(ruleKey, epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
+	eventually(t, "the deletion is seen", func() error { return a.mirrors[0].WaitRevision(t.Context(), withheld) })
+	expectUnannounced(t, a, "web.blue-1")
+	expectObjects(t, driver, "withheld", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	store.put(blueState...)
+	expectUnannounced(t, a)
+	expectObjects(t, driver, "announced", blueObjects...)
+	store.del(ruleKey)
+	expectObjects(t, driver, "a rule that is deleted goes at once", blueObjects[:3]...)
+}
+
+// So it is when the agent starts while netmaster has given the node up.
+func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	before := startAgent(t, store.db, driver, soon)
+	before.awaitReady(t)
+	at := attachBlue(t, before)
+	before.stop()
+	store.del(mastercfg.PolicyRulePrefix+blueRule, epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
+
+	a := newAgent(store.db, driver, soon, func(c *Config) { c.AnnounceWait = time.Minute })
+	a.Hold(at)
+	r := runAgent(t, a)
+	expectUnannounced(t, r, "web.blue-1") // which it is before there is a first state
+	expectObjects(t, driver, "the switch has what it had", blueObjects...)
+	store.put(blueState...)
+	r.awaitReady(t)
+	expectObjects(t, driver, "announced", blueObjects...)
+	driver.mu.Lock()
+	defer driver.mu.Unlock()
+	if !slices.Contains(driver.known, "web.blue-1") {
+		t.Errorf("the first state had the endpoints %q", driver.known)
 	}
 }

@@ -31,6 +31,9 @@ func (a *Agent) program(ctx context.Context) error {
 	if err := a.awaitFirstState(ctx); err != nil {
 		return err
 	}
+	if err := a.awaitAnnounced(ctx); err != nil {
+		return err
+	}
 	a.agePeerKeys(ctx)
 	a.recallPeers(ctx)
 	a.mu.Lock()
@@ -83,6 +86,29 @@ func (a *Agent) awaitFirstState(ctx context.Context) error {
 		case <-timer.C:
 			a.log.WithError(err).Info("waiting for the first complete state; the switch keeps what it has")
 			timer.Reset(wait.Next())
+		}
+	}
+}
+
+// awaitAnnounced waits for a while until the store has the endpoints of the containers that are attached here, which the CNI server
+// announces. Without them a netmaster does not show the policies of their tenants, and the first state would take these off the switch.
+func (a *Agent) awaitAnnounced(ctx context.Context) error {
+	patience := time.NewTimer(a.cfg.AnnounceWait)
+	defer patience.Stop()
+	for {
+		a.mu.Lock()
+		left := a.lacked()
+		a.mu.Unlock()
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.changed:
+		case <-patience.C:
+			a.log.WithField("endpoints", left).Error("the store does not have endpoints of containers that are here; policies that it does not show for their tenants end")
+			return nil
 		}
 	}
 }

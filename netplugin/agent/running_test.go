@@ -44,7 +44,7 @@ func startAgent(t testing.TB, db *objdb.DB, driver drivers.NetworkDriver, adjust
 func newAgent(db *objdb.DB, driver drivers.NetworkDriver, adjust ...func(*Config)) *Agent {
 	config := Config{
 		HostLabel: me, VTEP: netip.MustParseAddr("192.0.2.1"), FwdMode: "routing", Driver: driver, DB: db,
-		Metrics: prometheus.NewRegistry(), Log: quiet, Linger: time.Nanosecond,
+		Metrics: prometheus.NewRegistry(), Log: quiet, Linger: time.Nanosecond, AnnounceWait: time.Nanosecond,
 	}
 	for _, change := range adjust {
 		change(&config)
