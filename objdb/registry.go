@@ -10,7 +10,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -102,6 +105,7 @@ func (r *Registration) Close(ctx context.Context) error {
 // run holds one lease after the other until ctx ends.
 func (r *Registration) run(ctx context.Context) {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
+	var trouble logging.Trouble // the same is told once in a while
 	for {
 		held, err := r.db.grant(ctx, r.ttl)
 		if err == nil {
@@ -112,7 +116,11 @@ func (r *Registration) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.db.log.WithError(err).Warn("services are not registered, registering again")
+		level := logrus.DebugLevel
+		if trouble.IsNews(err, time.Now()) {
+			level = logrus.WarnLevel
+		}
+		r.db.log.WithError(err).Log(level, "services are not registered, registering again")
 		wait.Sleep(ctx)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
@@ -124,14 +125,42 @@ func (k *keeper) keepPorts(ctx context.Context) error {
 		}
 	}
 	var problems []error
+	var gone []string // endpoints, with their ports
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if err := k.keepPort(ctx, name); err != nil {
+		err := k.keepPort(ctx, name)
+		var link goneLink
+		if errors.As(err, &link) {
+			gone = append(gone, link.endpoint+" ("+link.port+")")
+		} else if err != nil {
 			problems = append(problems, fault.New(fault.KindOf(err), "port %s: %w", name, err))
+		}
+		if err != nil {
 			k.db.links.add(name)
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, errGone(gone))...)
+}
+
+// goneLink says that the link of an endpoint's port is gone.
+type goneLink struct{ port, endpoint string }
+
+func (g goneLink) Error() string { return "link of endpoint " + g.endpoint + " is gone" }
+
+// shownGone is how many endpoints without links are named. After a restart of the machine all are without, and each that is removed makes
+// another problem of the rest.
+const shownGone = 5
+
+func errGone(endpoints []string) error {
+	more := ""
+	if n := len(endpoints) - shownGone; n > 0 {
+		more = fmt.Sprintf(" and of %d more", n)
+		endpoints = endpoints[:shownGone]
+	}
+	if len(endpoints) == 0 {
+		return nil
+	}
+	return fault.New(fault.NotFound, "the link is gone of endpoint %s%s", strings.Join(endpoints, ", "), more)
 }
 
 // chooseDatapath decides which datapath the bridge has. A bridge that is there
@@ -210,7 +239,7 @@ func (k *keeper) keepPort(ctx context.Context, name string) error {
 	}
 	if !there {
 		if a, ok := k.db.attachedAs(name); ok && a.link.endpoint() != "" {
-			return fault.New(fault.NotFound, "link of endpoint %s is gone", a.link.endpoint())
+			return goneLink{name, a.link.endpoint()}
 		}
 		return nil
 	}

@@ -77,8 +77,13 @@ func openForeign(c *call) (*podlink.Namespace, error) {
 func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, wanted string) ([]byte, error) {
 	queued := s.pending.Has(c.id) // a deletion the server was not there for comes first
 	if r, ok := s.store.Get(c.id); ok {
-		if !queued && r.State == attachment.Ready && r.Digest == wanted && s.checkInterface(netns, r) == nil {
-			return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
+		if !queued && r.State == attachment.Ready && r.Digest == wanted {
+			if err := s.awaitReady(ctx); err != nil { // before, nobody knows which ports the switch has
+				return nil, err
+			}
+			if s.checkInterface(netns, r) == nil {
+				return cniresult.Answer(r.Result, c.conf.PrevResult, c.conf.CNIVersion)
+			}
 		}
 		if err := s.release(ctx, r); err != nil {
 			return nil, fmt.Errorf("replace what an earlier ADD left: %w", err)

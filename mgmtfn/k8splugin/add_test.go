@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/contiv/netplugin/contivmodel/limits"
+	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -408,5 +411,42 @@ func TestAnAddWaitsForADatapathThatIsStarting(t *testing.T) {
 	node.Switch.Fail(fakenode.Ready, nil)
 	if err := <-done; err != nil {
 		t.Errorf("ADD: %v", err)
+	}
+}
+
+// A server that has just started does not know the switch's ports yet. An ADD that is repeated then waits, and takes nothing away.
+func TestARepeatedAddWaitsUntilThePortsAreKnown(t *testing.T) {
+	node := fakenode.NewNode(t)
+	stop := node.Start(t)
+	add := request(cniwire.Add, "pod", fakenode.NewNamespace(t), "")
+	first := do(t, node, add)
+	before := node.Switch.Ports()
+	stop()
+	node.Switch.Fail(fakenode.Ready, errors.New("ports are not known yet"))
+	var known atomic.Bool
+	asked := make(chan struct{}, 1)
+	node.Start(t, func(c *k8splugin.Config) {
+		c.Limits.Ready = time.Minute
+		c.Ports = func() []drivers.Port {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			if !known.Load() {
+				return nil
+			}
+			return node.Switch.Ports()
+		}
+	})
+	var again []byte
+	var adding sync.WaitGroup
+	adding.Go(func() { again = do(t, node, add) })
+	refused(t, node, cniwire.Request{Command: cniwire.Status}, 50) // while it waits
+	known.Store(true)
+	node.Switch.Fail(fakenode.Ready, nil)
+	adding.Wait()
+	<-asked // it was judged
+	if after := node.Switch.Ports(); string(again) != string(first) || !reflect.DeepEqual(after, before) {
+		t.Errorf("%s\nwas\n%s\nports %v, before %v", again, first, after, before)
 	}
 }

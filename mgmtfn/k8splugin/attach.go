@@ -182,7 +182,7 @@ func (s *Server) endpointRequest(r *attachment.Record) mastercfg.CreateEndpointR
 		ConfigEP:     mastercfg.ConfigEP{Container: r.Endpoint, Host: s.HostLabel, ServiceName: r.Group},
 		PodNamespace: r.PodNamespace,
 		PodUID:       r.PlacedUID,
-		Boot:         s.boots.Now(),
+		Boot:         s.boots.ForStore(),
 		Labels:       r.Labels,
 	}
 }

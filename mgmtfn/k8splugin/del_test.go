@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/pending"
 	"github.com/contiv/netplugin/test/fakenode"
@@ -44,9 +45,11 @@ func TestADelIsFinishedWhenWhatItNeedsIsBack(t *testing.T) {
 }
 
 // Kubelet ends pods because the disk is full.
-func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
+// onSmallDisk is a node with little room for checkpoints; full takes the rest of it, and free gives it back.
+func onSmallDisk(t *testing.T) (node *fakenode.Node, full, free func()) {
+	t.Helper()
 	testkit.NeedsMachine(t)
-	node := fakenode.NewNode(t)
+	node = fakenode.NewNode(t)
 	if err := os.MkdirAll(node.StateDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -54,19 +57,63 @@ func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(node.StateDir(), unix.MNT_DETACH) })
+	filler := filepath.Join(node.StateDir(), "filler")
+	return node, func() {
+			t.Helper()
+			if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+				t.Fatalf("the disk is not full: %v", err)
+			}
+		}, func() {
+			t.Helper()
+			if err := os.Remove(filler); err != nil {
+				t.Fatal(err)
+			}
+		}
+}
+
+func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
+	node, full, free := onSmallDisk(t)
 	node.Start(t)
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
-	filler := filepath.Join(node.StateDir(), "filler")
-	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		t.Fatalf("the disk is not full: %v", err)
-	}
+	full()
 	node.Cluster.Fail(fakenode.DeleteEndpoint, away)
 	refused(t, node, request(cniwire.Del, "pod", "", ""), 5) // nobody would remember the rest
 	node.Cluster.Fail(fakenode.DeleteEndpoint, nil)
 	do(t, node, request(cniwire.Del, "pod", "", ""))
-	if err := os.Remove(filler); err != nil {
+	free()
+	node.NothingLeft(t)
+}
+
+// A machine that comes up with a full disk, in another boot, serves its pods; what was left undone is undone.
+func TestAServerStartsOnAFullDisk(t *testing.T) {
+	node, full, free := onSmallDisk(t)
+	stop := node.Start(t)
+	do(t, node, request(cniwire.Add, "deleted", fakenode.NewNamespace(t), ""))
+	do(t, node, request(cniwire.Add, "begun", fakenode.NewNamespace(t), ""))
+	stop()
+	store, _, err := attachment.Open(node.StateDir())
+	if err != nil {
 		t.Fatal(err)
 	}
+	r, ok := store.Get(cniwire.Attachment{ContainerID: "begun", IfName: "eth0"})
+	if !ok {
+		t.Fatal("no checkpoint")
+	}
+	if err := store.Begin(&r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := pending.Open(node.StateDir()).Put(request(cniwire.Del, "deleted", "", "")); err != nil {
+		t.Fatal(err)
+	}
+	full()
+	node.Start(t, func(c *k8splugin.Config) { c.Boot = "another" })
+	fakenode.Eventually(t, "what was begun and what was deleted is gone", func() bool {
+		left, err := node.Cluster.Endpoints()
+		return err == nil && len(left) == 0
+	})
+	free()
+	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))
+	do(t, node, request(cniwire.Del, "pod", "", ""))
 	node.NothingLeft(t)
 }
 

@@ -33,6 +33,9 @@ func (s *Server) reconcile(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			if err := s.boots.Note(); err != nil {
+				s.Log.WithError(err).Debug("still not written down")
+			}
 			todo := map[string]func(context.Context) error{}
 			for _, r := range s.store.Select(isIncomplete) {
 				todo[r.EndpointID()] = func(ctx context.Context) error { return s.complete(ctx, r.EndpointID()) }

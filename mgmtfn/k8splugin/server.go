@@ -32,7 +32,7 @@ const (
 type Server struct {
 	Config
 	store   *attachment.Store
-	boots   attachment.Boots
+	boots   *attachment.Boots
 	pending pending.Queue
 	locks   keylock.Locks[cniwire.Attachment]
 	names   keylock.Locks[string]             // ids of endpoints that are begun, or given up
@@ -41,6 +41,8 @@ type Server struct {
 	asks    slots
 	others  slots
 	wake    notify.Signal // there is something to undo
+
+	interrupted map[cniwire.Attachment]time.Time // since when ADDs of a server that died are under way that could not be marked for undoing; of resume and the worker
 
 	tellsBoot atomic.Bool // the master's last answer had the boot that its endpoint is of
 
@@ -61,6 +63,9 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CNI server: %w", err)
 	}
+	if err := boots.Note(); err != nil { // pods of now are served all the same
+		c.Log.WithError(err).Error("endpoints of pods that are lost with the power will have to be given back by hand, until it can be written down")
+	}
 	for _, p := range problems {
 		c.Log.WithError(p).Error("checkpoint set aside; its endpoint may have to be removed by hand, unless the machine was restarted")
 	}
@@ -76,6 +81,8 @@ func New(c Config) (*Server, error) {
 		asks:    newSlots(c.Limits.Asks),
 		others:  newSlots(c.Limits.Others),
 		wake:    notify.New(),
+
+		interrupted: map[cniwire.Attachment]time.Time{},
 	}, nil
 }
 

@@ -17,11 +17,13 @@ const undoAtOnce = 4
 
 // resume turns what a server that died left half done into work: an ADD that
 // was never answered is undone, a DEL goes on, and deletions that found no
-// server are accepted. It runs before the first request is served.
+// server are accepted. It runs before the first request is served. Where the disk is full,
+// so that an ADD cannot be marked, the worker undoes it all the same.
 func (s *Server) resume(ctx context.Context) {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Error("interrupted ADD cannot be marked for undoing")
+			s.interrupted[r.Attachment()] = r.Since
 		}
 	}
 	s.drain(ctx)
@@ -63,13 +65,19 @@ var errBusy = errors.New("a command works on the attachment")
 // undoAll tries every attachment in state deleting once and tells whether
 // nothing is left.
 func (s *Server) undoAll(ctx context.Context) (done bool) {
-	todo := s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Deleting })
+	todo := s.store.Select(s.isLeftover)
 	var group errgroup.Group
 	group.SetLimit(undoAtOnce)
 	for _, r := range todo {
 		group.Go(func() error { return s.undoLeftover(ctx, r.Attachment()) })
 	}
 	return group.Wait() == nil
+}
+
+// isLeftover tells whether an attachment is the worker's to undo. An ADD that was interrupted may have been replaced by another one.
+func (s *Server) isLeftover(r *attachment.Record) bool {
+	since, interrupted := s.interrupted[r.Attachment()]
+	return r.State == attachment.Deleting || interrupted && r.State == attachment.Adding && r.Since.Equal(since)
 }
 
 // undoLeftover tries one attachment. One that a command works on counts as a
@@ -81,7 +89,7 @@ func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 	}
 	defer unlock()
 	r, ok := s.store.Get(a)
-	if !ok || r.State != attachment.Deleting {
+	if !ok || !s.isLeftover(&r) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Undo)
@@ -128,10 +136,11 @@ func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error
 		return nil
 	}
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
-		if err := s.store.Delete(&r, time.Now()); err != nil {
+		if err := s.store.Delete(&r, time.Now()); err == nil {
+			s.tellAttached(&r)
+		} else if err := s.release(ctx, r); err != nil { // the disk is full, and the queue remembers it
 			return err
 		}
-		s.tellAttached(&r)
 	}
 	s.wake.Send()
 	return s.pending.Done(a)

@@ -66,6 +66,8 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if notLearned == nil {
 		m.foreign = pods
 		m.TellUnreached(unreached)
+	} else if m.foreign.at == nil { // this process has not learned any: those of the one before are still led
+		return notLearned
 	} else {
 		pods = m.foreign
 		pods.outside = o

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -32,6 +33,7 @@ func (c *Client) Run(ctx context.Context) error {
 	options := c.Options.withDefaults()
 	log := options.Log.WithField("switch", c.Target)
 	pace := retry.NewPacer(cmp.Or(c.FirstRedial, 100*time.Millisecond), cmp.Or(c.LastRedial, 5*time.Second))
+	var trouble logging.Trouble // the same is told once in a while: nobody needs a line of each try while there is no switch
 	for ctx.Err() == nil {
 		served, err := c.session(ctx, options, log)
 		if ctx.Err() != nil {
@@ -41,7 +43,11 @@ func (c *Client) Run(ctx context.Context) error {
 			pace.Reset()
 		}
 		wait := pace.Next()
-		log.WithError(err).WithField("retry", wait).Warn("switch is not connected")
+		level := logrus.DebugLevel
+		if trouble.IsNews(err, time.Now()) {
+			level = logrus.WarnLevel
+		}
+		log.WithError(err).WithField("retry", wait).Log(level, "switch is not connected")
 		retry.Pause(ctx, wait)
 	}
 	return ctx.Err()

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -67,6 +68,7 @@ func New(config Config, tables ...Watched) (*Client, error) {
 // Run keeps the connection until ctx is done.
 func (c *Client) Run(ctx context.Context) error {
 	wait := retry.NewPacer(firstPause, longestWait)
+	var trouble logging.Trouble // the same is told once in a while
 	for {
 		synced, err := c.session(ctx)
 		if ctx.Err() != nil {
@@ -75,7 +77,11 @@ func (c *Client) Run(ctx context.Context) error {
 		if synced {
 			wait.Reset()
 		}
-		c.config.Log.WithError(err).Warn("database connection lost")
+		level := logrus.DebugLevel
+		if trouble.IsNews(err, time.Now()) {
+			level = logrus.WarnLevel
+		}
+		c.config.Log.WithError(err).Log(level, "database is not connected")
 		wait.Sleep(ctx)
 	}
 }

@@ -1,6 +1,7 @@
 package logging
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -19,9 +20,10 @@ const toldAgain = time.Minute
 func (t *Trouble) IsNews(err error, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if age := now.Sub(t.told); t.text == err.Error() && age >= 0 && age < toldAgain {
+	text := fmt.Sprint(err)
+	if age := now.Sub(t.told); t.text == text && age >= 0 && age < toldAgain {
 		return false
 	}
-	t.text, t.told = err.Error(), now
+	t.text, t.told = text, now
 	return true
 }

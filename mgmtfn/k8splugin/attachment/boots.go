@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/contiv/netplugin/utils/durable"
 )
@@ -25,33 +26,53 @@ const mostBoots = 100
 // former one, and has no checkpoint, nobody uses. The ids are kept, as a boot that this machine
 // does not know of may be that of another one, which calls itself by the same host label.
 type Boots struct {
-	ids []string // the last one is that of now
+	path  string
+	ids   []string // the last one is that of now
+	noted atomic.Bool
 }
 
-// OpenBoots notes that the machine is in a boot now, and returns it with the former ones.
-func OpenBoots(dir, now string) (Boots, error) {
-	path := filepath.Join(dir, BootsFile)
-	data, err := os.ReadFile(path)
+// OpenBoots returns the boot that the machine is in now, with the former ones. Note is to follow.
+func OpenBoots(dir, now string) (*Boots, error) {
+	b := &Boots{path: filepath.Join(dir, BootsFile)}
+	data, err := os.ReadFile(b.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Boots{}, fmt.Errorf("former boots: %w", err)
+		return nil, fmt.Errorf("former boots: %w", err)
 	}
-	ids := strings.Fields(string(data))
-	if len(ids) > 0 && ids[len(ids)-1] == now {
-		return Boots{ids}, nil
+	b.ids = strings.Fields(string(data))
+	if len(b.ids) > 0 && b.Now() == now {
+		b.noted.Store(true)
+		return b, nil
 	}
-	ids = append(ids, now)
-	ids = ids[max(0, len(ids)-mostBoots):]
-	if err := durable.Write(path, []byte(strings.Join(ids, "\n")+"\n")); err != nil {
-		return Boots{}, fmt.Errorf("this boot: %w", err)
+	b.ids = append(b.ids, now)
+	b.ids = b.ids[max(0, len(b.ids)-mostBoots):]
+	return b, nil
+}
+
+// Note writes this boot down, once. Where that fails, as the disk is full, a server does without, and tries again.
+func (b *Boots) Note() error {
+	if b.noted.Load() {
+		return nil
 	}
-	return Boots{ids}, nil
+	if err := durable.Write(b.path, []byte(strings.Join(b.ids, "\n")+"\n")); err != nil {
+		return fmt.Errorf("this boot: %w", err)
+	}
+	b.noted.Store(true)
+	return nil
+}
+
+// ForStore is the boot for the store to remember, empty while it is not written down: a later boot would not know it.
+func (b *Boots) ForStore() string {
+	if !b.noted.Load() {
+		return ""
+	}
+	return b.Now()
 }
 
 // Now is the id of this boot.
-func (b Boots) Now() string { return b.ids[len(b.ids)-1] }
+func (b *Boots) Now() string { return b.ids[len(b.ids)-1] }
 
 // Ended tells whether an id is that of a former boot of this machine.
-func (b Boots) Ended(id string) bool { return id != b.Now() && slices.Contains(b.ids, id) }
+func (b *Boots) Ended(id string) bool { return id != b.Now() && slices.Contains(b.ids, id) }
 
 // Known tells whether an id is that of a boot of this machine, former or present.
-func (b Boots) Known(id string) bool { return slices.Contains(b.ids, id) }
+func (b *Boots) Known(id string) bool { return slices.Contains(b.ids, id) }

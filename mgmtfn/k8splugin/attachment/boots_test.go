@@ -2,17 +2,24 @@ package attachment
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 )
 
 func TestFormerBootsOfThisMachineAreKnown(t *testing.T) {
 	dir := t.TempDir()
-	boot := func(id string) Boots {
+	boot := func(id string) *Boots {
 		t.Helper()
 		b, err := OpenBoots(dir, id)
+		if err == nil {
+			err = b.Note()
+		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if b.ForStore() != id {
+			t.Errorf("the store is to remember boot %q, not %q", b.ForStore(), id)
 		}
 		return b
 	}
@@ -34,7 +41,22 @@ func TestFormerBootsOfThisMachineAreKnown(t *testing.T) {
 	if len(b.ids) != mostBoots || b.Ended("third") || !b.Ended("0") || b.Now() != fmt.Sprint(mostBoots-1) {
 		t.Errorf("boots %+v", b)
 	}
-	if _, err := OpenBoots(filepath.Join(dir, "gone"), "x"); err == nil {
-		t.Error("a boot that cannot be written down is taken for known")
+}
+
+// The endpoints of a boot that nobody will remember are not told to be of it.
+func TestABootThatCannotBeWrittenDownIsNotForTheStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	b, err := OpenBoots(dir, "now")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Note(); err == nil || b.ForStore() != "" || b.Now() != "now" {
+		t.Errorf("%v: for the store %q, now %q", err, b.ForStore(), b.Now())
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Note(); err != nil || b.ForStore() != "now" {
+		t.Errorf("tried again: %v, for the store %q", err, b.ForStore())
 	}
 }

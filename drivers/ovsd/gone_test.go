@@ -1,0 +1,24 @@
+package ovsd
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// After a restart of the machine all links are gone, and each DEL makes another problem of the rest: it does not get longer with their number.
+func TestManyLinksThatAreGoneAreAShortProblem(t *testing.T) {
+	var endpoints []string
+	for i := range 500 {
+		endpoints = append(endpoints, fmt.Sprintf("web.blue-%064d (vvport%d)", i, i))
+	}
+	if err := errGone(nil); err != nil {
+		t.Errorf("of none: %v", err)
+	}
+	if text := fmt.Sprint(errGone(endpoints[:1])); text != "the link is gone of endpoint "+endpoints[0] {
+		t.Errorf("of one: %s", text)
+	}
+	if text := fmt.Sprint(errGone(endpoints)); len(text) > 1000 || !strings.Contains(text, "(vvport4) and of 495 more") {
+		t.Errorf("of many: %s", text)
+	}
+}
