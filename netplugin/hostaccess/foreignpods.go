@@ -52,6 +52,20 @@ type foreignPod struct {
 // mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
+// foreignNow are those that are to be led to: what learnForeign finds, or, with why it does not, what it found last. A process for which
+// it has never found anything has none, not even no pods: those to which the one before it has led are to be led to on.
+func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPods, error) {
+	pods, unreached, err := m.learnForeign(access, closed)
+	if err == nil {
+		m.foreign = pods
+		m.TellUnreached(unreached)
+		return pods, nil
+	}
+	pods = m.foreign
+	pods.outside = *access.Outside
+	return pods, err
+}
+
 // learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them.
 // Of several pods with one address it reaches none, as nothing tells which one is meant.
 func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {

@@ -99,6 +99,24 @@ func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
+// A process that has just started does not know the switch's ports. What the one before leads to pods is not taken away then.
+func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
+	away := errors.New("the switch is away")
+	var err error
+	m := New(Config{Probed: probed, Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, TellUnreached: func([]agent.UnreachedPod) {},
+		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, err }})
+	for _, step := range []struct {
+		numbers error
+		known   bool
+		pods    int
+	}{{away, false, 0}, {nil, true, 1}, {away, true, 1}} {
+		err = step.numbers
+		if pods, got := m.foreignNow(accessIn("default"), Closed{}); got != step.numbers || (pods.at != nil) != step.known || len(pods.at) != step.pods {
+			t.Errorf("%+v: %v, %v", step, pods, got)
+		}
+	}
+}
+
 // The host, and nobody else, gets to a pod of another tenant by its address, as the host of the way out.
 func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
 	testkit.NeedsMachine(t)

@@ -62,15 +62,9 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
-	pods, unreached, notLearned := m.learnForeign(access, closed) // which keeps nothing else from being set right
-	if notLearned == nil {
-		m.foreign = pods
-		m.TellUnreached(unreached)
-	} else if m.foreign.at == nil { // this process has not learned any: those of the one before are still led
+	pods, notLearned := m.foreignNow(access, closed) // which keeps nothing else from being set right
+	if pods.at == nil {
 		return notLearned
-	} else {
-		pods = m.foreign
-		pods.outside = o
 	}
 	m.closes = true
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods)); err != nil {
