@@ -185,7 +185,7 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 // prepareIPv6 turns IPv6 on, where it is off for new interfaces, and leaves what
 // the host thinks of routers alone: there are none on this one.
 func (w wantedLink) prepareIPv6() error {
-	for setting, value := range map[string]string{"disable_ipv6": "0", "accept_ra": "0"} {
+	for setting, value := range map[string]string{"disable_ipv6": "0", "accept_ra": "0", "accept_redirects": "0"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+w.name+"/"+setting, []byte(value), 0); err != nil {
 			return fmt.Errorf("IPv6: %w", err)
 		}

@@ -78,8 +78,8 @@ func TestAnInterfaceThatIsSetUpIsDown(t *testing.T) {
 	if got := fakenode.InNamespace(t, path, "ip", "address", "show", "eth0"); !strings.Contains(got, "10.0.0.2/24") || !strings.Contains(got, "state DOWN") {
 		t.Errorf("set up:\n%s", got)
 	}
-	if got := fakenode.InNamespace(t, path, "sh", "-c", "cd /proc/sys/net/ipv6/conf/eth0; cat accept_ra autoconf"); got != "0\n0\n" {
-		t.Errorf("it listens to routers as soon as it is up: accept_ra and autoconf are %q", got)
+	if got := fakenode.InNamespace(t, path, "sh", "-c", "cd /proc/sys/net/ipv6/conf/eth0; cat accept_ra autoconf accept_redirects"); got != "0\n0\n0\n" {
+		t.Errorf("it listens to routers as soon as it is up: accept_ra, autoconf and accept_redirects are %q", got)
 	}
 }
 

@@ -35,11 +35,11 @@ func (i *Interface) configure(spec Spec) error {
 	})
 }
 
-// ignoreRouters keeps what routers advertise from the interface: its addresses and routes are those of the
+// ignoreRouters keeps what routers advertise, and redirect to, from the interface: its addresses and routes are those of the
 // specification. From an address that it makes itself, of a prefix that a router of the VLAN tells everybody, the
 // switch lets nothing pass.
 func ignoreRouters(name string) error {
-	for _, setting := range []string{"accept_ra", "autoconf"} {
+	for _, setting := range []string{"accept_ra", "autoconf", "accept_redirects"} {
 		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/"+setting, []byte("0"), 0)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no IPv6
 			return fmt.Errorf("have %s ignore routers: %w", name, err)
