@@ -237,6 +237,9 @@ func doExport(s *session) error {
 		}
 	}
 	for _, kind := range orderedKinds() {
+		if _, ofTenants := kind.Field("tenantName"); tenant != "" && !ofTenants {
+			continue // who may see a tenant need not be allowed to see those
+		}
 		objects, err := s.client.List(s.ctx, kind)
 		if err != nil {
 			return err

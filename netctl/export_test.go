@@ -6,8 +6,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netctl/manifest"
 )
+
+// Who may see a tenant, and not what is of the cluster, exports the tenant, and lists what he may see.
+func TestWhoSeesATenantExportsIt(t *testing.T) {
+	fake, url := startFake(t)
+	fake.denied = []string{"globals", "Bgps", "aciGws"}
+	fake.add(&contivmodel.Tenant{TenantName: "blue"}, &contivmodel.Tenant{TenantName: "red"}, &contivmodel.Policy{TenantName: "blue", PolicyName: "shop"})
+	got := run(t, url, "export -t blue")
+	if got.code != 0 || strings.Count(got.stdout, "---\n") != 2 || strings.Contains(got.stdout, "red") || got.stderr != "" {
+		t.Errorf("export: %v", got)
+	}
+	if got := run(t, url, "export"); got.code != 7 || got.stdout != "" { // which would lack something, and not say so
+		t.Errorf("export of everything: %v", got)
+	}
+	listed := run(t, url, "get all -A")
+	if listed.code != 0 || !strings.Contains(listed.stdout, "shop") || strings.Count(listed.stderr, "warning: ") != len(fake.denied) || !strings.Contains(listed.stderr, "globals are not shown: ") {
+		t.Errorf("get all: %v", listed)
+	}
+}
 
 // An export has everything: a new cluster that gets it exports the same.
 func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {

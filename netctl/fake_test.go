@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ type fakeMaster struct {
 	objects map[string]contivmodel.Object // by segment/key
 	posted  string                        // body of the last post
 	plain   bool                          // answer errors as old servers do
+	denied  []string                      // segments that the caller may not see
 	oper    any                           // run-time data of what is inspected; nil: two endpoints
 }
 
@@ -74,6 +76,9 @@ func (f *fakeMaster) object(r *http.Request, path string) (any, error) {
 	kind, ok := contivmodel.KindBySegment(segment)
 	if !ok {
 		return nil, fault.New(fault.NotFound, "no such collection")
+	}
+	if slices.Contains(f.denied, segment) {
+		return nil, fault.New(fault.Denied, "user/ann may not read %s", segment)
 	}
 	old, exists := f.objects[path]
 	switch {

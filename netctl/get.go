@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // getTool lists objects of any kind.
@@ -65,7 +66,7 @@ func doGet(s *session) error {
 	return c.print([]contivmodel.Object{o}, c.fullColumns())
 }
 
-// getAll lists every kind that has objects.
+// getAll lists every kind that has objects, and names those that the caller may not see.
 func getAll(s *session) error {
 	all := []contivmodel.Object{}
 	format := s.format()
@@ -75,6 +76,10 @@ func getAll(s *session) error {
 		}
 		c := s.about(kind)
 		objects, err := c.list()
+		if fault.Is(err, fault.Denied) && s.cmd.Bool("all") {
+			fmt.Fprintf(s.errOut, "warning: %s are not shown: %v\n", kind.Segment, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
