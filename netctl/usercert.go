@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,7 +21,7 @@ var userCertTool = tool{
 	name: "cert", usage: "Get a client certificate of seven days for a user, with a new key", args: "[USER]", run: certifyUser,
 	flags: func() []cli.Flag {
 		return []cli.Flag{
-			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.pem"},
+			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.pem (<user>.ca.pem where that is of another cluster)"},
 			&cli.BoolFlag{Name: "list", Usage: "show the certificates of the user that count instead, and who had them made"},
 			&cli.BoolFlag{Name: "revoke", Usage: "end all certificates of the user instead, which are refused from now on"},
 		}
@@ -68,6 +69,11 @@ func certifyUser(s *session) error {
 		return err
 	}
 	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.pem")
+	if there, err := os.ReadFile(caFile); err == nil && string(there) != made.Authorities {
+		others := caFile
+		caFile = filepath.Join(dir, name+".ca.pem")
+		fmt.Fprintf(s.errOut, "warning: %s has other authorities and is left as it is; those of this cluster are in %s\n", others, caFile)
+	}
 	for _, file := range []struct {
 		path string
 		text []byte

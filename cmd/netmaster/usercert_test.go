@@ -91,6 +91,14 @@ func TestUsersHaveCertificates(t *testing.T) {
 	refused()
 	root.want(0, "", "", "user cert ann --dir "+ann.home)
 	counts("from an admin")
+	const others = "authorities of another cluster"
+	if err := os.WriteFile(filepath.Join(root.home, "ca.pem"), []byte(others), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root.want(0, "--cacert "+filepath.Join(root.home, "ann.ca.pem"), "", "user cert ann --dir "+root.home)
+	if left, err := os.ReadFile(filepath.Join(root.home, "ca.pem")); err != nil || string(left) != others {
+		t.Errorf("the authorities of another cluster: %q, %v", left, err)
+	}
 	c.byRoot("PATCH", logins.AuthPath+"/local_users/ann/", `{"disable":true}`)
 	ann.want(7, "disabled", "", ann.shows()+"tenant ls")
 	c.byRoot("DELETE", logins.AuthPath+"/local_users/ann/", "")
