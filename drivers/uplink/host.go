@@ -29,6 +29,13 @@ type belongings struct {
 
 func (b belongings) empty() bool { return len(b.Addresses)+len(b.Routes) == 0 }
 
+// without leaves out what is of a version of IP.
+func (b belongings) without(family int) belongings {
+	b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a netlink.Addr) bool { return (a.IP.To4() != nil) == (family == netlink.FAMILY_V4) })
+	b.Routes = slices.DeleteFunc(slices.Clone(b.Routes), func(r route) bool { return r.Family == family })
+	return b
+}
+
 // add takes over what is new or has changed.
 func (b *belongings) add(found belongings) {
 	for _, a := range found.Addresses {
@@ -81,8 +88,11 @@ func changedRoute(old, have route) route {
 	return have
 }
 
-// sameRoute tells whether two routes are for the same packets.
+// sameRoute tells whether two routes are for the same packets. Of IPv6 there may be several, by one router each, or one by all of them.
 func sameRoute(a, b route) bool {
+	if a.Family == netlink.FAMILY_V6 && len(a.MultiPath)+len(b.MultiPath) == 0 && !a.Gw.Equal(b.Gw) {
+		return false
+	}
 	return fmt.Sprint(a.Dst) == fmt.Sprint(b.Dst) && a.Table == b.Table && a.Priority == b.Priority && a.Tos == b.Tos && a.Family == b.Family
 }
 
@@ -111,7 +121,7 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 			}
 		}
 	}
-	return found, l.lifetimes(found.Routes)
+	return found, l.details(found.Routes)
 }
 
 // hasMade tells whether a route in the name of the kernel is that to the network of an address for which the kernel makes none.
@@ -176,6 +186,11 @@ func (l *links) lead(to netlink.Link, b belongings) error {
 	var problems []error
 	for _, r := range routes {
 		r.Flags &= unix.RTNH_F_ONLINK
+		for i, hop := range r.MultiPath {
+			other := *hop
+			other.Flags &= unix.RTNH_F_ONLINK
+			r.MultiPath[i] = &other
+		}
 		if err := l.addRoute(r); err != nil && !errors.Is(err, fs.ErrExist) {
 			problems = append(problems, fmt.Errorf("route %s: %w", r.Route, err))
 		}
@@ -210,12 +225,21 @@ func hasGateway(r route) int {
 	return 0
 }
 
-// strip takes belongings off a link.
+// strip takes belongings off a link. Routes go as they are by now: one of several links has changed with each of them that was moved.
 func (l *links) strip(link netlink.Link, b belongings) error {
 	l.step("strip")
+	there, err := l.belongings(link)
+	if err != nil {
+		return err
+	}
 	var problems []error
-	for _, r := range moved(b.Routes, b.Index, link.Attrs().Index) {
-		if err := l.handle.RouteDel(&r.Route); err != nil && !errors.Is(err, unix.ESRCH) {
+	theirs, _ := divide(there.Routes, b.Routes, sameRoute, func(_, have route) route { return have })
+	for _, r := range theirs {
+		err := l.handle.RouteDel(&r.Route)
+		if errors.Is(err, unix.ESRCH) && r.NextHop != 0 {
+			err = fmt.Errorf("it leads out by the nexthop object %d", r.NextHop)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) {
 			problems = append(problems, fmt.Errorf("route %s: %w", r.Route, err))
 		}
 	}

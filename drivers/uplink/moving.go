@@ -1,9 +1,12 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -32,8 +35,8 @@ func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]e
 		if err != nil {
 			return ports, nil, err
 		}
-		if unreadable := found.readsBack(); unreadable != nil && !slices.Contains(ports, name) {
-			strange[name] = fault.New(fault.Unsupported, "uplink %s: what the host has there cannot be written down, and it stays as it is: %w", name, unreadable)
+		if unmoved := cmp.Or(found.readsBack(), found.byNextHop()); unmoved != nil && !slices.Contains(ports, name) {
+			strange[name] = fault.New(fault.Unsupported, "uplink %s: what the host has there cannot be moved, and it stays as it is: %w", name, unmoved)
 			continue
 		}
 		if found.empty() {
@@ -185,36 +188,78 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 		return err
 	}
 	_, missing := what.split(have)
-	if link, err := b.links.byName(name); err == nil && isPort {
+	link, noLink := b.links.byName(name)
+	var noted belongings
+	if noLink == nil && isPort {
 		found, err := b.links.belongings(link)
 		if err != nil {
 			return err
 		}
-		noted, _ := found.split(*what)
+		noted, _ = found.split(*what)
 		missing.add(noted) // one whose lease is longer by now is there already
-		if err := b.links.give(local, name, missing); err != nil {
+	}
+	if !missing.empty() {
+		if err := b.configureLocal(); err != nil {
 			return err
 		}
+	}
+	ungiven := b.links.give(local, name, missing) // which does not keep the host from the rest
+	if noLink == nil && isPort {
 		if err := b.quieten(name, what); err != nil {
 			return err
 		}
 		if err := b.links.strip(link, noted); err != nil {
 			return err
 		}
-	} else if err := b.links.give(local, name, missing); err != nil {
-		return err
 	}
 	if missing.empty() {
 		return nil
 	}
 	b.told = ""
-	if missing.heardOfRouters() {
-		if err := b.links.set(routerSettings(b.config.Bridge)); err != nil {
-			return err
+	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
+	missing.Routes = b.outOf(name, local, missing.Routes)
+	return errors.Join(ungiven, b.links.lead(local, missing))
+}
+
+// outOf are the routes of a link, each of their other hops out of the local port if its link is at that, or will be.
+func (b *Bridge) outOf(name string, local netlink.Link, routes []route) []route {
+	for other, what := range b.moved.Links {
+		if other != name && slices.Contains(b.config.Links, other) {
+			routes = moved(routes, what.Index, local.Attrs().Index)
 		}
 	}
-	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
-	return b.links.lead(local, missing)
+	return routes
+}
+
+// configureLocal gives the local port the host's own settings of IPv6, which a link that is made has from nobody: IPv6 is off where it is at all links that
+// were moved there, and routers are heard as at the first one where it is on, also where the host forwards packets if it has been told something by them.
+func (b *Bridge) configureLocal() error {
+	isOff, heard := false, false
+	var local map[string]string
+	for _, name := range b.moved.names() {
+		heard = heard || b.moved.Links[name].heardOfRouters()
+		now, err := b.links.get(versionSettings(name))
+		if err != nil {
+			return err
+		}
+		maps.Copy(now, b.moved.Links[name].Settings) // as they were before they were changed
+		switch on := now["ipv6/conf/"+name+"/disable_ipv6"]; {
+		case on == "1":
+			isOff = true
+		case on == "0" && local == nil:
+			local = versionSettings(b.config.Bridge)
+			for setting := range local {
+				local[setting] = now[strings.Replace(setting, "/"+b.config.Bridge+"/", "/"+name+"/", 1)]
+			}
+		}
+	}
+	switch {
+	case local == nil && isOff:
+		local = map[string]string{"ipv6/conf/" + b.config.Bridge + "/disable_ipv6": "1"}
+	case local != nil && heard:
+		maps.Copy(local, routerSettings(b.config.Bridge))
+	}
+	return b.links.set(local)
 }
 
 // quieten changes the settings of a link that is a port. What they were is on disk

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -18,11 +19,31 @@ import (
 type route struct {
 	netlink.Route
 	Lifetime uint32 `json:",omitempty"` // seconds; 0: for ever
+	NextHop  uint32 `json:"-"`          // object of the kernel by which it leads out; 0: none
+}
+
+// byNextHop names a route that leads out by a nexthop object of the kernel: it cannot be taken off by its link. nil: there is none.
+func (b belongings) byNextHop() error {
+	for _, r := range b.Routes {
+		if r.NextHop != 0 {
+			return fmt.Errorf("route %s leads out by the nexthop object %d, which is not moved", r.Route, r.NextHop)
+		}
+	}
+	return nil
 }
 
 // heardOfRouters tells whether something is there because a router has told it.
 func (b belongings) heardOfRouters() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
+}
+
+// versionSettings are those that say whether IPv6 is there at a link, and what it hears of routers.
+func versionSettings(link string) map[string]string {
+	settings := map[string]string{}
+	for _, name := range []string{"disable_ipv6", "accept_ra", "autoconf"} {
+		settings["ipv6/conf/"+link+"/"+name] = ""
+	}
+	return settings
 }
 
 // routerSettings have the kernel listen to routers at a link, also where the host
@@ -35,28 +56,31 @@ func routerSettings(link string) map[string]string {
 // Parts of messages of rtnetlink that the library does not know, see linux/rtnetlink.h.
 const (
 	rtaExpires     = 23
+	rtaNextHop     = 30
 	expiresAt      = 8   // in struct rta_cacheinfo
 	ticksPerSecond = 100 // of that field, USER_HZ
 )
 
-// lifetimes asks the kernel for the lifetimes of routes.
-func (l *links) lifetimes(routes []route) error {
-	known, err := l.dumpLifetimes()
+// details asks the kernel for what the library does not read of routes.
+func (l *links) details(routes []route) error {
+	known, err := l.dumpDetails()
 	if err != nil {
-		return fmt.Errorf("lifetimes of routes: %w", err)
+		return fmt.Errorf("details of routes: %w", err)
 	}
 	for i, r := range routes {
-		if r.Family == netlink.FAMILY_V6 {
-			routes[i].Lifetime = known[keyOf(r)]
-		}
+		about := known[keyOf(r)]
+		routes[i].Lifetime, routes[i].NextHop = about.lifetime, about.nextHop
 	}
 	return nil
 }
 
-// routeKey tells one route of IPv6 from others.
+// routeDetails are those fields of a route.
+type routeDetails struct{ lifetime, nextHop uint32 }
+
+// routeKey tells one route from others.
 type routeKey struct {
-	to, via               string
-	link, table, priority int
+	to, via                       string
+	family, link, table, priority int
 }
 
 func keyOf(r route) routeKey {
@@ -64,31 +88,37 @@ func keyOf(r route) routeKey {
 	if r.Dst != nil {
 		to = r.Dst.String()
 	}
-	if to == "::/0" {
+	if to == "::/0" || to == "0.0.0.0/0" {
 		to = ""
 	}
-	return routeKey{to, string(r.Gw.To16()), r.LinkIndex, r.Table, r.Priority}
+	via := r.Gw.To16()
+	if r.Family == netlink.FAMILY_V4 {
+		via = r.Gw.To4()
+	}
+	return routeKey{to, string(via), r.Family, r.LinkIndex, r.Table, r.Priority}
 }
 
-// dumpLifetimes are the lifetimes, in seconds, of those routes that have one.
-func (l *links) dumpLifetimes() (known map[routeKey]uint32, err error) {
-	known = map[routeKey]uint32{}
+// dumpDetails are those of the routes that have any.
+func (l *links) dumpDetails() (known map[routeKey]routeDetails, err error) {
+	known = map[routeKey]routeDetails{}
 	err = netspace.In(l.ns, func() error {
-		request := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
-		message := nl.NewRtMsg()
-		message.Family = unix.AF_INET6
-		request.AddData(message)
-		answers, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
-		if err != nil {
-			return err
-		}
-		for _, answer := range answers {
-			key, lifetime, err := readLifetime(answer)
+		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+			request := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
+			message := nl.NewRtMsg()
+			message.Family = family
+			request.AddData(message)
+			answers, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
 			if err != nil {
 				return err
 			}
-			if lifetime > 0 {
-				known[key] = lifetime
+			for _, answer := range answers {
+				key, about, err := readDetails(answer)
+				if err != nil {
+					return err
+				}
+				if about != (routeDetails{}) {
+					known[key] = about
+				}
 			}
 		}
 		return nil
@@ -96,13 +126,13 @@ func (l *links) dumpLifetimes() (known map[routeKey]uint32, err error) {
 	return known, err
 }
 
-func readLifetime(answer []byte) (key routeKey, lifetime uint32, err error) {
+func readDetails(answer []byte) (key routeKey, about routeDetails, err error) {
 	message := nl.DeserializeRtMsg(answer)
 	attrs, err := nl.ParseRouteAttr(answer[message.Len():])
 	if err != nil {
-		return key, 0, err
+		return key, about, err
 	}
-	key.table = int(message.Table)
+	key.family, key.table = int(message.Family), int(message.Table)
 	for _, a := range attrs {
 		number := 0
 		if len(a.Value) >= 4 {
@@ -110,7 +140,7 @@ func readLifetime(answer []byte) (key routeKey, lifetime uint32, err error) {
 		}
 		switch a.Attr.Type {
 		case unix.RTA_DST:
-			key.to = (&net.IPNet{IP: a.Value, Mask: net.CIDRMask(int(message.Dst_len), 128)}).String()
+			key.to = (&net.IPNet{IP: a.Value, Mask: net.CIDRMask(int(message.Dst_len), 8*len(a.Value))}).String()
 		case unix.RTA_GATEWAY:
 			key.via = string(a.Value)
 		case unix.RTA_OIF:
@@ -121,20 +151,36 @@ func readLifetime(answer []byte) (key routeKey, lifetime uint32, err error) {
 			key.table = number
 		case unix.RTA_CACHEINFO:
 			if ticks := int32(binary.NativeEndian.Uint32(a.Value[expiresAt:])); ticks > 0 {
-				lifetime = max(uint32(ticks)/ticksPerSecond, 1)
+				about.lifetime = max(uint32(ticks)/ticksPerSecond, 1)
 			}
+		case rtaNextHop:
+			about.nextHop = uint32(number)
 		}
 	}
-	return key, lifetime, nil
+	return key, about, nil
 }
 
-// addRoute adds a route, with its lifetime.
+// addRoute adds a route, with its lifetime. One with a lifetime by several routers is as many routes: so they were told of.
 func (l *links) addRoute(r route) error {
 	if r.Lifetime == 0 {
 		return l.handle.RouteAdd(&r.Route)
 	}
+	var problems []error
+	for _, hop := range r.MultiPath {
+		one := r
+		one.MultiPath, one.Gw, one.LinkIndex, one.Flags = nil, hop.Gw, hop.LinkIndex, hop.Flags
+		problems = append(problems, l.addForAWhile(one))
+	}
+	if len(r.MultiPath) == 0 {
+		return l.addForAWhile(r)
+	}
+	return errors.Join(problems...)
+}
+
+// addForAWhile adds a route of IPv6 with a lifetime, beside those by other routers. If it is there already that is no error.
+func (l *links) addForAWhile(r route) error {
 	return netspace.In(l.ns, func() error {
-		request := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+		request := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND|unix.NLM_F_ACK)
 		message := nl.NewRtMsg()
 		message.Family, message.Protocol, message.Flags = unix.AF_INET6, uint8(r.Protocol), uint32(r.Flags)
 		message.Table = unix.RT_TABLE_UNSPEC // see the attribute
@@ -157,7 +203,9 @@ func (l *links) addRoute(r route) error {
 		} {
 			attribute(kind, nl.Uint32Attr(number))
 		}
-		_, err := request.Execute(unix.NETLINK_ROUTE, 0)
-		return err
+		if _, err := request.Execute(unix.NETLINK_ROUTE, 0); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		return nil
 	})
 }

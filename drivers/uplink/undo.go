@@ -47,9 +47,12 @@ func Undo(ctx context.Context, config Config) error {
 		return err
 	}
 	var problems []error
-	for _, name := range b.moved.names() {
-		if err := b.giveBack(name); err != nil {
-			problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
+	for range 2 { // a route of several links is there when the last of them has its addresses
+		problems = nil
+		for _, name := range b.moved.names() {
+			if err := b.giveBack(name); err != nil {
+				problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
+			}
 		}
 	}
 	for _, name := range b.moved.plain() {
@@ -141,10 +144,13 @@ func (b *Bridge) give(name string, what belongings) error {
 	if err := b.links.set(what.Settings); err != nil {
 		return err
 	}
-	if err := b.links.give(link, name, what); err != nil {
-		return err
+	if what.Settings["ipv6/conf/"+name+"/disable_ipv6"] == "1" { // what has come at the local port cannot be there
+		what = what.without(netlink.FAMILY_V6)
 	}
-	if err := b.links.lead(link, what); err != nil {
+	if local, err := b.links.byName(b.config.Bridge); err == nil {
+		what.Routes = b.outOf(name, local, what.Routes)
+	}
+	if err := errors.Join(b.links.give(link, name, what), b.links.lead(link, what)); err != nil {
 		return err
 	}
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
