@@ -15,7 +15,7 @@ func TestALinkWithARouteThatCannotBeWrittenDownStaysAsItIs(t *testing.T) {
 	before := n.picture()
 	b, stop := n.keep("", "up0")
 	defer stop()
-	n.says(b, "cannot be written down")
+	n.says(b, "cannot be moved")
 	if got := n.picture(); got != before {
 		t.Errorf("have\n%s\nhad\n%s", got, before)
 	}

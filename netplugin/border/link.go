@@ -35,7 +35,8 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	if err != nil {
 		return err
 	}
-	addresses := []netip.Prefix{w.Link}
+	// By its link-local address routers reach pods of IPv6. The kernel makes another one, or none, where it is told to.
+	addresses := []netip.Prefix{w.Link, netip.PrefixFrom(routerOf(w).LinkLocal(), 64)}
 	if w.Link6.IsValid() {
 		addresses = append(addresses, w.Link6)
 	}

@@ -153,13 +153,13 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 	}
 	missing := slices.Clone(w.addresses)
 	for _, a := range have {
-		if a.IP.IsLinkLocalUnicast() {
-			continue // the kernel's own
-		}
 		p := inet.PrefixOf(a.IPNet)
 		if i := slices.Index(missing, p); i >= 0 {
 			missing = slices.Delete(missing, i, i+1)
 			continue
+		}
+		if a.IP.IsLinkLocalUnicast() {
+			continue // the kernel's own
 		}
 		if err := netlink.AddrDel(link, &a); err != nil {
 			return changed, fmt.Errorf("remove address %s: %w", p, err)

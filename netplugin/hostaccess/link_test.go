@@ -114,3 +114,26 @@ func TestAKernelWithoutIPv6HasTheRestOfAnInterface(t *testing.T) {
 		t.Errorf("what is wanted has changed: %v, %v", w.addresses, w.routes)
 	}
 }
+
+// Routers are told of a link-local address. It is there whatever the machine's new links get, and so is what keeps the host from routers' advertisements.
+func TestAnInterfaceHasTheLinkLocalAddressThatOthersAreTold(t *testing.T) {
+	testkit.NeedsMachine(t)
+	for _, setting := range []string{"addr_gen_mode", "disable_ipv6"} {
+		t.Run(setting, func(t *testing.T) {
+			before := strings.TrimSpace(run(t, "cat /proc/sys/net/ipv6/conf/default/"+setting))
+			run(t, "sysctl -qw net.ipv6.conf.default."+setting+"=1")
+			port, _ := pair(t)
+			run(t, "sysctl -qw net.ipv6.conf.default."+setting+"="+before)
+			inb01 := Interface{Name: "inb01", MAC: net.HardwareAddr{2, 2, 10, 9, 0, 1}, Addresses: []netip.Prefix{
+				netip.MustParsePrefix("10.9.0.1/24"), netip.MustParsePrefix("fe80::2:aff:fe09:1/64")}}
+			for _, wanted := range []bool{true, false} {
+				if changed, err := inb01.Ensure(port); changed != wanted || err != nil {
+					t.Errorf("changed %v, %v", changed, err)
+				}
+			}
+			if got := run(t, "ip address show dev inb01; cat /proc/sys/net/ipv6/conf/inb01/accept_ra"); !strings.Contains(got, "inet6 fe80::2:aff:fe09:1/64") || !strings.HasSuffix(got, "\n0\n") {
+				t.Error(got)
+			}
+		})
+	}
+}

@@ -225,7 +225,7 @@ func believed(q dns.Question, reply *dns.Msg) answer {
 // what others say of names that nobody else can know. Names are all that it goes through.
 func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	name := q.Name
-	for range maxAliases {
+	for range maxAliases + 1 { // with the name that was asked for
 		names = append(names, name)
 		alias := ""
 		for _, r := range records {
@@ -247,8 +247,8 @@ func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	return list, names
 }
 
-// maxAliases is how long a chain of aliases may be.
-const maxAliases = 8
+// maxAliases is how long a chain of aliases may be. Servers that find answers follow some eleven themselves.
+const maxAliases = 16
 
 // authority are the records that say how long something does not exist, of the zones
 // that some of the names are in.

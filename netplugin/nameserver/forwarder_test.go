@@ -171,6 +171,19 @@ func TestWhoDoesNotAnswerOrLiesIsPassedOver(t *testing.T) {
 	}
 }
 
+// Servers that find answers follow chains of eleven aliases, and so long ones are believed.
+func TestALongChainOfAliasesIsFollowed(t *testing.T) {
+	var chain []string
+	for i := range 12 {
+		chain = append(chain, fmt.Sprintf("a%d.example.org. 60 IN CNAME a%d.example.org.", i, i+1))
+	}
+	chain = append(chain, "a12.example.org. 60 IN A 192.0.2.1")
+	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) { tell(w, m, dns.RcodeSuccess, chain...) })))
+	if got := told(askWhole(t, f, someone, of("a0.example.org."))); !strings.HasSuffix(got, " a12.example.org. 60 IN A 192.0.2.1") {
+		t.Error(got)
+	}
+}
+
 func TestAnAnswerThatDoesNotFitIsAskedForOverTCP(t *testing.T) {
 	f := NewForwarder(Fixed(upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
 		if _, tcp := w.RemoteAddr().(*net.TCPAddr); tcp {
