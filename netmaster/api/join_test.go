@@ -1,9 +1,12 @@
 package api
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,8 +81,10 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 }
 
 func TestANameBelongsToAKey(t *testing.T) {
-	j := startJoin(t)
+	log := newAudited(t)
+	j := startJoin(t, log.of)
 	shown := j.token(`{"role":"node"}`)
+	j.mode(mastercfg.SecurityEnforced)
 	m, thief := newMachine(t, "h1"), newMachine(t, "h1")
 	if _, refused := j.join(m, shown.Token); refused != "" {
 		t.Fatal(refused)
@@ -87,19 +92,52 @@ func TestANameBelongsToAKey(t *testing.T) {
 	if _, refused := j.join(thief, shown.Token); !strings.Contains(refused, "joined with another key") {
 		t.Errorf("another key: %q", refused)
 	}
-	_, refused := j.renew(thief)
-	if !strings.Contains(refused, "not joined with the key of this request") {
-		t.Errorf("renewal with another key: %q", refused)
+	// notRenewed has somebody be refused a certificate, who leaves a line in the audit log and no other trace.
+	notRenewed := func(m machine, by identity.Identity) (text string) {
+		t.Helper()
+		j.pass(time.Minute) // of nobody's refusals one in a while is written down
+		before := storetest.Dump(t, j.db)
+		log.news()
+		body := string(must(json.Marshal(mastercfg.RenewRequest{Host: m.name, CSR: m.csr})))
+		r := httptest.NewRequest("POST", "https://m1"+mastercfg.RenewPath, strings.NewReader(body))
+		r.Header.Set("Accept", fault.ProblemType)
+		r.TLS = new(tls.ConnectionState)
+		w := httptest.NewRecorder()
+		j.api.ServeHTTP(w, r.WithContext(identity.With(r.Context(), by)))
+		const why = "not joined with the key of this request, or was removed or rekeyed since"
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "node "+m.name+" has "+why) || !strings.Contains(w.Body.String(), `"field":"`+mastercfg.KeyField+`"`) {
+			t.Errorf("%s renews as %s: %d %s", by, m.name, w.Code, w.Body)
+		}
+		if entries := log.news(); len(entries) != 1 {
+			t.Errorf("%s renews as %s: %d lines", by, m.name, len(entries))
+		} else if e := entries[0]; e.Principal != by.String() || e.Verb != "POST" || e.Key != mastercfg.RenewPath || e.Decision != audit.Denied || e.Status != http.StatusForbidden ||
+			e.About != "" || e.Revision != "" || !strings.Contains(e.Reason, why) {
+			t.Errorf("%s renews as %s: %+v", by, m.name, e)
+		}
+		if !maps.Equal(before, storetest.Dump(t, j.db)) {
+			t.Errorf("%s renews as %s: it left a trace", by, m.name)
+		}
+		return w.Body.String()
 	}
-	if _, unknown := j.renew(newMachine(t, "h9")); strings.Replace(unknown, "h9", "h1", 1) != refused {
+	nobody := identity.Identity{}
+	refused := notRenewed(thief, nobody)
+	if unknown := notRenewed(newMachine(t, "h9"), nobody); strings.ReplaceAll(unknown, "h9", "h1") != refused {
 		t.Errorf("who renews learns which nodes there are: %q, and %q", unknown, refused)
+	}
+	// Another node, which shows its certificate and has its own key certified under the name.
+	other := newMachine(t, "h2")
+	if _, refused := j.join(other, shown.Token); refused != "" {
+		t.Fatal(refused)
+	}
+	other.name = "h1"
+	notRenewed(other, identity.Identity{Kind: identity.Node, Name: "h2", KeyHash: must(pki.PublicKeyHash(&other.key.PublicKey))})
+	if _, refused := j.renew(m); refused != "" {
+		t.Errorf("whose name it is does not get a certificate any more: %s", refused)
 	}
 	if answer := j.ok("POST", mastercfg.NodesPath+"/h1/rekey", ""); answer != `"h1"` {
 		t.Errorf("rekey: %s", answer)
 	}
-	if _, refused := j.renew(m); refused == "" {
-		t.Error("the former key still counts")
-	}
+	notRenewed(m, nobody)
 	if _, refused := j.join(thief, shown.Token); refused != "" {
 		t.Errorf("after rekey: %s", refused)
 	}
@@ -107,10 +145,8 @@ func TestANameBelongsToAKey(t *testing.T) {
 		t.Error("rekey allowed two to join")
 	}
 	j.ok("DELETE", mastercfg.NodesPath+"/h1", "")
-	if _, refused := j.renew(thief); !strings.Contains(refused, "was removed") {
-		t.Errorf("renewal of a node that was removed: %q", refused)
-	}
-	if got := j.ok("GET", mastercfg.NodesPath, ""); got != "[]" {
+	notRenewed(thief, nobody)
+	if got := j.ok("GET", mastercfg.NodesPath, ""); strings.Contains(got, "h1") {
 		t.Errorf("nodes: %s", got)
 	}
 	for _, c := range [][2]string{{"DELETE", "/h1"}, {"POST", "/h1/rekey"}} {
