@@ -324,6 +324,62 @@ func TestOnlyAsManyJoinAsATokenAllows(t *testing.T) {
 	}
 }
 
+// Of two machines that ask for one name at the same moment one gets it. The other hears that it is taken, and is written down.
+func TestOfTwoWhoJoinUnderANameAtOnceOneGetsIt(t *testing.T) {
+	log := newAudited(t)
+	j := startJoin(t, log.of)
+	shown := j.token(`{"role":"node"}`)
+	j.mode(mastercfg.SecurityEnforced)
+	log.news()
+	const rounds = 20
+	for round := range rounds {
+		host := fmt.Sprintf("h%d", round)
+		machines := [2]machine{newMachine(t, host), newMachine(t, host)}
+		var codes [2]int
+		var texts [2]string
+		begin := make(chan struct{})
+		var joining sync.WaitGroup
+		for i, m := range machines {
+			body := string(must(json.Marshal(mastercfg.JoinRequest{Token: shown.Token, Host: host, CSR: m.csr, Addresses: []string{"10.0.0.1"}})))
+			joining.Go(func() {
+				<-begin
+				codes[i], texts[i], _ = j.do("POST", mastercfg.JoinPath, body, "Accept", fault.ProblemType)
+			})
+		}
+		close(begin)
+		joining.Wait()
+		winner := 0
+		if codes[1] == http.StatusOK {
+			winner = 1
+		}
+		loser := 1 - winner
+		const taken = " has joined with another key"
+		if codes[winner] != http.StatusOK || codes[loser] != http.StatusConflict || !strings.Contains(texts[loser], "node "+host+taken) {
+			t.Fatalf("%s: %d %s, and %d %s", host, codes[0], texts[0], codes[1], texts[1])
+		}
+		key := func(of int) string { return must(pki.PublicKeyHash(&machines[of].key.PublicKey)) }
+		if got := record[mastercfg.Joined](j.bench, mastercfg.NodePrefix+host).Key; got != key(winner) {
+			t.Errorf("%s belongs to %s, and who has joined has %s", host, got, key(winner))
+		}
+		about := func(of int) string {
+			return fmt.Sprintf("node/%s with key %s by join token %s", host, key(of), shown.Record.ID)
+		}
+		told := map[string]audit.Entry{}
+		for _, e := range log.news() {
+			told[e.About] = e
+		}
+		if e := told[about(winner)]; e.Decision != audit.Allowed || e.Status != http.StatusOK || e.Revision == "" {
+			t.Errorf("%s, who has joined: %+v", host, e)
+		}
+		if e := told[about(loser)]; e.Decision != audit.Denied || e.Status != http.StatusConflict || e.Revision != "" || !strings.Contains(e.Reason, taken) || len(told) != 2 {
+			t.Errorf("%s, who has not: %+v, of %d lines", host, e, len(told))
+		}
+	}
+	if got := record[mastercfg.JoinToken](j.bench, mastercfg.JoinTokenPrefix+shown.Record.ID).Used; got != rounds {
+		t.Errorf("used %d times", got)
+	}
+}
+
 // Whoever is refused leaves no trace but a line in the audit log, hears which object and why, and no secret.
 func TestJoinsThatAreRefused(t *testing.T) {
 	log := newAudited(t)
