@@ -230,6 +230,61 @@ func TestTheLastAdminStays(t *testing.T) {
 	b.want("proven:root", "DELETE", logins.AuthPath+"/local_users/ann/", "", 204, "")
 }
 
+// Roles that cannot be given, or be taken away: each has a line in the audit log, which says what was to happen, and leaves nothing.
+func TestRolesThatAreNotGivenOrTaken(t *testing.T) {
+	log := newAudited(t)
+	b, _ := proxied(t, log.of)
+	ann := b.user("ann", rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere})
+	var all []boundRole
+	const users, bindings = logins.AuthPath + "/local_users/", logins.AuthPath + "/authorizations/"
+	if err := json.Unmarshal([]byte(b.want(ann, "GET", bindings, "", 200, "ann")), &all); err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	b.want(ann, "DELETE", "networks/red:web", "", 200, "")
+	b.want(ann, "DELETE", "tenants/red", "", 200, "")
+	const last = "user ann: nobody would be left who is admin"
+	for name, c := range map[string]struct {
+		method, path, body string
+		code               int
+		says               []string
+		about, tenant      string
+	}{
+		"a role that there is not": {"POST", bindings, `{"principalName":"ann","local":true,"role":"king"}`, 400, []string{`role "king"`, "want one of"},
+			"king in * for user/ann", ""},
+		"a role of daemons": {"POST", bindings, `{"principalName":"ann","local":true,"role":"master"}`, 400, []string{`role "master"`, "want one of"},
+			"master in * for user/ann", ""},
+		"no role": {"POST", bindings, `{"principalName":"ann","local":true}`, 400, []string{`role ""`}, " in * for user/ann", ""},
+		"a user whom there is not": {"POST", bindings, `{"principalName":"none","local":true,"role":"admin"}`, 422, []string{"principalName", "none"},
+			"admin in * for user/none", ""},
+		"a name that nobody can have": {"POST", bindings, `{"principalName":"../ann","local":true,"role":"admin"}`, 422, []string{"principalName", "../ann"},
+			"admin in * for user/../ann", ""},
+		"no principal": {"POST", bindings, `{"principalName":"","role":"admin"}`, 400, []string{"principalName", "want a name"}, "admin in * for group/", ""},
+		"a long name": {"POST", bindings, `{"principalName":"` + strings.Repeat("x", 513) + `","role":"admin"}`, 400, []string{"principalName", "at most 512"},
+			("admin in * for group/" + strings.Repeat("x", 513))[:512] + "...", ""},
+		"a tenant that was deleted": {"POST", bindings, `{"principalName":"ann","local":true,"role":"ops","tenantName":"red"}`, 422, []string{`tenant "red" does not exist`},
+			"tenant-admin in red for user/ann", "red"},
+		"a role that nobody has": {"DELETE", bindings + "none/", "", 404, []string{`binding "none"`, "none of this id"}, "", ""},
+		"the last admin goes":    {"DELETE", users + "ann/", "", 409, []string{last}, "", ""}, // the path names him
+		"he is disabled":         {"PATCH", users + "ann/", `{"disable":true}`, 409, []string{last}, "user/ann: disable=true", ""},
+		"he gives up the role":   {"DELETE", bindings + all[0].ID + "/", "", 409, []string{last}, "admin in * for user/ann", ""},
+	} {
+		before := storetest.Dump(b, b.db)
+		log.news()
+		code, answer, _ := b.as(ann, c.method, c.path, c.body)
+		for _, part := range c.says {
+			var said struct{ Error string }
+			if err := json.Unmarshal([]byte(answer), &said); err != nil || code != c.code || !strings.Contains(said.Error, part) {
+				t.Errorf("%s: %d %s, want %d and %s", name, code, answer, c.code, part)
+			}
+		}
+		log.says(name, audit.Entry{Verb: c.method, Key: c.path, About: c.about, Tenant: c.tenant, Decision: audit.Allowed, Status: c.code})
+		if !maps.Equal(before, storetest.Dump(b, b.db)) {
+			t.Errorf("%s: it left a trace", name)
+		}
+	}
+	b.want(ann, "GET", logins.WhoAmIPath, "", 200, `"role":"admin"`)
+}
+
 // Groups that are admin count while the cluster knows where they are from.
 func TestAGroupMayBeTheLastAdmin(t *testing.T) {
 	admin := rights.Grant{Role: rights.Admin, Tenant: rights.Everywhere}
