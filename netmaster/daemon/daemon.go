@@ -80,6 +80,7 @@ type Config struct {
 
 	ReconcileEvery time.Duration // 0: 10 minutes
 	SweepEvery     time.Duration // 0: 30 seconds; check for nodes that went away
+	WarnEvery      time.Duration // 0: an hour; says that the cluster is open
 	Log            *logrus.Entry
 
 	requestLimit time.Duration // for reading a request and for writing its answer; 0: those of server.go

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -117,10 +116,7 @@ func askedAt(r *http.Request) string {
 	return "this netmaster"
 }
 
-// openWarning is how often a leader says that nobody is asked who he is.
-const openWarning = time.Hour
-
-// warnOpen says so while the cluster is open.
+// warnOpen says while the cluster is open that nobody is asked who he is.
 func (d *Daemon) warnOpen() error {
 	if d.mode.now() == mastercfg.SecurityOpen {
 		d.log.Warn("the cluster is open: whoever reaches a netmaster may do everything; netctl security init begins to close it")

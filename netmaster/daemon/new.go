@@ -63,6 +63,9 @@ func (cfg Config) completed() (Config, error) {
 	if cfg.SweepEvery == 0 {
 		cfg.SweepEvery = 30 * time.Second
 	}
+	if cfg.WarnEvery == 0 {
+		cfg.WarnEvery = time.Hour
+	}
 	cfg.Security.Store = isSecure(cfg.Embedded)
 	if cfg.Security.Store && cfg.Security.Dir == "" {
 		return cfg, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)

@@ -98,7 +98,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if d.member.secure {
 		tasks.Go(func() { d.promote(ctx) })
 	}
-	tasks.Go(func() { every(ctx, openWarning, d.warnOpen, func(error) {}) })
+	tasks.Go(func() { every(ctx, d.cfg.WarnEvery, d.warnOpen, func(error) {}) })
 	tasks.Go(func() {
 		every(ctx, d.cfg.SweepEvery, func() error { return collector.Sweep(ctx, time.Now()) }, func(err error) {
 			log.WithError(err).Warn("looking after nodes")
