@@ -78,10 +78,12 @@ images: build ## make the container images of deploy/kubernetes: bin/contiv-imag
 build-test: build ## build the programs the test bed needs
 	@$(PLAIN) go build -o $(BIN)/ ./test/cmd/... github.com/containernetworking/cni/cnitool
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck, and whether modules of others are as they were downloaded
 	@unformatted=$$(git ls-files "*.go" | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
 	@$(PLAIN) go vet ./...
 	@$(PLAIN) go tool staticcheck ./...
+	@go mod verify > /dev/null
+	@cd scripts/tools && go mod verify > /dev/null
 
 unit: ## run the tests that need neither root nor packages; a minute at most
 	@$(PLAIN) go test -short -vet=off $$(go list ./... | grep -vE '$(SLOW)')
