@@ -267,12 +267,17 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 	return &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: c.event.Kv.Key, ModRevision: c.rev}}
 }
 
-// send gives a node some time to take a message.
+// send gives a node some time to take a message; one that does not is cut off.
 func (w *watching) send(m *pb.WatchResponse) error {
 	if m.Header == nil {
 		m.Header = &pb.ResponseHeader{}
 	}
-	late := time.AfterFunc(sendTime, w.c.cut)
+	late := time.AfterFunc(sendTime, func() {
+		if w.c.budget.warn(time.Now()) {
+			w.g.log.WithField("node", w.c.host).Warnf("it does not take what its watches tell within %s: the connection ends", sendTime)
+		}
+		w.c.cut()
+	})
 	defer late.Stop()
 	return w.stream.Send(m)
 }
