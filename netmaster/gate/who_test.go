@@ -222,12 +222,25 @@ func TestLongMuchNonsenseDisturbsNobodyElse(t *testing.T) {
 
 func talkNonsense(t *testing.T, streams int) {
 	b := newBed(t)
-	g := b.open()
-	good, bad := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.join("h2", []string{"192.0.2.2"})
+	audits, read := audited(t)
+	log, told := testkit.Recorded()
+	g := b.open(audits, func(c *Config) { c.Log = log })
+	good, bad := b.through(b.join("h1", []string{"192.0.2.1"}), g), b.through(b.join("h2", []string{"192.0.2.2"}), g)
 	testkit.Eventually(t, soon, "the gate serves", func() bool { return good.Ping(t.Context()) == nil })
 
-	half := bad.dial(t, g)
-	_, _ = io.WriteString(half, http2.ClientPreface+"\x00\x00\x20\x01\x04\x00") // a frame that does not go on
+	client, err := bad.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 { // each of which could have a line
+		if err := client.ActiveConnection().Invoke(t.Context(), "/of.others/Call", &pb.RangeRequest{}, &pb.RangeResponse{}); status.Code(err) != codes.PermissionDenied {
+			t.Fatalf("a call of nothing that there is: %v", err)
+		}
+	}
+	for range streams / 100 {
+		half := bad.dial(t, g)
+		_, _ = io.WriteString(half, http2.ClientPreface+"\x00\x00\x20\x01\x04\x00") // a frame that does not go on
+	}
 	silent := bad.dial(t, g)
 	_ = silent
 	noise := bad.dial(t, g)
@@ -279,6 +292,15 @@ func talkNonsense(t *testing.T, streams int) {
 	}
 	if n := g.Connections(); n > 5 {
 		t.Errorf("%d connections", n)
+	}
+	g.stop() // all that is to be written is
+	// The first hundred refusals of a node have a line in the audit log, and then one in ten seconds has; of what else happens to a node
+	// the log has a line in ten seconds.
+	if lines := strings.Count(read(), "\n"); lines < 100 || lines > 110 {
+		t.Errorf("%d lines in the audit log", lines)
+	}
+	if lines := strings.Count(told.String(), "\n"); lines == 0 || lines > 20 {
+		t.Errorf("%d lines in the log:\n%.4000s", lines, told.String())
 	}
 }
 
