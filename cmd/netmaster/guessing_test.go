@@ -51,7 +51,7 @@ func guessed(t *testing.T, sources, count int) {
 		defer guessedAll()
 		answered = guesses{Address: c.addr, CA: c.ca, Sources: sources, Count: count, Rate: perSecond}.send(t)
 	}()
-	most := 0
+	most, hashing := 0, 0
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		tick := time.NewTicker(50 * time.Millisecond)
@@ -59,7 +59,7 @@ func guessed(t *testing.T, sources, count int) {
 		for {
 			select {
 			case <-tick.C:
-				most = max(most, c.resident())
+				most, hashing = max(most, c.resident()), max(hashing, len(c.hashers()))
 			case <-all.Done():
 				return
 			}
@@ -78,10 +78,13 @@ func guessed(t *testing.T, sources, count int) {
 	for _, failure := range answered.Failed {
 		t.Errorf("a guess: %s", failure)
 	}
-	t.Logf("%d guesses of %d sources in %s, by status %v; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB",
-		count, sources, took, answered.Codes, before, during, after, memory>>20, most>>20)
+	t.Logf("%d guesses of %d sources in %s, by status %v; p99 of the entitled %s, beside guesses %s, after them %s; memory %d MiB, beside guesses at most %d MiB; %d hashes at a time",
+		count, sources, took, answered.Codes, before, during, after, memory>>20, most>>20, hashing)
 	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with anything
 		t.Errorf("%d of %d guesses were judged", judged, count)
+	}
+	if hashing == 0 || hashing > 2 { // who has hashed is kept for longer than passes between two looks
+		t.Errorf("%d processes hash at a time, want two at most", hashing)
 	}
 	if grown := most - memory; !raced && grown > 256<<20 {
 		t.Errorf("memory grows by %d MiB beside guesses", grown>>20)
@@ -134,16 +137,7 @@ var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
 // resident is the memory that the process and those that hash for it occupy, in bytes.
 func (c *closedOne) resident() (size int) {
-	at := fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)
-	processes := []string{at}
-	lists, _ := filepath.Glob(at + "/task/*/children")
-	for _, list := range lists {
-		children, _ := os.ReadFile(list) // a thread may have ended
-		for pid := range strings.FieldsSeq(string(children)) {
-			processes = append(processes, "/proc/"+pid)
-		}
-	}
-	for _, process := range processes {
+	for _, process := range append(c.hashers(), fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)) {
 		status, _ := os.ReadFile(process + "/status") // a process may have ended, and has no memory then
 		if found := residentLine.FindSubmatch(status); found != nil {
 			kib, _ := strconv.Atoi(string(found[1])) // the kernel writes numbers
@@ -151,4 +145,19 @@ func (c *closedOne) resident() (size int) {
 		}
 	}
 	return size
+}
+
+// hashers are the processes that hash for the process, each as its folder below /proc.
+func (c *closedOne) hashers() (processes []string) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.cmd.Process.Pid))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread may have ended
+		for pid := range strings.FieldsSeq(string(children)) {
+			process := "/proc/" + pid
+			if status, err := os.ReadFile(process + "/status"); err == nil && residentLine.Match(status) { // one that has ended has no memory
+				processes = append(processes, process)
+			}
+		}
+	}
+	return processes
 }
