@@ -24,3 +24,17 @@ func TestWhoseMasksAreMostIsFoundInADump(t *testing.T) {
 		t.Errorf("of no flows %q has %d", port, count)
 	}
 }
+
+// Whatever the switch prints, the port is one that it names, and has no more masks than there are flows.
+func FuzzDumpsOfAnyContent(f *testing.F) {
+	for _, dump := range []string{"", "nothing\n", "recirc_id(0),in_port(vvport7),eth_type(0x0800),ipv4(src=10.1.0.1,dst=10.0.0.0/8), packets:1, bytes:64, used:0.1s, actions:drop\n",
+		"in_port(),x(=,)\nin_port(a),=1/2\n", "in_port(a\n", ", packets:in_port(a)\n"} {
+		f.Add(dump)
+	}
+	f.Fuzz(func(t *testing.T, dump string) {
+		port, count := mostMasks(dump)
+		if flows := strings.Count(dump, "in_port("); count > flows || count > 0 && !strings.Contains(dump, "in_port("+port+")") || count == 0 && port != "" {
+			t.Errorf("%q has %d masks, of %d flows", port, count, flows)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package oftrace
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,4 +68,29 @@ func TestTheWayOfAPacketIsRead(t *testing.T) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
+}
+
+// Whatever the switch prints, what is read of it is in it.
+func FuzzTextsOfAnyContent(f *testing.F) {
+	for _, text := range []string{recorded, "", "bridge(\"b\")\n----\n 0. in_port=2, priority 100, cookie 0xfffffffffffffffffff\n", "bridge(\"b\")\n255(no name). priority 1\n>> x\n",
+		"bridge(\"b\")\n999. x\n", "bridge(\"a\")\nbridge(\"b\")\n1. x\nFinal flow: tcp\nDatapath actions: 3\n", "Datapath actions: "} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Parse(text)
+		said := append([]string{got.Final, got.Datapath}, got.Warnings...)
+		things := len(got.Steps) + len(got.Warnings)
+		for _, step := range got.Steps {
+			said = append(append(said, step.Match), step.Actions...)
+			things += len(step.Actions)
+		}
+		if lines := strings.Count(text, "\n") + 1; things > lines || things > 0 && !strings.Contains(text, `bridge("`) {
+			t.Errorf("%d things are read of %d lines", things, lines)
+		}
+		for _, one := range said {
+			if !strings.Contains(text, one) {
+				t.Errorf("%q is read, and not there", one)
+			}
+		}
+	})
 }

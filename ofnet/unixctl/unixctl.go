@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/contiv/netplugin/utils/rootsocket"
@@ -32,11 +33,16 @@ func Call(ctx context.Context, socket, command string, args ...string) (string, 
 	if err := json.NewEncoder(conn).Encode(map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}); err != nil {
 		return "", err
 	}
+	return readAnswer(conn)
+}
+
+// readAnswer reads what a daemon says to a command.
+func readAnswer(from io.Reader) (string, error) {
 	var answer struct {
 		Result string
 		Error  any
 	}
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+	if err := json.NewDecoder(from).Decode(&answer); err != nil {
 		return "", err
 	}
 	if answer.Error != nil {

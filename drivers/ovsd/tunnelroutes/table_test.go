@@ -3,6 +3,7 @@ package tunnelroutes
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,4 +45,30 @@ func TestTheLongestPrefixIsTheWay(t *testing.T) {
 	if r, ok := (switchTable{}).ways().to(netip.MustParseAddr("192.0.2.1")); ok {
 		t.Error(r)
 	}
+}
+
+// Whatever the switch prints, each route that is read of it is on a line of its own, and leads somewhere.
+func FuzzTablesOfAnyContent(f *testing.F) {
+	for _, text := range []string{"", "Route Table:\nCached: 127.0.0.1/32 dev lo SRC 127.0.0.1 local\n", "User: 192.0.2.0/24 dev br0 SRC 192.0.2.1\nUser: 10.0.0.0/8 MARK 7 dev br0\n",
+		"User: ::/0 dev br1 GW fe80::1 SRC 2001:db8::1\n", "User: 192.0.2.0/24 dev br0\nUser: 10.0.0.0/99 dev br0", "User: 0.0.0.0/0 dev", "User:"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := parseSwitchTable(text)
+		if err != nil && (got.reads || got.given != nil) {
+			t.Errorf("of what cannot be read, %+v is", got)
+		}
+		if n := strings.Count(text, "User:"); len(got.given) > n || got.reads && !strings.Contains(text, "Cached:") {
+			t.Errorf("%d routes are read of %d", len(got.given), n)
+		}
+		ways := got.ways()
+		for _, r := range got.given {
+			if !r.to.IsValid() || !strings.Contains(text, r.link) {
+				t.Errorf("%+v is read", r)
+			}
+			if way, ok := ways.to(r.to.Addr()); r.to == r.to.Masked() && (!ok || way.to.Bits() < r.to.Bits()) {
+				t.Errorf("to %s, %+v is the way: %v", r.to, way, ok)
+			}
+		}
+	})
 }
