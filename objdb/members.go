@@ -37,6 +37,18 @@ func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	return urls, err
 }
 
+// ExposedURLs are the URLs, sorted, at which the store speaks plainly with whoever reaches it from another machine: of those that its members say
+// themselves, and of those where it is asked.
+func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
+	urls, err := db.MemberURLs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	urls = slices.DeleteFunc(slices.Concat(urls, db.Endpoints()), func(u string) bool { return !inet.IsExposed(u) })
+	slices.Sort(urls)
+	return slices.Compact(urls), nil
+}
+
 // Learners are the members that have no vote yet: while there are some, the store survives the loss of fewer
 // members than it is to. One that has never been started has no name, and is told by its peer URL.
 func (db *DB) Learners(ctx context.Context) (names []string, err error) {

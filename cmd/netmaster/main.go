@@ -92,7 +92,10 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	if err != nil {
 		return invalid{err}
 	}
-	return d.Run(ctx)
+	if err = d.Run(ctx); errors.As(err, new(daemon.NotFounded)) {
+		return invalid{err}
+	}
+	return err
 }
 
 // invalid marks errors that are the user's to correct.

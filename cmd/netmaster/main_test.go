@@ -264,7 +264,7 @@ func TestANewClusterIsClosedIfItsStoreIs(t *testing.T) {
 		want   mastercfg.SecurityMode
 	}{
 		"a plain etcd":                    {func(*options) {}, mastercfg.SecurityOpen},
-		"a plain etcd, but secure":        {func(o *options) { o.security.secure = true }, mastercfg.SecurityEnforced},
+		"a plain etcd, but secure":        {func(o *options) { o.security.secure = true }, mastercfg.SecurityEnforced}, // on loopback, see exposed_test.go
 		"an etcd that asks who it is":     {func(o *options) { o.common.Store.CertFile = "c.pem" }, mastercfg.SecurityEnforced},
 		"an embedded store":               {func(o *options) { o.embeddedDir = "/x" }, mastercfg.SecurityEnforced},
 		"an embedded store, but insecure": {func(o *options) { o.embeddedDir, o.security.insecure = "/x", true }, mastercfg.SecurityOpen},

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +75,7 @@ func secured(mode string, store []string) string {
 		return "WARNING, open: whoever reaches a netmaster may do everything; netctl security --help says how to close it"
 	}
 	for _, text := range store {
-		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !inet.IsLoopbackHost(u.Hostname()) {
+		if inet.IsExposed(text) {
 			return fmt.Sprintf("%s, WARNING: whoever reaches the store at %s may do everything; docs/security.md says how it gets https", mode, text)
 		}
 	}

@@ -53,6 +53,7 @@ type Store interface {
 	Ping(ctx context.Context) error
 	Endpoints() []string
 	Learners(ctx context.Context) ([]string, error)
+	ExposedURLs(ctx context.Context) ([]string, error)
 }
 
 // Config is what the API needs to know of the daemon.

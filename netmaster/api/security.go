@@ -29,15 +29,13 @@ import (
 
 // securityRoutes are those routes.
 func (a *API) securityRoutes() []rest.Route {
-	change := func(next step) rest.Methods {
-		return rest.Methods{http.MethodPost: func(r *http.Request) (rest.Reply, error) { return a.changeMode(r, next) }}
-	}
+	relax := func(r *http.Request) (rest.Reply, error) { return a.changeMode(r, relaxed) }
 	return []rest.Route{
 		rest.At(mastercfg.SecurityPath, rights.Operations, rest.Methods{http.MethodGet: a.security}),
 		rest.At(mastercfg.SecurityPath+"/report", rights.Operations, rest.Methods{http.MethodGet: a.securityReport}),
 		rest.At(mastercfg.SecurityPath+"/init", rights.Access, rest.Methods{http.MethodPost: a.initSecurity}),
-		rest.At(mastercfg.SecurityPath+"/enforce", rights.Access, change(enforced)),
-		rest.At(mastercfg.SecurityPath+"/relax", rights.Access, change(relaxed)),
+		rest.At(mastercfg.SecurityPath+"/enforce", rights.Access, rest.Methods{http.MethodPost: a.enforce}),
+		rest.At(mastercfg.SecurityPath+"/relax", rights.Access, rest.Methods{http.MethodPost: relax}),
 	}
 }
 
@@ -45,7 +43,23 @@ func (a *API) securityRoutes() []rest.Route {
 // twice.
 type step func(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error)
 
-// enforced closes a cluster all of whose daemons show who they are.
+// enforce closes a cluster all of whose daemons show who they are, and whose store nobody else reaches.
+func (a *API) enforce(r *http.Request) (rest.Reply, error) {
+	exposed, err := a.store.ExposedURLs(r.Context())
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	return a.changeMode(r, func(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
+		closed, err := enforced(is, daemons)
+		if err == nil && len(exposed) > 0 {
+			return is, fault.New(fault.Conflict, "security: the store speaks plainly with whoever reaches %s, and who does owns the cluster: "+
+				"start one netmaster after the other with https in its URLs of the store, or give an etcd of your own certificates (--etcd-cert)", strings.Join(exposed, ", ")).WithDetails(exposed...)
+		}
+		return closed, err
+	})
+}
+
+// enforced is what becomes of a cluster all of whose daemons show who they are.
 func enforced(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
 	if is.Mode == mastercfg.SecurityOpen {
 		return is, fault.New(fault.Mode, "security: the cluster is open, and has no authorities or is not to use them: it has to be permissive before it is enforced (netctl security init)")

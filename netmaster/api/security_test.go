@@ -213,6 +213,24 @@ func TestAClusterWithAPlainDaemonIsNotEnforced(t *testing.T) {
 	}
 }
 
+// Who reaches the store owns the cluster, whatever netmasters ask of others. One on loopback, as this one, is the machine's own.
+func TestAClusterIsNotEnforcedWhileItsStoreIsExposed(t *testing.T) {
+	b := secured(t, mastercfg.SecurityPermissive)
+	t.Run("a member that others reach plainly", func(t *testing.T) {
+		storetest.MovePeer(t, "http://192.0.2.9:2380")
+		for _, step := range []string{"enforce", "enforce?dryRun=true"} {
+			b.want("proven:root", "POST", mastercfg.SecurityPath+"/"+step, "", 500, "http://192.0.2.9:2380")
+		}
+		b.want("", "GET", "networks/blue:web", "", 200, "")
+		b.step("proven:root", "relax")
+	})
+	t.Run("a member with TLS", func(t *testing.T) {
+		storetest.MovePeer(t, "https://192.0.2.9:2380")
+		b.step("proven:root", "enforce")
+		b.want("", "GET", "networks/blue:web", "", 401, "")
+	})
+}
+
 func TestTheReportNamesWhomAnEnforcedClusterWouldRefuse(t *testing.T) {
 	now := time.Now().UTC()
 	b := secured(t, mastercfg.SecurityPermissive, func(c *Config) { c.Now = func() time.Time { return now } })

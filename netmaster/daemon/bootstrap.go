@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/api/membership"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // bootstrap gives a cluster its authorities, once: the leader makes them if a new cluster is to
@@ -39,6 +41,11 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	case founded == mastercfg.SecurityOpen || founded == "":
 		return nil
 	}
+	if founded == mastercfg.SecurityEnforced {
+		if err := d.mayClose(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.certificates.makeAuthorities(); err != nil {
 		return err
 	}
@@ -52,6 +59,54 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 		d.log.WithField("mode", founded).Info("the cluster asks who somebody is")
 	}
 	return err
+}
+
+// NotFounded is an error of Daemon.Run: a new cluster is to be enforced, and its store is not closed. Nothing mends that but other flags.
+type NotFounded struct{ error }
+
+// Unwrap is the reason.
+func (n NotFounded) Unwrap() error { return n.error }
+
+// mayClose refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
+func (d *Daemon) mayClose(ctx context.Context) error {
+	if err := d.cfg.notFounding(); err != nil {
+		return err
+	}
+	exposed, err := d.db.ExposedURLs(ctx)
+	if err == nil && len(exposed) > 0 { // a member that is asked on loopback, and listens elsewhere, too
+		err = notClosed("members of the store at " + strings.Join(exposed, ", "))
+	}
+	return err
+}
+
+// notFounding is what the configuration of the store has against founding the cluster that is to be founded; nil: nothing.
+func (cfg Config) notFounding() error {
+	if cfg.Security.Founding != mastercfg.SecurityEnforced {
+		return nil
+	}
+	var exposed []string
+	add := func(flag, url string) {
+		if inet.IsExposed(url) {
+			exposed = append(exposed, flag+" "+url)
+		}
+	}
+	if cfg.Embedded != nil {
+		add("--embedded-etcd-client-url", cfg.Embedded.ClientURL)
+		add("--embedded-etcd-peer-url", cfg.Embedded.PeerURL)
+	} else {
+		for _, url := range cfg.Store.Endpoints {
+			add("--etcd-endpoints", url)
+		}
+	}
+	if len(exposed) == 0 {
+		return nil
+	}
+	return notClosed(strings.Join(exposed, ", "))
+}
+
+func notClosed(where string) error {
+	return NotFounded{fault.New(fault.Invalid, "%s: whoever reaches this owns the store, and so the new cluster, which is to be enforced (--secure, or its default): "+
+		"use https there, or a loopback address, or found an open cluster (--insecure)", where)}
 }
 
 // nameKeyring has the record of a cluster of an earlier version say which keyring the netmasters are to have:

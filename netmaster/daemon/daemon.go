@@ -142,7 +142,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		server.http.ReadHeaderTimeout = limit
 	}
 	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
-	failed := make(chan error, len(listeners)) // each ends once, and nobody may hear it
+	failed := make(chan error, len(listeners)+1) // each ends once, and nobody may hear it
 	var serving sync.WaitGroup
 	for _, l := range listeners {
 		serving.Go(func() { failed <- server.serve(l) })
@@ -164,7 +164,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	leading.Go(func() { d.member.Run(working) })
 	leading.Go(func() { d.join(working) })
 	leading.Go(func() { d.keepUp(working) })
-	leading.Go(func() { d.loop(working, ctx) })
+	leading.Go(func() {
+		if err := d.loop(working, ctx); err != nil {
+			failed <- err
+		}
+	})
 	leading.Go(func() { d.space.Run(working) })
 	leading.Go(func() { d.mode.Run(working, d.db) })
 	leading.Go(func() { d.removed.Run(working, d.db) })
@@ -200,8 +204,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // loop stands for election again and again until ctx ends, and follows the
 // state meanwhile so that a term begins with it at once; streams end with
-// serving, so that nobody waits for them while the rest drains.
-func (d *Daemon) loop(ctx, serving context.Context) {
+// serving, so that nobody waits for them while the rest drains. It gives up where the cluster cannot be founded as it is to be.
+func (d *Daemon) loop(ctx, serving context.Context) error {
 	campaign := objdb.CampaignConfig{Lock: mastercfg.LeaderLock, Value: d.cfg.Control, TTL: d.cfg.LeaderTTL}
 	for ctx.Err() == nil {
 		if !d.mayLead(ctx) || !d.upToDate(ctx) {
@@ -215,15 +219,19 @@ func (d *Daemon) loop(ctx, serving context.Context) {
 			if ctx.Err() == nil {
 				d.log.WithError(err).Error("campaign failed, this netmaster will not lead")
 			}
-			return
+			return nil
 		}
 		err = d.lead(ctx, serving, term, standby)
 		standby.Stop() // in case that the term ended before it was taken
+		if errors.As(err, new(NotFounded)) {
+			return err
+		}
 		if err != nil {
 			d.log.WithError(err).Warn("term ended")
 			retry.Pause(ctx, standBack)
 		}
 	}
+	return nil
 }
 
 // standBack is what a netmaster whose term failed, or that may not lead, leaves to the others.

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -151,6 +153,26 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 		t.Fatalf("enforce: %d %s", code, answer)
 	}
 	testkit.Eventually(t, 20*time.Second, "it is refused again", func() bool { return refused("/api/v1/tenants/") })
+}
+
+// A netmaster that reaches the store on loopback founds no enforced cluster on one that others reach, too: it ends, and has written nothing.
+func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
+	db := storetest.Open(t)
+	storetest.MovePeer(t, "http://192.0.2.9:2380")
+	cfg := config(testkit.FreeAddress())
+	cfg.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Founding: mastercfg.SecurityEnforced, Name: "m1"}
+	d, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := d.Run(ctx); !errors.As(err, new(NotFounded)) || !strings.Contains(err.Error(), "http://192.0.2.9:2380") || ctx.Err() != nil {
+		t.Errorf("%v", err)
+	}
+	if kvs, _, err := db.List(t.Context(), mastercfg.GlobalRoot); err != nil || len(kvs) > 0 {
+		t.Errorf("%d keys, %v", len(kvs), err)
+	}
 }
 
 // An open cluster gets its authorities while it serves.

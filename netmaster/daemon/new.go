@@ -66,6 +66,11 @@ func (cfg Config) completed() (Config, error) {
 	if cfg.WarnEvery == 0 {
 		cfg.WarnEvery = time.Hour
 	}
+	if cfg.Embedded != nil {
+		embedded := *cfg.Embedded
+		embedded.NotFounding = cfg.notFounding()
+		cfg.Embedded = &embedded
+	}
 	cfg.Security.Store = isSecure(cfg.Embedded)
 	if cfg.Security.Store && cfg.Security.Dir == "" {
 		return cfg, fault.New(fault.Invalid, "embedded store at %s: certificates need a directory of authorities", cfg.Embedded.PeerURL)

@@ -38,7 +38,7 @@ func (c Config) clusterState(peers map[string]string) (string, error) {
 	}
 	cluster, err := etcdserver.GetClusterFromRemotePeers(zap.NewNop(), slices.Sorted(maps.Values(others)), transport)
 	if err != nil {
-		return embed.ClusterStateFlagNew, nil // nobody has a cluster yet, or nobody answers
+		return embed.ClusterStateFlagNew, c.NotFounding // nobody has a cluster yet, or nobody answers
 	}
 	for _, m := range cluster.Members() {
 		if !slices.Contains(m.PeerURLs, c.PeerURL) {

@@ -9,8 +9,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
+
+// What keeps a member from founding a cluster keeps it neither from its own nor from one that it was added to.
+func TestAMemberThatMayNotFoundIsRefusedWhereThereIsNoCluster(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), Name: "b", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(), NoFsync: true}
+	cfg.NotFounding = fault.New(fault.Invalid, "not here")
+	if s, err := Start(t.Context(), cfg); err != cfg.NotFounding {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, why := range []error{nil, cfg.NotFounding} { // the second time it has data
+		cfg.NotFounding = why
+		s, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 func TestAMemberWithoutDataJoinsWhereItWasAdded(t *testing.T) {
 	const own = "http://192.0.2.2:2380"

@@ -3,6 +3,7 @@ package inet
 import (
 	"net"
 	"net/netip"
+	"net/url"
 )
 
 // AddrOf is an address of package net as one of netip; an IPv4 address has 4 bytes. Without one it is the zero value.
@@ -29,6 +30,13 @@ func IPNet(p netip.Prefix) *net.IPNet {
 func IsLoopbackHost(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// IsExposed tells whether a URL is of plain HTTP, or of what is spoken beneath it, at an address that other machines reach: they hear what
+// is said there, and may ask.
+func IsExposed(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "http" && !IsLoopbackHost(u.Hostname())
 }
 
 // Host is the prefix that has one address.

@@ -17,6 +17,17 @@ func TestHostsOfThisMachineOnly(t *testing.T) {
 	}
 }
 
+func TestPlainURLsBeyondThisMachineAreHeard(t *testing.T) {
+	for text, want := range map[string]bool{
+		"http://192.0.2.1:2379": true, "http://[2001:db8::1]:2379": true, "http://etcd:2379": true, "http://0.0.0.0:2379": true, "http://[::]:2379": true,
+		"https://192.0.2.1:2379": false, "http://127.0.0.1:2379": false, "http://[::1]:2379": false, "http://localhost:2379": false, "": false,
+	} {
+		if got := IsExposed(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
 func TestPrefixesBecomeNetworksAndAreThemselvesAgain(t *testing.T) {
 	for _, text := range []string{"0.0.0.0/0", "192.0.2.7/24", "::/0", "2001:db8::/33"} {
 		p := netip.MustParsePrefix(text)

@@ -95,6 +95,30 @@ func administer(t testing.TB) *clientv3.Client {
 	return client
 }
 
+// MovePeer has the member of the store say, until the test ends, that others reach it at a URL.
+func MovePeer(t testing.TB, url string) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := client.MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := listed.Members[0]
+	move := func(ctx context.Context, urls []string) {
+		if _, err := client.MemberUpdate(ctx, member.ID, urls); err != nil {
+			t.Error(err)
+		}
+	}
+	move(t.Context(), []string{url})
+	t.Cleanup(func() {
+		move(context.Background(), member.PeerURLs)
+		client.Close()
+	})
+}
+
 // requestLimit is what a request may take: a machine that builds other tests meanwhile
 // may leave the store no turn for seconds.
 const requestLimit = time.Minute
