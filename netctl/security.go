@@ -16,9 +16,10 @@ const migration = `How a running cluster is closed, without a packet lost:
   1. start the netmasters of this version, then the agents
   2. on the leader's machine:  netctl --netmaster ` + rootSocket + ` security init
   3. the other netmasters join:  netctl ... token create --role master -q, and netmaster --join-token-file FILE
-  4. the nodes join, one after the other:  netctl ... token create --role node -q, and netplugin --join-token-file FILE
-  5. users and tokens for people and programs:  netctl ... security report names those that would be refused
-  6. netctl ... security enforce; netctl ... security relax goes back`
+  4. the nodes join, one after the other:  netctl ... token create --role node -q, and netplugin --join-token-file FILE --netmasters URLS
+  5. where netmasters embed the store, they are started with https in its URLs, one after the other
+  6. users and tokens for people and programs:  netctl ... security report names those that would be refused
+  7. netctl ... security enforce; netctl ... security relax goes back`
 
 var securityFamily = family{name: "security", usage: "How far the cluster is closed: open, permissive or enforced", more: migration, tools: []tool{
 	{name: "status", usage: "Show the mode, the pin of the authorities, and which daemons show certificates", run: securityStatus, flags: listingFlags,
@@ -32,7 +33,7 @@ var securityFamily = family{name: "security", usage: "How far the cluster is clo
 		more: "The netmasters count while they lead and the cluster is permissive, each from its start on, and are asked all. The audit logs of the netmasters have every request. `netctl security --help` has the whole way."},
 	{name: "enforce", usage: "Close a permissive cluster: who shows no identity over TLS is refused", flags: stepFlags,
 		run:  enforceSecurity,
-		more: "Refused while a netmaster or a node that is registered shows no certificate. What the report lists is refused from then on. `netctl security --help` has the whole way."},
+		more: "Refused while a netmaster or a node that is registered shows no certificate, or others reach the store plainly. What the report lists is refused from then on. `netctl security --help` has the whole way."},
 	{name: "relax", usage: "Make an enforced cluster permissive again", flags: stepFlags,
 		run:  func(s *session) error { return s.securityStep("relax") },
 		more: "Never open: authorities, users and who has joined stay, and stay guarded. `netctl security --help` has the whole way."},

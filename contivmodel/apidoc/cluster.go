@@ -63,7 +63,7 @@ func addSecurity(paths, schemas object) {
 		schemaOf(reflect.TypeFor[contivmodel.SecurityReport](), schemas))}
 	for step, summary := range map[string]string{
 		"init":    "Give an open cluster authorities for certificates, and make it permissive",
-		"enforce": "Close a permissive cluster, all of whose daemons show certificates",
+		"enforce": "Close a permissive cluster, all of whose daemons show certificates, and whose store others do not reach plainly",
 		"relax":   "Make an enforced cluster permissive again",
 	} {
 		change := operation("security"+strings.ToUpper(step[:1])+step[1:], summary, nil, ref("SecurityStatus"))
