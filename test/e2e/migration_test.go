@@ -1,40 +1,104 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/test/pages"
 	"github.com/contiv/netplugin/test/testbed"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// TestLongAClusterIsClosedWhileItRuns takes the steps of docs/security.md, "Closing a cluster
-// that runs", while a pod sends a datagram each millisecond to another, and a client that knows
-// neither tokens nor https makes and removes tenants. No datagram is lost, and no call of
-// the client fails before the last step. Then the cluster is relaxed and enforced again.
+// steps are the commands of docs/security.md that close a cluster that runs, by the titles of its steps.
+type steps map[string]string
+
+func stepsOfThePage(t *testing.T) steps {
+	t.Helper()
+	sections, err := pages.Commands("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := steps{}
+	there := strings.NewReplacer("10.1.1.", "192.0.2.", "-o contiv ", "-o root ") // the nodes of the bed, whose netmasters are root's
+	for _, section := range sections {
+		all[section.Title] = there.Replace(section.Commands)
+	}
+	return all
+}
+
+// take gives the commands of a step, once.
+func (s story) take(all steps, title string) string {
+	s.Helper()
+	commands, found := all[title]
+	if !found {
+		s.Fatalf("the page has no step %q", title)
+	}
+	delete(all, title)
+	return commands
+}
+
+// openServices are the settings of a node of an open cluster, whose netmasters embed a store with http URLs.
+func openServices(bed *testbed.Bed, n *testbed.Node) map[string]string {
+	var peers []string
+	for _, peer := range bed.Nodes {
+		peers = append(peers, peer.Name+"=http://"+peer.MgmtIP+":2380")
+	}
+	return map[string]string{
+		"netmaster": `CONTIV_NETMASTER_MODE=cni
+CONTIV_NETMASTER_NET_MODE=vxlan
+CONTIV_NETMASTER_FORWARD_MODE=routing
+CONTIV_NETMASTER_INSECURE=true
+CONTIV_NETMASTER_INTERNAL_ADDRESS=` + n.MgmtIP + `:9999
+CONTIV_NETMASTER_EMBEDDED_ETCD=/var/lib/contiv/etcd
+CONTIV_NETMASTER_EMBEDDED_ETCD_NAME=` + n.Name + `
+CONTIV_NETMASTER_EMBEDDED_ETCD_CLIENT_URL=http://` + n.MgmtIP + `:2379
+CONTIV_NETMASTER_EMBEDDED_ETCD_PEERS=` + strings.Join(peers, ",") + `
+`,
+		"netplugin": `CONTIV_NETPLUGIN_MODE=cni
+CONTIV_NETPLUGIN_NET_MODE=vxlan
+CONTIV_NETPLUGIN_FORWARD_MODE=routing
+CONTIV_NETPLUGIN_ETCD_ENDPOINTS=` + strings.Join(bed.EtcdEndpoints(), ",") + `
+CONTIV_NETPLUGIN_HOST=` + n.Name + `
+CONTIV_NETPLUGIN_CONTROL_IP=` + n.MgmtIP + `
+CONTIV_NETPLUGIN_VTEP_IP=` + n.VTEPIP + `
+`,
+	}
+}
+
+// joinToken finds the tokens that a step shows.
+var joinToken = regexp.MustCompile(`(?m)^CT1\.\S+$`)
+
+// TestLongAClusterIsClosedWhileItRuns takes the steps of docs/security.md, "Closing a cluster that runs", with the commands that are
+// there, on three nodes whose netmasters embed the store: all netmasters restart, the leader's, too, and the store gets https. All the while pods
+// send each other a datagram each millisecond, and a client that knows neither tokens nor https makes and removes tenants. No datagram is
+// lost, and no call of the client fails before `enforce`; none of a user who may make them fails at all. Then the cluster is relaxed and enforced again.
 func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBed(t, testbed.Config{Nodes: 3, First: true})
+	page := stepsOfThePage(t)
+	ctx, bed := newBareBedFor(t, 8*time.Minute, testbed.Config{Nodes: 3, First: true})
 	s := story{t, ctx, bed}
+	for _, daemon := range []string{"netmaster", "netplugin"} {
+		for _, n := range bed.Nodes {
+			if daemon == "netmaster" {
+				s.hasServices(n, openServices(bed, n))
+			}
+			s.byHand(n, "systemctl start "+daemon, "")
+		}
+	}
+	for _, n := range bed.Nodes {
+		s.must(errors.Join(n.WaitReady(ctx), n.WaitWayOut(ctx), n.WaitAddresses(ctx)))
+	}
 	s.tenant("blue")
 	s.network("blue", "front", "10.1.1.0/24")
 	here, there := s.pod(1, "a", "blue", "front", ""), s.pod(2, "b", "blue", "front", "")
 	s.reachEachOther(shortly, here, there)
-	leader := s.leader()
-	root := func(args ...string) string {
-		t.Helper()
-		out, err := leader.Run(ctx, append([]string{leader.Tool("netctl")}, args...)...) // root, on its machine
-		s.must(err)
-		return out
-	}
 
-	client := s.oldClient(leader)
 	flows := []flow{{name: "closing", from: here, to: there.IP}, {name: "closing-fresh", from: there, to: here.IP, fresh: true}}
 	nothingLost := func(reports []streamReport) {
 		t.Helper()
@@ -44,151 +108,94 @@ func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 			}
 		}
 	}
+	old := s.caller(bed.Nodes[0], "http", nil, "", "loop")
+	var leader *testbed.Node
+	var user *caller
+	oldIsServed := func() error { return old.served(masterURL(bed.Nodes[1], "")) }
+	oldIsRefused := func() error {
+		if err := oldIsServed(); err == nil || !strings.Contains(err.Error(), "https://") {
+			return fmt.Errorf("the client is not told to use https: %v", err)
+		}
+		return nil
+	}
+
 	nothingLost(s.whileFlowing(flows, func() {
-		root("security", "init", "--dry-run")
-		root("security", "init")
-		for _, role := range []string{"master", "node"} {
-			token := root("token", "create", "--role", role, "-q")
-			for _, n := range bed.Nodes {
-				_, err := n.Run(ctx, "sh", "-ec", `umask 077; echo "$1" >"$2"`, "sh", strings.TrimSpace(token), "/run/contiv/token-"+role)
-				s.must(err)
+		each := func(commands, input string, nodes ...*testbed.Node) {
+			t.Helper()
+			for _, n := range nodes {
+				s.byHand(n, commands, input)
 			}
 		}
-		for _, n := range bed.Nodes {
-			if n == leader {
-				continue
-			}
-			s.must(n.Netmaster().Terminate())
-			s.must(n.StartNetmaster("--join-token-file", "/run/contiv/token-master"))
-			s.soon(time.Minute, func() error { return memberServes(ctx, n) })
+		each(s.take(page, "1. Start this version"), "", bed.Nodes...)
+		each(s.take(page, "2. Start the agents of this version"), "", bed.Nodes...)
+		s.noneFailed("after the restarts", old)
+
+		leader = s.leader()
+		tokens := joinToken.FindAllString(s.byHand(leader, s.take(page, "3. The leader makes the authorities"), ""), -1)
+		if len(tokens) != 2 {
+			t.Fatalf("the step shows %d tokens", len(tokens))
 		}
-		for i, n := range bed.Nodes {
-			if i == 2 { // one is left to be named
-				_, err := leader.Run(ctx, leader.Tool("netctl"), "security", "enforce")
-				if err == nil || !strings.Contains(err.Error(), "node "+n.Name) {
-					t.Errorf("enforced while %s is plain: %v", n.Name, err)
-				}
+		others := slices.DeleteFunc(slices.Clone(bed.Nodes), func(n *testbed.Node) bool { return n == leader })
+		each(s.take(page, "4. The other netmasters get them"), tokens[0], others...)
+		s.noneFailed("when all netmasters have the authorities", old)
+
+		joins := s.take(page, "5. The agents join")
+		refused := func(why string) {
+			t.Helper()
+			if _, err := leader.Run(ctx, leader.Tool("netctl"), "security", "enforce"); err == nil || !strings.Contains(err.Error(), why) {
+				t.Errorf("enforced, though %s: %v", why, err)
 			}
-			s.must(n.Netplugin().Terminate())
-			s.must(n.StartNetplugin("--join-token-file", "/run/contiv/token-node"))
-			s.must(n.WaitReady(ctx))
 		}
+		each(joins, tokens[1], bed.Nodes[:2]...)
+		refused("node " + bed.Nodes[2].Name)
+		each(joins, tokens[1], bed.Nodes[2])
+		s.noneFailed("when the agents have joined", old)
 		s.soon(time.Minute, func() error {
-			if out := root("security", "status"); strings.Contains(out, "nothing") {
+			if out := s.byHand(leader, "netctl security status", ""); strings.Contains(out, "nothing") {
 				return errors.New(out)
 			}
 			return nil
 		})
-		if out := root("security", "report"); !strings.Contains(out, "nobody") {
-			t.Errorf("the client is not in the report: %s", out)
+
+		closes := s.take(page, "6. The members of the store get https")
+		for _, n := range bed.Nodes {
+			refused("http://" + n.MgmtIP + ":2379, http://" + n.MgmtIP + ":2380")
+			each(closes, "", n)
+			if err := memberServes(ctx, n); err == nil {
+				t.Errorf("the member of %s is plain still", n.Name)
+			}
 		}
-		if calls, failed := client.soFar(); len(failed) > 0 || calls == 0 {
-			t.Errorf("before enforce, %d of %d calls failed: %q", len(failed), calls, failed)
+		s.noneFailed("when the store has https", old)
+
+		report := s.byHand(leader, s.take(page, "7. Users"), "correct horse battery")
+		if !strings.Contains(report, "nobody") {
+			t.Errorf("the client is not in the report: %s", report)
 		}
-		root("security", "enforce", "--dry-run")
-		root("security", "enforce")
+		authority := s.authorityOf(leader)
+		user = s.caller(bed.Nodes[0], "https", authority, s.login(leader, authority, "ann", "correct horse battery"), "hers")
 		s.soon(shortly, func() error {
-			if _, failed := client.soFar(); len(failed) == 0 || !strings.Contains(failed[len(failed)-1], "https://") {
-				return fmt.Errorf("the client is served still: %q", failed)
+			if calls, _, _ := user.soFar(); calls < 10 {
+				return errors.New("the user has not begun")
 			}
 			return nil
 		})
+		s.noneFailed("before enforce", old)
+		s.byHand(leader, s.take(page, "8. Enforce"), "")
+		s.soon(shortly, oldIsRefused)
 	}))
 	nothingLost(s.whileFlowing(flows, func() {
 		s.reachEachOther(shortly, here, s.pod(0, "c", "blue", "front", ""))
-		root("security", "relax")
-		s.soon(shortly, client.served)
-		root("security", "enforce")
-		s.soon(shortly, func() error {
-			if client.served() == nil {
-				return errors.New("the client is served still")
-			}
-			return nil
-		})
-		s.reachEachOther(shortly, there, s.pod(1, "d", "blue", "front", ""))
+		relax := s.take(page, "9. Back to permissive")
+		s.byHand(leader, relax, "")
+		s.soon(shortly, oldIsServed)
+		s.byHand(leader, "netctl security enforce", "")
+		s.soon(shortly, oldIsRefused)
+		s.noneFailed("enforced again", user)
+		s.byHand(leader, relax, "") // for who cleans up
 	}))
-	root("security", "relax") // for who cleans up
-	calls, failed := client.soFar()
-	t.Logf("the client made %d calls, of which %d failed, all after enforce", calls, len(failed))
-}
-
-// oldClient asks a netmaster over plain HTTP, without a token.
-type oldClient struct {
-	http *http.Client
-	url  string
-
-	mu     sync.Mutex
-	calls  int
-	failed []string
-}
-
-// oldClient runs one until the end of the test.
-func (s story) oldClient(n *testbed.Node) *oldClient {
-	s.Helper()
-	c := &oldClient{url: masterURL(n, "/api/v1/tenants/loop/"), http: &http.Client{Timeout: 10 * time.Second,
-		Transport: &http.Transport{DialContext: n.DialContext}}}
-	ctx, stop := context.WithCancel(s.ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
-		pace := time.NewTicker(20 * time.Millisecond) // leaves the processor to the switches
-		defer pace.Stop()
-		for ctx.Err() == nil {
-			c.call(ctx, http.MethodPost, `{"tenantName":"loop"}`)
-			c.call(ctx, http.MethodDelete, "")
-			select {
-			case <-pace.C:
-			case <-ctx.Done():
-			}
-		}
-	})
-	s.Cleanup(func() {
-		stop()
-		running.Wait()
-		c.http.CloseIdleConnections()
-	})
-	return c
-}
-
-// call makes one call.
-func (c *oldClient) call(ctx context.Context, method, body string) {
-	err := c.ask(ctx, method, body)
-	if ctx.Err() != nil {
-		return
+	if left := slices.Collect(maps.Keys(page)); len(left) > 0 {
+		t.Errorf("steps of the page that were not taken: %q", left)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls++
-	if err != nil && len(c.failed) < 100_000 {
-		c.failed = append(c.failed, method+": "+err.Error())
-	}
-}
-
-func (c *oldClient) ask(ctx context.Context, method, body string) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer := make([]byte, 500)
-	n, _ := resp.Body.Read(answer) // what there is of it is enough to tell
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", resp.Status, answer[:n])
-	}
-	return nil
-}
-
-// soFar is what has become of the calls.
-func (c *oldClient) soFar() (calls int, failed []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls, c.failed
-}
-
-// served tells why a request is not carried out.
-func (c *oldClient) served() error {
-	return c.ask(context.Background(), http.MethodGet, "")
+	_, _, failed := old.soFar()
+	t.Logf("%d calls of the client that knows no https failed, all after enforce", len(failed))
 }

@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
+)
+
+// Pages tell people what to do on machines whose daemons are services. Nodes have no systemd: there, a script does what the pages
+// ask systemctl for, with the settings that units read.
+
+// standIn is the script. A daemon that has ended is not waited for by who started it, so it may be dead and not gone.
+const standIn = `#!/bin/sh
+set -e
+daemon=$2 pid=/run/stand-in/$2.pid
+ended() { state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 0; [ "${state%%%% *}" = Z ]; }
+case $1 in stop | restart)
+  was=$(cat "$pid")
+  kill "$was"
+  until ended "$was"; do sleep 0.02; done
+esac
+case $1 in start | restart)
+  set -a
+  . "/etc/default/$daemon"
+  setsid "$daemon" >>"%s/$daemon.log" 2>&1 </dev/null &
+  echo $! >"$pid"
+esac
+`
+
+// hasServices gives a node the script, and settings that it has not.
+func (s story) hasServices(n *testbed.Node, settings map[string]string) {
+	s.Helper()
+	logs := filepath.Dir(n.LogFile("netmaster"))
+	_, err := n.Run(s.ctx, "sh", "-ec", `mkdir -p /run/stand-in /run/contiv /etc/default; echo "$1" >/run/stand-in/systemctl; chmod +x /run/stand-in/systemctl`, "sh", fmt.Sprintf(standIn, logs))
+	s.must(err)
+	for daemon, text := range settings {
+		_, err := n.Run(s.ctx, "sh", "-ec", `printf %s "$1" >"/etc/default/$2"`, "sh", text, daemon)
+		s.must(err)
+	}
+}
+
+// byHand runs commands of a page on a node, where input is what they read, and gives what they say.
+func (s story) byHand(n *testbed.Node, commands, input string) string {
+	s.Helper()
+	path := strings.Join([]string{"/run/stand-in", filepath.Dir(n.Tool("netctl")), os.Getenv("PATH")}, ":")
+	out, err := n.Run(s.ctx, "env", "PATH="+path, "sh", "-ec", `printf '%s\n' "$1" | sh -ec "$2"`, "sh", input, commands)
+	s.must(err)
+	return out
+}
