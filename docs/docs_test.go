@@ -57,15 +57,21 @@ func alternatives(path string) []string {
 }
 
 // commands begin lines that tests of test/e2e and test/k8s run, if they are in blocks for a shell.
-var commands = regexp.MustCompile(`^ +(netctl|cnitool|ip|nft|ovs-\w+|bin/\w+|kubectl|etcdctl|ctr|make) `)
+var commands = regexp.MustCompile(`^ +(netctl|systemctl|cnitool|ip|nft|ovs-\w+|bin/\w+|kubectl|etcdctl|ctr|make) `)
 
 func TestTheCommandsOfPagesAreRun(t *testing.T) {
-	for _, page := range []string{"networking.md", "kubernetes.md"} {
+	for page, heading := range map[string]string{"networking.md": "", "kubernetes.md": "", "security.md": "Closing a cluster that runs"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, part := range strings.Split(string(text), "```") {
+		run := string(text)
+		if heading != "" {
+			if run = section(run, heading); run == "" {
+				t.Errorf("%s has no section %s", page, heading)
+			}
+		}
+		for i, part := range strings.Split(run, "```") {
 			if i%2 != 0 {
 				continue // inside a block
 			}

@@ -20,7 +20,6 @@ type state struct {
 	Outside *holder  `json:"outside,omitempty"`
 	Uplinks int      `json:"uplinks,omitempty"` // of each node
 	Secure  bool     `json:"secure,omitempty"`
-	Plain   bool     `json:"plain,omitempty"` // the store
 	Nodes   []holder `json:"nodes"`
 }
 
@@ -62,7 +61,7 @@ func startTime(pid int) (string, error) {
 func (b *Bed) stateFile() string { return filepath.Join(b.Dir, "bed.json") }
 
 func (b *Bed) save() error {
-	s := state{Bin: b.Bin, Mode: b.mode, Secure: b.secure, Plain: b.plain}
+	s := state{Bin: b.Bin, Mode: b.mode, Secure: b.secure}
 	var err error
 	if s.Fabric, err = b.fabric.holderOf(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func Open(dir string) (*Bed, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("%s: %w", b.stateFile(), err)
 	}
-	b.Bin, b.mode, b.secure, b.plain = s.Bin, s.Mode, s.Secure, s.Plain
+	b.Bin, b.mode, b.secure = s.Bin, s.Mode, s.Secure
 	b.fabric = s.Fabric.machine("fabric", filepath.Join(dir, "fabric"))
 	if s.Outside != nil {
 		b.Outside = &Outside{s.Outside.machine("outside", filepath.Join(dir, "outside"))}

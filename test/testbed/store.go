@@ -7,12 +7,12 @@ import (
 	"github.com/contiv/netplugin/utils/tlsfiles"
 )
 
-// The members of the store that netmasters embed speak TLS in a secure bed, unless it is to be plain, and let in who has a certificate of a
+// The members of the store that netmasters embed speak TLS in a secure bed, and let in who has a certificate of a
 // netmaster. Tests that go behind the daemons' back use that of the node's own.
 
 // storeScheme is how the members of the store are spoken with.
 func (b *Bed) storeScheme() string {
-	if b.plain {
+	if !b.secure {
 		return "http"
 	}
 	return "https"
@@ -26,7 +26,7 @@ func (n *Node) peerURL() string { return n.bed.storeScheme() + "://" + n.at(2380
 
 // StoreFiles are what a client on the node shows the store; the zero value where it is plain.
 func (n *Node) StoreFiles() tlsfiles.Files {
-	if n.bed.plain {
+	if !n.bed.secure {
 		return tlsfiles.Files{}
 	}
 	dir := "/var/lib/contiv/pki"

@@ -57,7 +57,6 @@ type Config struct {
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
 	First    bool      // switches, and what pods serve, run before everything else, as those of a kernel do
 	Secure   bool      // the cluster is enforced: everything joins with a token
-	Plain    bool      // the store of a secure bed does not speak TLS
 	Confined bool      // daemons run as their units have them run
 	Readers  bool      // switches read the routes of their nodes: drivers that do not give them routes need it
 	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
@@ -75,7 +74,6 @@ type Bed struct {
 	fabric    *machine
 	mode      string
 	secure    bool
-	plain     bool // the store
 	confined  bool
 	log       io.Writer
 	removeDir bool
@@ -87,7 +85,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, plain: !cfg.Secure || cfg.Plain, confined: cfg.Confined, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}
