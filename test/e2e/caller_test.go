@@ -133,8 +133,20 @@ func (s story) noneFailed(when string, c *caller) {
 	calls, again, failed := c.soFar()
 	s.Logf("%s, %s: %d calls, %d of them carried out by another netmaster than was asked first, %d failed", c.path, when, calls, again, len(failed))
 	if calls == 0 || len(failed) > 0 {
-		s.Errorf("%s, %s: of %d calls failed %q", c.path, when, calls, failed)
+		s.Errorf("%s, %s: of %d calls %d failed, first %q", c.path, when, calls, len(failed), failed[:min(len(failed), 3)])
 	}
+}
+
+// goesOn waits until a caller has made some more calls.
+func (s story) goesOn(c *caller) {
+	s.Helper()
+	before, _, _ := c.soFar()
+	s.soon(shortly, func() error {
+		if now, _, _ := c.soFar(); now < before+20 {
+			return fmt.Errorf("%s: %d calls, and %d before", c.path, now, before)
+		}
+		return nil
+	})
 }
 
 // authorityOf is what servers of a cluster with authorities are known by, as a netmaster's machine has it.

@@ -173,23 +173,21 @@ func TestLongAClusterIsClosedWhileItRuns(t *testing.T) {
 		}
 		authority := s.authorityOf(leader)
 		user = s.caller(bed.Nodes[0], "https", authority, s.login(leader, authority, "ann", "correct horse battery"), "hers")
-		s.soon(shortly, func() error {
-			if calls, _, _ := user.soFar(); calls < 10 {
-				return errors.New("the user has not begun")
-			}
-			return nil
-		})
+		s.goesOn(user)
 		s.noneFailed("before enforce", old)
 		s.byHand(leader, s.take(page, "8. Enforce"), "")
 		s.soon(shortly, oldIsRefused)
+		s.goesOn(user)
 	}))
 	nothingLost(s.whileFlowing(flows, func() {
 		s.reachEachOther(shortly, here, s.pod(0, "c", "blue", "front", ""))
 		relax := s.take(page, "9. Back to permissive")
 		s.byHand(leader, relax, "")
 		s.soon(shortly, oldIsServed)
+		s.goesOn(user)
 		s.byHand(leader, "netctl security enforce", "")
 		s.soon(shortly, oldIsRefused)
+		s.goesOn(user)
 		s.noneFailed("enforced again", user)
 		s.byHand(leader, relax, "") // for who cleans up
 	}))
