@@ -216,21 +216,26 @@ func (d datagram) frames(id uint32, what string) (all []made) {
 	}
 	for from := 0; from < len(d.transport); from += size {
 		part := d.transport[from:min(from+size, len(d.transport))]
-		more := uint16(0)
-		if from+len(part) < len(d.transport) {
-			more = 1
-		}
-		var ip []byte
-		if d.from.Is4() {
-			ip = d.ipv4(id, from, more, part)
-		} else {
-			ip = d.ipv6(id, from, more, part)
-		}
-		frame := slices.Concat(d.dst[:], d.src[:], d.tags)
-		frame = append(binary.BigEndian.AppendUint16(frame, d.ethType), ip...)
+		frame := d.frame(id, from, part)
 		all = append(all, made{frame: frame, mark: string(markPattern.Find(part)), what: what})
 	}
 	return all
+}
+
+// frame is one with a part of the datagram, or of what somebody wants to be taken for it.
+func (d datagram) frame(id uint32, at int, part []byte) []byte {
+	more := uint16(0)
+	if at+len(part) < len(d.transport) {
+		more = 1
+	}
+	var ip []byte
+	if d.from.Is4() {
+		ip = d.ipv4(id, at, more, part)
+	} else {
+		ip = d.ipv6(id, at, more, part)
+	}
+	frame := slices.Concat(d.dst[:], d.src[:], d.tags)
+	return append(binary.BigEndian.AppendUint16(frame, d.ethType), ip...)
 }
 
 func (d datagram) ipv4(id uint32, at int, more uint16, part []byte) []byte {
