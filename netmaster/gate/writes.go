@@ -76,7 +76,7 @@ func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, ke
 	}
 	guards = []*pb.Compare{at(mastercfg.NodePrefix+host, x.joinedAt[host])}
 	if len(r.Failure) > 0 {
-		return nil, "", fmt.Errorf("nothing can be done where a condition does not hold")
+		return nil, keyIn(r.Failure), fmt.Errorf("nothing can be done where a condition does not hold")
 	}
 	if n := max(len(r.Compare), len(r.Success)); n > maxOps {
 		return nil, "", fmt.Errorf("%d conditions or operations are more than %d", n, maxOps)
@@ -159,7 +159,21 @@ func (x *index) judgeOp(host string, op *pb.RequestOp) (guards []*pb.Compare, ke
 		guards, why := x.judgeDelete(host, key)
 		return guards, key, why
 	}
-	return nil, "", fmt.Errorf("a transaction of a node puts and deletes only")
+	return nil, keyIn([]*pb.RequestOp{op}), fmt.Errorf("a transaction of a node puts and deletes only")
+}
+
+// keyIn is the first key that operations name, so that a refusal tells what was tried; empty: they name none.
+func keyIn(ops []*pb.RequestOp) string {
+	for _, op := range ops {
+		nested := op.GetRequestTxn()
+		for _, key := range []string{string(op.GetRequestPut().GetKey()), string(op.GetRequestDeleteRange().GetKey()), string(op.GetRequestRange().GetKey()),
+			keyIn(nested.GetSuccess()), keyIn(nested.GetFailure())} {
+			if key != "" {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 func (x *index) judgePut(host, key string, put *pb.PutRequest) ([]*pb.Compare, error) {

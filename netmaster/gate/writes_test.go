@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/contiv/netplugin/netmaster/audit"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
@@ -144,115 +146,117 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	many := func(x clientv3.Txn) clientv3.Txn {
 		var ops []clientv3.Op
 		for port := range maxEntries + 1 {
-			s := agentOf("h1", "192.0.2.1")
-			s.Port = 10000 + port
-			ops = append(ops, clientv3.OpPut(s.Key(), text(t, s), clientv3.WithLease(lease.ID)))
+			tooMany := agentOf("h1", "192.0.2.1")
+			tooMany.Port = 10000 + port
+			ops = append(ops, clientv3.OpPut(tooMany.Key(), text(t, tooMany), clientv3.WithLease(lease.ID)))
 		}
 		return x.Then(ops...)
 	}
 	withLease, entryKey := clientv3.WithLease(lease.ID), entry("h1", "192.0.2.1").Key()
-	mine := mastercfg.OperEndpointPrefix + "net.blue-mine"
+	mine, theirs := mastercfg.OperEndpointPrefix+"net.blue-mine", mastercfg.OperEndpointPrefix+"net.blue-theirs"
 	agentAt := func(address string, said ...string) objdb.Service {
 		s := agentOf("h1", address)
 		s.Addresses = said
 		return s
 	}
+	type line struct{ verb, key, reason string } // what it says; of the reason a part
 	attacks := []struct {
 		name string
+		line line
 		do   func(context.Context) error
 	}{
-		{"registration of another host", put(entry("h2", "192.0.2.1").Key(), entry("h2", "192.0.2.1"), withLease)},
-		{"registration at an address of nobody", put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
-		{"registration at another's tunnel end, joined with", put(entry("h1", "192.0.2.2").Key(), entry("h1", "192.0.2.2"), withLease)},
-		{"registration where another is registered that joined before", put(agentAt("192.0.2.12").Key(), agentAt("192.0.2.12"), withLease)},
-		{"more registrations at once than a node has", txn(many)},
-		{"registration of who joined before deleted", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(agentAt("192.0.2.12").Key())) })},
-		{"registration under another key", put(entryKey+"0", entry("h1", "192.0.2.1"), withLease)},
-		{"registration that claims another's tunnel end", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "192.0.2.2"), withLease)},
-		{"registration of more addresses than a machine tells", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", manyAddresses(hostaddr.Most+1)...), withLease)},
-		{"registration of an address with a zone", put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "fe80::1%}\nflush ruleset"), withLease)},
-		{"registration twice in one transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"registration of another host", line{"Txn", entry("h2", "192.0.2.1").Key(), "is about node \"h2\""}, put(entry("h2", "192.0.2.1").Key(), entry("h2", "192.0.2.1"), withLease)},
+		{"registration at an address of nobody", line{"Txn", entry("h1", "192.0.2.9").Key(), "192.0.2.9 is not one that the node joined with"}, put(entry("h1", "192.0.2.9").Key(), entry("h1", "192.0.2.9"), withLease)},
+		{"registration at another's tunnel end, joined with", line{"Txn", entry("h1", "192.0.2.2").Key(), "192.0.2.2 is the tunnel end of node h2"}, put(entry("h1", "192.0.2.2").Key(), entry("h1", "192.0.2.2"), withLease)},
+		{"registration where another is registered that joined before", line{"Txn", agentAt("192.0.2.12").Key(), "that of node h2, which joined before"}, put(agentAt("192.0.2.12").Key(), agentAt("192.0.2.12"), withLease)},
+		{"more registrations at once than a node has", line{"Txn", fmt.Sprintf("%snetplugin/192.0.2.1:%d", objdb.ServicePrefix, 10000+maxEntries), "would have 9"}, txn(many)},
+		{"registration of who joined before deleted", line{"Txn", agentAt("192.0.2.12").Key(), "that of node h2, which joined before"}, txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(agentAt("192.0.2.12").Key())) })},
+		{"registration under another key", line{"Txn", entryKey + "0", "is about node \"h1\" under"}, put(entryKey+"0", entry("h1", "192.0.2.1"), withLease)},
+		{"registration that claims another's tunnel end", line{"Txn", agentAt("192.0.2.1").Key(), "192.0.2.2 is the tunnel end of node h2"}, put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "192.0.2.2"), withLease)},
+		{"registration of more addresses than a machine tells", line{"Txn", agentAt("192.0.2.1").Key(), "65 addresses"}, put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", manyAddresses(hostaddr.Most+1)...), withLease)},
+		{"registration of an address with a zone", line{"Txn", agentAt("192.0.2.1").Key(), "has a zone"}, put(agentAt("192.0.2.1").Key(), agentAt("192.0.2.1", "fe80::1%}\nflush ruleset"), withLease)},
+		{"registration twice in one transaction", line{"Txn", entryKey, "written twice"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			one := clientv3.OpPut(entryKey, text(t, entry("h1", "192.0.2.1")), withLease)
 			return x.Then(one, one)
 		})},
-		{"registration without a lease", put(entryKey, entry("h1", "192.0.2.1"))},
-		{"registration with another's lease", put(entryKey, entry("h1", "192.0.2.1"), clientv3.WithLease(foreign.ID))},
-		{"registration as netmaster", put(objdb.ServicePrefix+"netmaster/192.0.2.1:9999", objdb.Service{ServiceName: "netmaster", HostAddr: "192.0.2.1", Port: 9999, Hostname: "h1"}, withLease)},
-		{"another's registration deleted", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(entry("h2", "192.0.2.2").Key())) })},
-		{"all registrations deleted", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"registration without a lease", line{"Txn", entryKey, "needs a lease of the node"}, put(entryKey, entry("h1", "192.0.2.1"))},
+		{"registration with another's lease", line{"Txn", entryKey, "needs a lease of the node"}, put(entryKey, entry("h1", "192.0.2.1"), clientv3.WithLease(foreign.ID))},
+		{"registration as netmaster", line{"Txn", objdb.ServicePrefix + "netmaster/192.0.2.1:9999", "not a registration of a node"}, put(objdb.ServicePrefix+"netmaster/192.0.2.1:9999", objdb.Service{ServiceName: "netmaster", HostAddr: "192.0.2.1", Port: 9999, Hostname: "h1"}, withLease)},
+		{"another's registration deleted", line{"Txn", entry("h2", "192.0.2.2").Key(), "192.0.2.2 is the tunnel end of node h2"}, txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(entry("h2", "192.0.2.2").Key())) })},
+		{"all registrations deleted", line{"Txn", objdb.ServicePrefix, "single keys are deleted"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.Then(clientv3.OpDelete(objdb.ServicePrefix, clientv3.WithPrefix()))
 		})},
-		{"lock of the leader", put(objdb.LockKey(mastercfg.LeaderLock), "192.0.2.1:9999", withLease)},
-		{"state of an endpoint", put(endpointKey("blue", "net", "mine"), mastercfg.CfgEndpointState{HomingHost: "h1"})},
-		{"intent", put(mastercfg.ModelKey("tenant", "red"), struct{}{})},
-		{"security", put(mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen})},
-		{"own record", put(mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1"})},
-		{"report of another's endpoint", report("net.blue-theirs", mastercfg.OperEndpointState{HomingHost: "h1"})},
-		{"report for another host", report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h2"})},
-		{"report with another's tunnel end", report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h1", VtepIP: "192.0.2.3"})},
-		{"report with a lease", put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, withLease)},
-		{"report that is none", put(mine, "text")},
-		{"report of another deleted", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"lock of the leader", line{"Txn", objdb.LockKey(mastercfg.LeaderLock), "only registrations have a lease"}, put(objdb.LockKey(mastercfg.LeaderLock), "192.0.2.1:9999", withLease)},
+		{"state of an endpoint", line{"Txn", endpointKey("blue", "net", "mine"), "nodes do not write this"}, put(endpointKey("blue", "net", "mine"), mastercfg.CfgEndpointState{HomingHost: "h1"})},
+		{"intent", line{"Txn", mastercfg.ModelKey("tenant", "red"), "nodes do not write this"}, put(mastercfg.ModelKey("tenant", "red"), struct{}{})},
+		{"security", line{"Txn", mastercfg.SecurityKey, "nodes do not write this"}, put(mastercfg.SecurityKey, mastercfg.Security{Mode: mastercfg.SecurityOpen})},
+		{"own record", line{"Txn", mastercfg.NodePrefix + "h1", "nodes do not write this"}, put(mastercfg.NodePrefix+"h1", mastercfg.Joined{Host: "h1"})},
+		{"report of another's endpoint", line{"Txn", theirs, "not homed on the node"}, report("net.blue-theirs", mastercfg.OperEndpointState{HomingHost: "h1"})},
+		{"report for another host", line{"Txn", mine, "on node \"h2\""}, report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h2"})},
+		{"report with another's tunnel end", line{"Txn", mine, "192.0.2.3"}, report("net.blue-mine", mastercfg.OperEndpointState{HomingHost: "h1", VtepIP: "192.0.2.3"})},
+		{"report with a lease", line{"Txn", mine, "only registrations have a lease"}, put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, withLease)},
+		{"report that is none", line{"Txn", mine, "cannot unmarshal"}, put(mine, "text")},
+		{"report of another deleted", line{"Txn", theirs, "reported by another node"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.Then(clientv3.OpDelete(mastercfg.OperEndpointPrefix + "net.blue-theirs"))
 		})},
-		{"summary of another host", put(mastercfg.OvsDriverPrefix+"h2", mastercfg.OvsDriverOperState{ID: "h2"})},
-		{"epoch of another host", put(mastercfg.K8sEnforcedKey("h2"), mastercfg.K8sEpoch{})},
-		{"nested transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"summary of another host", line{"Txn", mastercfg.OvsDriverPrefix + "h2", "nodes do not write this"}, put(mastercfg.OvsDriverPrefix+"h2", mastercfg.OvsDriverOperState{ID: "h2"})},
+		{"epoch of another host", line{"Txn", mastercfg.K8sEnforcedKey("h2"), "nodes do not write this"}, put(mastercfg.K8sEnforcedKey("h2"), mastercfg.K8sEpoch{})},
+		{"nested transaction", line{"Txn", mastercfg.SecurityKey, "puts and deletes only"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.Then(clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(mastercfg.SecurityKey, "{}")}, nil))
 		})},
-		{"put where a condition does not hold", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"put where a condition does not hold", line{"Txn", mastercfg.SecurityKey, "where a condition does not hold"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mine), ">", 1<<50)).Else(clientv3.OpPut(mastercfg.SecurityKey, "{}"))
 		})},
-		{"read in a transaction", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"read in a transaction", line{"Txn", mastercfg.AccessRoot, "puts and deletes only"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.Then(clientv3.OpGet(mastercfg.AccessRoot, clientv3.WithPrefix()))
 		})},
-		{"previous value of a put", put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, clientv3.WithPrevKV())},
-		{"previous value of a deletion", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithPrevKV())) })},
-		{"put that keeps the value", func(ctx context.Context) error {
+		{"previous value of a put", line{"Txn", mine, "nor kept"}, put(mine, mastercfg.OperEndpointState{ID: "net.blue-mine", HomingHost: "h1"}, clientv3.WithPrevKV())},
+		{"previous value of a deletion", line{"Txn", mine, "single keys are deleted"}, txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithPrevKV())) })},
+		{"put that keeps the value", line{"Txn", mastercfg.OvsDriverPrefix + "h1", "nor kept"}, func(ctx context.Context) error {
 			_, err := c.Txn(ctx).Then(clientv3.OpPut(mastercfg.OvsDriverPrefix+"h1", "", clientv3.WithIgnoreValue())).Commit()
 			return err
 		}},
-		{"deletion of a range", txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithFromKey())) })},
-		{"guess of a value", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"deletion of a range", line{"Txn", mine, "single keys are deleted"}, txn(func(x clientv3.Txn) clientv3.Txn { return x.Then(clientv3.OpDelete(mine, clientv3.WithFromKey())) })},
+		{"guess of a value", line{"Txn", mastercfg.GlobalConfigKey, "about revisions"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.Value(mastercfg.GlobalConfigKey), ">", "x"))
 		})},
-		{"condition on a secret key", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"condition on a secret key", line{"Txn", mastercfg.NodePrefix + "h2", "nodes do not read this"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.NodePrefix+"h2"), ">", 0))
 		})},
-		{"condition on a foreign tenant", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"condition on a foreign tenant", line{"Txn", endpointKey("red", "net", "other"), "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(endpointKey("red", "net", "other")), ">", 0))
 		})},
-		{"condition on a foreign tenant's group", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"condition on a foreign tenant's group", line{"Txn", mastercfg.EndpointGroupPrefix + "front:red", "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.EndpointGroupPrefix+"front:red"), ">", 0))
 		})},
-		{"condition on whether a tenant is there", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"condition on whether a tenant is there", line{"Txn", mastercfg.VRFPrefix + "red", "not of a tenant that the node serves"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.VRFPrefix+"red"), ">", 0))
 		})},
-		{"condition on a range", txn(func(x clientv3.Txn) clientv3.Txn {
+		{"condition on a range", line{"Txn", mastercfg.StateRoot, "about single keys"}, txn(func(x clientv3.Txn) clientv3.Txn {
 			return x.If(clientv3.Compare(clientv3.CreateRevision(mastercfg.StateRoot), ">", 0).WithPrefix())
 		})},
-		{"secrets read", get(mastercfg.AccessRoot, clientv3.WithPrefix())},
-		{"intent read", get(mastercfg.ModelRoot, clientv3.WithPrefix())},
-		{"everything read", get("\x00", clientv3.WithFromKey())},
-		{"read on beyond what is allowed", get(mastercfg.StateRoot, clientv3.WithFromKey())},
-		{"read across prefixes", get(mastercfg.OperEndpointPrefix, clientv3.WithRange(mastercfg.StateRoot+"\xff"))},
-		{"summary of another read", get(mastercfg.OvsDriverPrefix + "h2")},
-		{"sorted by what is hidden", get(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))},
-		{"watch of everything", watch("", clientv3.WithFromKey())},
-		{"watch from a key on", watch(mastercfg.StateRoot, clientv3.WithFromKey())},
-		{"watch of secrets", watch(mastercfg.AccessRoot, clientv3.WithPrefix())},
-		{"watch with previous values", watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithPrevKV())},
-		{"watch with filters", watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithFilterPut())},
-		{"lease with a number", func(ctx context.Context) error {
+		{"secrets read", line{"Range", mastercfg.AccessRoot, "read this"}, get(mastercfg.AccessRoot, clientv3.WithPrefix())},
+		{"intent read", line{"Range", mastercfg.ModelRoot, "read this"}, get(mastercfg.ModelRoot, clientv3.WithPrefix())},
+		{"everything read", line{"Range", "\x00", "read this"}, get("\x00", clientv3.WithFromKey())},
+		{"read on beyond what is allowed", line{"Range", mastercfg.StateRoot, "read this"}, get(mastercfg.StateRoot, clientv3.WithFromKey())},
+		{"read across prefixes", line{"Range", mastercfg.OperEndpointPrefix, "/contiv.io/state/"}, get(mastercfg.OperEndpointPrefix, clientv3.WithRange(mastercfg.StateRoot+"\xff"))},
+		{"summary of another read", line{"Range", mastercfg.OvsDriverPrefix + "h2", "read this"}, get(mastercfg.OvsDriverPrefix + "h2")},
+		{"sorted by what is hidden", line{"Range", mastercfg.StateRoot, "only a least revision"}, get(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))},
+		{"watch of everything", line{"Watch", "\x00", "watch this"}, watch("", clientv3.WithFromKey())},
+		{"watch from a key on", line{"Watch", mastercfg.StateRoot, "watch this"}, watch(mastercfg.StateRoot, clientv3.WithFromKey())},
+		{"watch with previous values", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithPrevKV())},
+		{"watch of secrets", line{"Watch", mastercfg.AccessRoot, "watch this"}, watch(mastercfg.AccessRoot, clientv3.WithPrefix())},
+		{"watch with filters", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithFilterPut())},
+		{"lease with a number", line{"LeaseGrant", "", "number 7,"}, func(ctx context.Context) error {
 			_, err := clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: 7, TTL: 10})
 			return err
 		}},
-		{"lease of a day", func(ctx context.Context) error { _, err := c.Grant(ctx, 86400); return err }},
-		{"another's lease revoked", func(ctx context.Context) error { _, err := c.Revoke(ctx, foreign.ID); return err }},
-		{"another's lease renewed", func(ctx context.Context) error { _, err := c.KeepAliveOnce(ctx, foreign.ID); return err }},
-		{"another's lease looked at", func(ctx context.Context) error { _, err := c.TimeToLive(ctx, foreign.ID); return err }},
-		{"all leases", func(ctx context.Context) error { _, err := c.Leases(ctx); return err }},
-		{"10,000 leases", func(ctx context.Context) error {
+		{"lease of a day", line{"LeaseGrant", "", "86400 s"}, func(ctx context.Context) error { _, err := c.Grant(ctx, 86400); return err }},
+		{"another's lease revoked", line{"LeaseRevoke", "", fmt.Sprintf("%x", foreign.ID)}, func(ctx context.Context) error { _, err := c.Revoke(ctx, foreign.ID); return err }},
+		{"another's lease renewed", line{"LeaseKeepAlive", "", fmt.Sprintf("%x", foreign.ID)}, func(ctx context.Context) error { _, err := c.KeepAliveOnce(ctx, foreign.ID); return err }},
+		{"another's lease looked at", line{"LeaseTimeToLive", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.TimeToLive(ctx, foreign.ID); return err }},
+		{"all leases", line{"LeaseLeases", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.Leases(ctx); return err }},
+		{"10,000 leases", line{"LeaseGrant", "", "4 leases"}, func(ctx context.Context) error {
 			for range 10_000 {
 				if _, err := c.Grant(ctx, 60); err != nil {
 					return err
@@ -260,28 +264,47 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			}
 			return nil
 		}},
-		{"put", func(ctx context.Context) error { _, err := c.Put(ctx, mine, "{}"); return err }},
-		{"delete", func(ctx context.Context) error { _, err := c.Delete(ctx, mine); return err }},
-		{"compaction", func(ctx context.Context) error { _, err := c.Compact(ctx, 1); return err }},
-		{"member", func(ctx context.Context) error {
+		{"put", line{"Put", mine, "nodes do not call this"}, func(ctx context.Context) error { _, err := c.Put(ctx, mine, "{}"); return err }},
+		{"delete", line{"DeleteRange", mine, "nodes do not call this"}, func(ctx context.Context) error { _, err := c.Delete(ctx, mine); return err }},
+		{"compaction", line{"Compact", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.Compact(ctx, 1); return err }},
+		{"member", line{"MemberAdd", "", "nodes do not call this"}, func(ctx context.Context) error {
 			_, err := c.MemberAdd(ctx, []string{"http://192.0.2.1:2380"})
 			return err
 		}},
-		{"member removed", func(ctx context.Context) error { _, err := c.MemberRemove(ctx, 1); return err }},
-		{"alarm", func(ctx context.Context) error { _, err := c.AlarmList(ctx); return err }},
-		{"leader of the store moved", func(ctx context.Context) error { _, err := c.MoveLeader(ctx, 1); return err }},
-		{"user", func(ctx context.Context) error { _, err := c.UserAdd(ctx, "eve", "x"); return err }},
+		{"member removed", line{"MemberRemove", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.MemberRemove(ctx, 1); return err }},
+		{"alarm", line{"/etcdserverpb.Maintenance/Alarm", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.AlarmList(ctx); return err }},
+		{"leader of the store moved", line{"/etcdserverpb.Maintenance/MoveLeader", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.MoveLeader(ctx, 1); return err }},
+		{"user", line{"/etcdserverpb.Auth/UserAdd", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.UserAdd(ctx, "eve", "x"); return err }},
 	}
 	before, _, err := b.db.List(t.Context(), mastercfg.Root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	told, last := 0, line{}
 	for _, attack := range attacks {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		if err := attack.do(ctx); err == nil || ctx.Err() != nil {
 			t.Errorf("%s: %v", attack.name, err)
 		}
 		cancel()
+		var lines []audit.Entry
+		isAbout := func(want line) func(audit.Entry) bool {
+			return func(e audit.Entry) bool {
+				return e.Principal == "node/h1" && e.Decision == audit.Denied && e.Status == 403 && e.Verb == want.verb && e.Key == want.key &&
+					e.Reason != "" && strings.Contains(e.Reason, want.reason)
+			}
+		}
+		testkit.Eventually(t, soon, attack.name+": a line of the audit log", func() bool {
+			// etcd's client may ask for a watch again while it ends.
+			if lines = entriesOf(t, read())[told:]; last != attack.line {
+				lines = slices.DeleteFunc(lines, isAbout(last))
+			}
+			return len(lines) > 0
+		})
+		if len(lines) != 1 || !isAbout(attack.line)(lines[0]) {
+			t.Errorf("%s: the lines are %+v, want one: %+v", attack.name, lines, attack.line)
+		}
+		told, last = len(entriesOf(t, read())), attack.line
 	}
 	after, _, err := b.db.List(t.Context(), mastercfg.Root)
 	if err != nil {
@@ -297,7 +320,22 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	if err != nil || len(leases.Leases) > 10 {
 		t.Errorf("%d leases, %v", len(leases.Leases), err)
 	}
-	testkit.Eventually(t, soon, "a line of each", func() bool { return strings.Count(read(), `"decision":"denied"`) >= len(attacks) })
+}
+
+// entriesOf are the lines of an audit log.
+func entriesOf(t testing.TB, text string) (all []audit.Entry) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.HasSuffix(line, "\n") {
+			break // being written
+		}
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // agentOf is the registration of an agent.
