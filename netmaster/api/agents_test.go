@@ -24,27 +24,69 @@ func (b *bench) joinedAs(host string, tenants ...string) {
 }
 
 // attack is a request of the agent of h1, which may serve blue.
-type attack struct{ name, path, body string }
+type attack struct{ name, path, body, about, reason string }
 
 // attacks are what the key of a node does not open. The endpoints "b" of blue and "r" of red
 // are on h2, and run the containers "cb" and "cr".
 var attacks = []attack{
-	{"endpoint on another host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h2"}}`},
-	{"endpoint on no host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x"}}`},
-	{"endpoint on a host of another case", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"H1"}}`},
-	{"endpoint in another tenant", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`},
-	{"endpoint in a tenant that there is not", mastercfg.CreateEndpointPath, `{"TenantName":"none","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`},
-	{"endpoint of another host again", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"b","Host":"h1"}}`},
-	{"deletion on another host", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"b"}`},
-	{"deletion in another tenant", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`},
-	{"start on another host", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"b","ContainerID":"x","Event":"start"}`},
-	{"start in another tenant", mastercfg.UpdateEndpointPath, `{"Tenant":"red","Network":"web","EndpointID":"r","ContainerID":"x","Event":"start"}`},
-	{"end on another host", mastercfg.UpdateEndpointPath, `{"ContainerID":"cb","Event":"die"}`},
-	{"end in another tenant", mastercfg.UpdateEndpointPath, `{"ContainerID":"cr","Event":"die"}`},
-	{"address in another tenant", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`},
-	{"address in a pool of another tenant", mastercfg.AllocAddressPath, `{"AddressPool":"10.8.0.0/24:red"}`},
-	{"release of a group that is gone in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web:gone.red","IPv4Address":"10.8.0.1"}`},
-	{"release in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`},
+	{"endpoint on another host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h2"}}`, "endpoint x in network blue:web", `node/h1 may not speak for host "h2"`},
+	{"endpoint on no host", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x"}}`, "endpoint x in network blue:web", `node/h1 may not speak for host ""`},
+	{"endpoint on a host of another case", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"x","Host":"H1"}}`, "endpoint x in network blue:web", `node/h1 may not speak for host "H1"`},
+	{"endpoint in another tenant", mastercfg.CreateEndpointPath, `{"TenantName":"red","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`, "endpoint x in network red:web", `node/h1 may not serve tenant "red"`},
+	{"endpoint in a tenant that there is not", mastercfg.CreateEndpointPath, `{"TenantName":"none","NetworkName":"web","ConfigEP":{"Container":"x","Host":"h1"}}`, "endpoint x in network none:web", `node/h1 may not serve tenant "none"`},
+	{"endpoint of another host again", mastercfg.CreateEndpointPath, `{"TenantName":"blue","NetworkName":"web","ConfigEP":{"Container":"b","Host":"h1"}}`, "endpoint b in network blue:web", `node/h1 may not speak for host "h2"`},
+	{"deletion on another host", mastercfg.DeleteEndpointPath, `{"TenantName":"blue","NetworkName":"web","EndpointID":"b"}`, "endpoint b in network blue:web", `node/h1 may not speak for host "h2"`},
+	{"deletion in another tenant", mastercfg.DeleteEndpointPath, `{"TenantName":"red","NetworkName":"web","EndpointID":"r"}`, "endpoint r in network red:web", `node/h1 may not serve tenant "red"`},
+	{"start on another host", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"b","ContainerID":"x","Event":"start"}`, "endpoint b in network blue:web", `node/h1 may not speak for host "h2"`},
+	{"start in another tenant", mastercfg.UpdateEndpointPath, `{"Tenant":"red","Network":"web","EndpointID":"r","ContainerID":"x","Event":"start"}`, "endpoint r in network red:web", `node/h1 may not serve tenant "red"`},
+	{"end on another host", mastercfg.UpdateEndpointPath, `{"ContainerID":"cb","Event":"die"}`, "endpoint cb in", `node/h1 may not speak for host "h2"`},
+	{"end in another tenant", mastercfg.UpdateEndpointPath, `{"ContainerID":"cr","Event":"die"}`, "endpoint cr in", `node/h1 may not speak for host "h2"`},
+	{"address in another tenant", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`, "address in web.red", `node/h1 may not serve tenant "red"`},
+	{"address in a pool of another tenant", mastercfg.AllocAddressPath, `{"AddressPool":"10.8.0.0/24:red"}`, "address in 10.8.0.0/24:red", `node/h1 may not serve tenant "red"`},
+	{"release of a group that is gone in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web:gone.red","IPv4Address":"10.8.0.1"}`, "address 10.8.0.1 in web:gone.red", `tenant "red"`},
+	{"release in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`, "address 10.8.0.1 in web.red", `node/h1 may not serve tenant "red"`},
+}
+
+// forbids expects that a request is refused in the words of old clients and of others, that each has its line of the audit log with what was tried and
+// why not, and that nothing at all has changed in the store.
+func (b *bench) forbids(log *audited, name, who, path, body, about, reason string) {
+	b.Helper()
+	before := b.everything()
+	for accept, says := range map[string]string{"": "Insufficient privileges", fault.ProblemType: strings.ReplaceAll(reason, `"`, `\"`)} {
+		code, answer, _ := b.do("POST", path, body, provenHeader, who, "Accept", accept)
+		if code != 403 || !strings.Contains(answer, says) {
+			b.Errorf("%s: %d %s", name, code, answer)
+		}
+		lines := log.news()
+		if len(lines) != 1 {
+			b.Errorf("%s: %d lines, want one: %+v", name, len(lines), lines)
+			continue
+		}
+		if e := lines[0]; e.Principal != who || e.How != "certificate" || e.Verb != "POST" || e.Key != path || e.Decision != audit.Denied || e.Status != 403 ||
+			!strings.HasPrefix(e.About, about) || !strings.Contains(e.Reason, reason) {
+			b.Errorf("%s: the line is %+v, want %q about %q", name, e, reason, about)
+		}
+	}
+	if after := b.everything(); after != before {
+		b.Errorf("%s: the store has changed:\n%s\nwas\n%s", name, after, before)
+	}
+}
+
+// everything is all that is in the store, and when it was written.
+func (b *bench) everything() string {
+	b.Helper()
+	kvs, _, err := b.db.List(b.Context(), mastercfg.Root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(kvs) == 0 {
+		b.Fatal("the store is empty")
+	}
+	var text strings.Builder
+	for _, kv := range kvs {
+		fmt.Fprintf(&text, "%s at %d: %s\n", kv.Key, kv.ModRevision, kv.Value)
+	}
+	return text.String()
 }
 
 // attacked is a cluster with h1, which serves blue, and h2, which serves all.
@@ -93,19 +135,11 @@ func TestNodesLoseATenantThatIsDeleted(t *testing.T) {
 }
 
 func TestANodeSpeaksForItselfOnly(t *testing.T) {
-	b := attacked(t, mastercfg.SecurityEnforced)
-	before := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-b")
+	log := newAudited(t)
+	b := attacked(t, mastercfg.SecurityEnforced, log.of)
+	log.news()
 	for _, a := range attacks {
-		if code, answer, _ := b.as("proven:node/h1", "POST", a.path, a.body); code != 403 || !strings.Contains(answer, "Insufficient privileges") {
-			t.Errorf("%s: %d %s", a.name, code, answer)
-		}
-		if code, answer, _ := b.do("POST", a.path, a.body, provenHeader, "node/h1", "Accept", fault.ProblemType); code != 403 || !strings.Contains(answer, "node/h1 may not") {
-			t.Errorf("%s: %d %s", a.name, code, answer)
-		}
-	}
-	after := record[mastercfg.CfgEndpointState](b, mastercfg.EndpointPrefix+"web.blue-b")
-	if was, is := fmt.Sprint(before), fmt.Sprint(after); was != is || after.ContainerID != "cb" {
-		t.Errorf("endpoint of another host: %s, was %s", is, was)
+		b.forbids(log, a.name, "node/h1", a.path, a.body, a.about, a.reason)
 	}
 	// and what is its own
 	b.endpointAs("proven:node/h1", "blue", "own")

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,16 +17,19 @@ import (
 // Under Kubernetes a node gets into a tenant by a pod that the leader has placed there, not by
 // asking.
 func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
-	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	log := newAudited(t)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
 	b.want("proven:root", "POST", "networks/red:access", `{"tenantName":"red","networkName":"access","encap":"vxlan","nwType":"infra","subnet":"10.9.0.0/24","gateway":"10.9.0.254"}`, 200, "")
 	b.joinedAs("h1")
 	b.joinedAs("h2")
 	b.plan(func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "blue", Network: "web"})
 	})
+	body := func(node, tenant, network, container, uid string) string {
+		return fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"PodUID":%q,"ConfigEP":{"Container":%q,"Host":%q}}`, tenant, network, uid, container, node)
+	}
 	ask := func(node, tenant, network, container, uid string) string {
-		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":%q,"NetworkName":%q,"PodUID":%q,"ConfigEP":{"Container":%q,"Host":%q}}`,
-			tenant, network, uid, container, node), provenHeader, "node/"+node, "Accept", fault.ProblemType)
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, body(node, tenant, network, container, uid), provenHeader, "node/"+node, "Accept", fault.ProblemType)
 		if code == 200 {
 			return ""
 		}
@@ -45,8 +49,11 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 		"the node's own access":      {"h1", "red", "access", "h1", "", false},
 		"the access of another node": {"h1", "red", "access", "h2", "", true},
 	} {
-		if refused := ask(c.node, c.tenant, c.network, c.container, c.uid); (refused != "") != c.refused {
-			t.Errorf("%s: %q, want refused: %v", name, refused, c.refused)
+		if log.news(); c.refused {
+			b.forbids(log, name, "node/"+c.node, mastercfg.CreateEndpointPath, body(c.node, c.tenant, c.network, c.container, c.uid),
+				fmt.Sprintf("endpoint %s in network %s:%s", c.container, c.tenant, c.network), "netmaster knows no pod of the node that belongs there")
+		} else if refused := ask(c.node, c.tenant, c.network, c.container, c.uid); refused != "" {
+			t.Errorf("%s: %s", name, refused)
 		}
 	}
 	// What it has, it has, also when the pod has gone.
@@ -59,7 +66,8 @@ func TestUnderKubernetesANodeHasEndpointsOfItsPods(t *testing.T) {
 // Of a pod that is placed, a node does not choose the group; it has the endpoint of its sandbox, and those of a few before,
 // and none that services of the tenant select by labels.
 func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
-	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	log := newAudited(t)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
 	for _, group := range []string{"front", "db"} {
 		b.want("proven:root", "POST", "endpointGroups/blue:"+group, fmt.Sprintf(`{"tenantName":"blue","networkName":"web","groupName":%q}`, group), 200, "")
 	}
@@ -67,9 +75,11 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	b.plan(func(tx *ledger.Tx) error {
 		return ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "blue", Network: "web", Group: "front"})
 	})
+	body := func(container, group, more string) string {
+		return fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","PodUID":"u1"%s,"ConfigEP":{"Container":%q,"Host":"h1","ServiceName":%q}}`, more, container, group)
+	}
 	ask := func(container, group, more string) (code int, answer string) {
-		code, answer, _ = b.do("POST", mastercfg.CreateEndpointPath, fmt.Sprintf(`{"TenantName":"blue","NetworkName":"web","PodUID":"u1"%s,"ConfigEP":{"Container":%q,"Host":"h1","ServiceName":%q}}`,
-			more, container, group), provenHeader, "node/h1", "Accept", fault.ProblemType)
+		code, answer, _ = b.do("POST", mastercfg.CreateEndpointPath, body(container, group, more), provenHeader, "node/h1", "Accept", fault.ProblemType)
 		return code, answer
 	}
 	for i, group := range []string{"front", "db", ""} {
@@ -85,13 +95,16 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 			return nil
 		})
 	}
-	if code, answer := ask("c9", "front", `,"Labels":{"app":"web"}`); code != 403 {
-		t.Errorf("with labels: %d %s", code, answer)
+	log.news()
+	for _, a := range []attack{
+		{"with labels", mastercfg.CreateEndpointPath, body("c9", "front", `,"Labels":{"app":"web"}`), "endpoint c9 in network blue:web", "node/h1 may not"},
+		{"labels later", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","Event":"start","Labels":{"app":"web"}}`, "endpoint c0 in network blue:web", "node/h1 may not"},
+		// By another name it would stay where it is when the leader moves it to another group.
+		{"another name", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","EPCommonName":"other","Event":"start"}`, "endpoint c0 in network blue:web", "node/h1 may not"},
+		{"an end", mastercfg.UpdateEndpointPath, `{"ContainerID":"c0","Event":"die"}`, "endpoint c0 in", "node/h1 may not"},
+	} {
+		b.forbids(log, a.name, "node/h1", a.path, a.body, a.about, a.reason)
 	}
-	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","Event":"start","Labels":{"app":"web"}}`, 403, "")
-	// By another name it would stay where it is when the leader moves it to another group.
-	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"Tenant":"blue","Network":"web","EndpointID":"c0","ContainerID":"c0","EPCommonName":"other","Event":"start"}`, 403, "")
-	b.want("proven:node/h1", "POST", mastercfg.UpdateEndpointPath, `{"ContainerID":"c0","Event":"die"}`, 403, "")
 	given := 3
 	for i := 3; i < 20; i++ {
 		if code, _ := ask(fmt.Sprintf("c%d", i), "front", ""); code == 200 {
@@ -101,6 +114,8 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 	if given != sandboxesOfPod {
 		t.Errorf("one pod has %d endpoints, want %d", given, sandboxesOfPod)
 	}
+	log.news()
+	b.forbids(log, "one more", "node/h1", mastercfg.CreateEndpointPath, body("c20", "front", ""), "endpoint c20 in network blue:web", "pod shop/web has 8 endpoints")
 	if code, answer := ask("c0", "front", ""); code != 200 {
 		t.Errorf("an endpoint that it has: %d %s", code, answer)
 	}
@@ -109,7 +124,8 @@ func TestUnderKubernetesANodeChoosesNothingOfAPlacedPod(t *testing.T) {
 // In tenant default a node has, beside endpoints of its placed pods, those of static pods that netmaster knows nothing of: in no group,
 // with no address or name of its choice, and not many.
 func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
-	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" })
+	log := newAudited(t)
+	b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = "kubernetes" }, log.of)
 	b.want("proven:root", "POST", "tenants/default", `{"tenantName":"default"}`, 200, "")
 	for name, kind := range map[string]string{"pods": "", "access": "infra"} {
 		third := len(name)
@@ -125,13 +141,16 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 			ledger.Write(tx, mastercfg.K8sPodKey("h1", "u1"), mastercfg.K8sPod{Namespace: "shop", Name: "web", UID: "u1", Tenant: "default", Network: "pods"}),
 			ledger.Write(tx, mastercfg.K8sPodKey("h1", "a1"), mastercfg.K8sPod{Namespace: "shop", Name: "proxy-h1", UID: "a1", Tenant: "blue", Network: "web"}))
 	})
-	ask := func(node string, req mastercfg.CreateEndpointRequest) (int, string) {
+	body := func(node string, req mastercfg.CreateEndpointRequest) string {
 		req.TenantName, req.ConfigEP.Host = "default", node
-		body, err := json.Marshal(req)
+		text, err := json.Marshal(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, string(body), provenHeader, "node/"+node, "Accept", fault.ProblemType)
+		return string(text)
+	}
+	ask := func(node string, req mastercfg.CreateEndpointRequest) (int, string) {
+		code, answer, _ := b.do("POST", mastercfg.CreateEndpointPath, body(node, req), provenHeader, "node/"+node, "Accept", fault.ProblemType)
 		return code, answer
 	}
 	at := func(id string) (ep mastercfg.CfgEndpointState) {
@@ -169,7 +188,10 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 		"no sandbox":                          {func(r *mastercfg.CreateEndpointRequest) { r.ConfigEP.Container = "" }, 403},
 		"a static pod that belongs elsewhere": {func(r *mastercfg.CreateEndpointRequest) { r.PodUID = "a1" }, 403},
 	} {
-		if code, answer := ask("h1", static("c0ffee"+fmt.Sprint(len(name)), c.change)); code != c.code {
+		req := static("c0ffee"+fmt.Sprint(len(name)), c.change)
+		if log.news(); c.code == 403 {
+			b.forbids(log, name, "node/h1", mastercfg.CreateEndpointPath, body("h1", req), fmt.Sprintf("endpoint %s in network default:pods", cmp.Or(req.ConfigEP.Container, "h1")), "node/h1 may not")
+		} else if code, answer := ask("h1", req); code != c.code {
 			t.Errorf("%s: %d %s, want %d", name, code, answer, c.code)
 		}
 	}
@@ -202,6 +224,8 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 		}
 		return nil
 	})
+	log.news()
+	b.forbids(log, "one more", "node/h1", mastercfg.CreateEndpointPath, body("h1", static("e0")), "endpoint e0 in network default:pods", "endpoints of static pods")
 	if code, answer := ask("h2", static("c2", func(r *mastercfg.CreateEndpointRequest) { r.EPCommonName = "agent-h2" })); code != 200 {
 		t.Errorf("another node: %d %s", code, answer)
 	}
@@ -221,10 +245,20 @@ func TestUnderKubernetesANodeHasStaticPodsInTenantDefault(t *testing.T) {
 
 // Addresses come with endpoints: the key of a node opens no tenant's pool by itself.
 func TestUnderKubernetesANodeAllocatesNoAddresses(t *testing.T) {
-	for mode, code := range map[string]int{"kubernetes": 403, "swarm-mode": 200} {
-		b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = mode })
+	for _, mode := range []string{"kubernetes", "swarm-mode"} {
+		log := newAudited(t)
+		b := secured(t, mastercfg.SecurityEnforced, func(c *Config) { c.ClusterMode = mode }, log.of)
 		b.joinedAs("h1")
-		b.want("proven:node/h1", "POST", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`, code, "")
-		b.want("proven:node/h1", "POST", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`, code, "")
+		log.news()
+		for _, a := range []attack{
+			{"an address", mastercfg.AllocAddressPath, `{"NetworkID":"web.red"}`, "address in web.red", "node/h1 may not"},
+			{"the release of one", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`, "address 10.8.0.1 in web.red", "node/h1 may not"},
+		} {
+			if mode == "kubernetes" {
+				b.forbids(log, a.name, "node/h1", a.path, a.body, a.about, a.reason)
+			} else {
+				b.want("proven:node/h1", "POST", a.path, a.body, 200, "")
+			}
+		}
 	}
 }
