@@ -72,6 +72,14 @@ const (
 // SetClock puts the clock of a running process ahead of the machine's by whole seconds, or behind it, as if
 // somebody had set the clock of its machine. Clocks that only run are left alone.
 func (p *Process) SetClock(ahead time.Duration) (err error) {
+	if err := p.Suspend(); err != nil { // nobody runs what is written
+		return errors.Join(err, p.Resume())
+	}
+	return errors.Join(p.turnClock(ahead), p.Resume())
+}
+
+// turnClock is SetClock of a process that stands still.
+func (p *Process) turnClock(ahead time.Duration) (err error) {
 	if runtime.GOARCH != "amd64" {
 		return errors.New("clocks of processes are set on amd64 only")
 	}
@@ -88,10 +96,6 @@ func (p *Process) SetClock(ahead time.Duration) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
-	if err := p.Suspend(); err != nil { // nobody runs what is written
-		return errors.Join(err, p.Resume())
-	}
-	defer func() { err = errors.Join(err, p.Resume()) }()
 	for _, w := range written {
 		if _, err := memory.WriteAt(w.bytes, at+int64(w.at)); err != nil {
 			return err

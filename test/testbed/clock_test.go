@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -13,19 +14,7 @@ import (
 
 // The clock of a process can be set ahead, back and right again while it runs; what measures how long something takes goes on.
 func TestTheClockOfAProcessIsSet(t *testing.T) {
-	testkit.NeedsMachine(t)
-	m, err := startMachine(t.Context(), "clock", t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.MkdirAll(m.dir+"/log", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	m := startClocked(t)
 	// bash asks the time itself, by functions of libc.
 	p, err := m.Start("bash", "bash", "-c", `while sleep 0.05; do printf '%(%s)T %s\n' -1 "$EPOCHSECONDS"; done`)
 	if err != nil {
@@ -53,6 +42,48 @@ func TestTheClockOfAProcessIsSet(t *testing.T) {
 		}
 		if err := said(ahead); err != nil {
 			t.Errorf("ahead by %s: %v", ahead, err)
+		}
+	}
+}
+
+// startClocked starts a machine on which clocks are set.
+func startClocked(t *testing.T) *machine {
+	t.Helper()
+	testkit.NeedsMachine(t)
+	m, err := startMachine(t.Context(), "clock", t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.MkdirAll(m.dir+"/log", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A daemon of a machine that was off for a month never sees another time than that of now.
+func TestADaemonBeginsWithTheClockOfItsNode(t *testing.T) {
+	n := &Node{machine: startClocked(t)}
+	const month = 30 * 24 * time.Hour
+	n.SetClock(month)
+	for turn := range 10 {
+		name := fmt.Sprint("bash", turn)
+		p, err := n.startDaemon(name, append(standing("bash"), "-c", `printf '%(%s)T %s\n' -1 "$EPOCHSECONDS"; kill -STOP $$`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := within(t.Context(), startLimit, func() error { return says(n.LogFile(name), time.Now().Add(month)) }); err != nil {
+			t.Error(err)
+		}
+		if err := awaitStanding(p.PID); err != nil { // signals are its own again
+			t.Error(err)
+		}
+		if err := errors.Join(p.Resume(), p.Kill()); err != nil {
+			t.Error(err)
 		}
 	}
 }

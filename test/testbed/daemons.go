@@ -27,7 +27,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 		"--embedded-etcd-peer-url", n.peerURL(),
 		"--embedded-etcd-peers", strings.Join(peers, ","),
 	)
-	n.netmaster, err = n.Start("netmaster", append(args, extra...)...)
+	n.netmaster, err = n.startDaemon("netmaster", append(args, extra...))
 	return err
 }
 
@@ -51,14 +51,17 @@ func (n *Node) StartNetplugin(extra ...string) (err error) {
 	if n.uplinks > 0 && !slices.Contains(extra, "--vlan-uplinks") {
 		args = append(args, "--vlan-uplinks", UplinkName(1))
 	}
-	n.netplugin, err = n.Start("netplugin", append(args, extra...)...)
+	n.netplugin, err = n.startDaemon("netplugin", append(args, extra...))
 	return err
 }
 
-// program is the command that runs a daemon: the daemon itself, or what confines it as its unit has it run.
+// program is the command that runs a daemon: the daemon itself, what confines it as its unit has it run, or what waits for its clock.
 func (n *Node) program(name string) []string {
-	if n.bed.confined {
+	switch {
+	case n.bed.confined:
 		return []string{n.Tool("confine"), n.unit(name + ".service"), n.Tool(name)}
+	case n.ahead != 0:
+		return standing(n.Tool(name))
 	}
 	return []string{n.Tool(name)}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // Node is a machine with Open vSwitch and the daemons of a cluster node.
@@ -26,6 +27,7 @@ type Node struct {
 	vswitchd  *Process
 	netmaster *Process
 	netplugin *Process
+	ahead     time.Duration // of the machine's clock, where the daemons' begin
 }
 
 // linkScript joins a node to the fabric; it runs in the fabric's network.
