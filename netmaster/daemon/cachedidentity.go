@@ -28,12 +28,13 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 	if known := c.identity.Load(); known != nil && known.holds(now) {
 		return known.who, nil
 	}
-	found, err := by.Identify(c.secured.Load().PeerCertificates, now)
+	chain := c.secured.Load().PeerCertificates
+	found, err := by.Identify(chain, now)
 	if err != nil {
 		return identity.Identity{}, err
 	}
 	if before := c.identity.Swap(&found); before == nil && found.who.Kind == identity.Master {
-		c.handshakes.know(c.Conn)
+		c.handshakes.know(c.Conn, found.who, chain[0])
 	}
 	return found.who, nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/netip"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/netmaster/accounts"
+	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
@@ -34,14 +36,14 @@ type handshakes struct {
 	log                  *logrus.Entry
 
 	mu      sync.Mutex
-	masters map[netip.Addr]struct{} // whoever is in it has shown the certificate of one
+	masters map[netip.Addr]string // serial number of what was shown last there that is the certificate of one
 }
 
 func newHandshakes(log *logrus.Entry) *handshakes {
 	return &handshakes{
 		ofMachine: ratelimit.New(ratelimit.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
 		ofNetwork: ratelimit.New(ratelimit.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
-		log:       log, masters: map[netip.Addr]struct{}{},
+		log:       log, masters: map[netip.Addr]string{},
 	}
 }
 
@@ -79,11 +81,16 @@ func (h *handshakes) turn(of *ratelimit.Limiter, client string, now time.Time) (
 	return 0, err
 }
 
-// know notes that a netmaster has come by a connection.
-func (h *handshakes) know(conn net.Conn) {
+// know notes that a netmaster has come by a connection, and tells which certificate it has shown, if that is another one than before.
+func (h *handshakes) know(conn net.Conn, who identity.Identity, shown *x509.Certificate) {
+	source, serial := sourceOf(conn), shown.SerialNumber.Text(16)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.masters[sourceOf(conn)] = struct{}{}
+	before := h.masters[source]
+	h.masters[source] = serial
+	h.mu.Unlock()
+	if serial != before {
+		h.log.WithFields(logrus.Fields{"who": who, "from": source, "certificate": serial, "until": shown.NotAfter}).Info("a netmaster comes with another certificate")
+	}
 }
 
 func (h *handshakes) isMaster(source netip.Addr) bool {

@@ -1,9 +1,10 @@
 package e2e
 
 import (
-	"crypto/tls"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func lived(t *testing.T, within time.Duration, happens func(story)) {
 // replaceCertificates returns when all have been renewed so often, and when the authorities are others.
 func (s story) replaceCertificates(life time.Duration) {
 	s.Helper()
-	began, shown := time.Now(), newShown(s.bed)
+	began, shown := time.Now(), s.newShown()
 	s.now("renewals begin")
 	s.slowly(renewals*life, func() error { return shown.renewed(s, renewals) })
 	s.now("all certificates have been renewed %d times", renewals)
@@ -92,7 +93,7 @@ func (s story) replaceCertificates(life time.Duration) {
 		})
 		s.now("step %s is done", step)
 	}
-	shown = newShown(s.bed)
+	shown = s.newShown()
 	s.slowly(3*life, func() error { return shown.renewed(s, 2) })
 	s.now("all have been renewed twice by the other authorities")
 	s.pause(time.Until(began.Add(renewals * life)))
@@ -116,42 +117,37 @@ func (s story) slowly(limit time.Duration, question func() error) {
 	})
 }
 
-// shown is which certificates the servers of a cluster have shown, by address.
-type shown map[string][]string // serial numbers, in their order
+// shown is which certificates all who have some have shown since a moment.
+type shown struct {
+	before, since map[string][]string // serial numbers, by who shows them
+}
 
 // newShown begins with none.
-func newShown(bed *testbed.Bed) shown {
-	all := shown{}
-	for _, n := range bed.Nodes {
-		all[n.MgmtIP+":9999"], all[n.MgmtIP+":9090"] = nil, nil
-	}
+func (s story) newShown() shown {
+	s.Helper()
+	all := shown{since: map[string][]string{}}
+	s.soon(shortly, func() (err error) {
+		all.before, err = s.serials()
+		return err
+	})
 	return all
 }
 
-// renewed looks at what each server shows now, and tells which has not had so many renewals yet.
+// renewed looks at what each shows now, and tells which has not had so many renewals yet.
 func (all shown) renewed(s story, times int) error {
+	now, err := s.serials()
+	if err != nil {
+		return err
+	}
 	var behind []string
-	for address, serials := range all {
-		conn, err := s.bed.Nodes[0].DialContext(s.ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		secured := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // who it is does not matter here
-		err = secured.HandshakeContext(s.ctx)
-		if err == nil {
-			if serial := secured.ConnectionState().PeerCertificates[0].SerialNumber.String(); !slices.Contains(serials, serial) {
-				serials = append(serials, serial)
-				all[address] = serials
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		for _, serial := range now[name] {
+			if !slices.Contains(all.before[name], serial) && !slices.Contains(all.since[name], serial) {
+				all.since[name] = append(all.since[name], serial)
 			}
 		}
-		if closed := secured.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", address, err)
-		}
-		if len(serials) <= times {
-			behind = append(behind, fmt.Sprintf("%s: %d", address, len(serials)-1))
+		if got := len(all.since[name]); got < times {
+			behind = append(behind, fmt.Sprintf("%s: %d", name, got))
 		}
 	}
 	if len(behind) > 0 {
@@ -159,3 +155,37 @@ func (all shown) renewed(s story, times int) error {
 	}
 	return nil
 }
+
+// serials are those of the certificate that each server shows now, and of all that netmasters have shown to each other as clients. A node
+// shows the one that it serves with; the members of the store do likewise.
+func (s story) serials() (map[string][]string, error) {
+	all := map[string][]string{}
+	for _, address := range tlsServers(s.bed) {
+		cert, err := s.certificateOf(address)
+		if err != nil {
+			return nil, err
+		}
+		all[address] = []string{cert.SerialNumber.Text(16)}
+	}
+	// The leader asks all others what they have counted; they ask it all the time.
+	if _, err := s.bed.Netctl(s.ctx, "security", "report"); err != nil {
+		return nil, err
+	}
+	for _, n := range s.bed.Nodes {
+		all["master/"+n.Name] = nil
+	}
+	for _, n := range s.bed.Nodes {
+		text, err := os.ReadFile(n.LogFile("netmaster"))
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range comes.FindAllSubmatch(text, -1) {
+			serial, who := string(line[1]), string(line[2])
+			all[who] = append(all[who], serial)
+		}
+	}
+	return all, nil
+}
+
+// comes is a line of the log of a netmaster about the certificate that another one shows.
+var comes = regexp.MustCompile(`(?m) msg="a netmaster comes with another certificate" certificate=([0-9a-f]+) .* who=(\S+)$`)
