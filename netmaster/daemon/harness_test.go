@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
 )
-
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 // node is a netmaster that runs in this process.
 type node struct {

@@ -39,8 +39,8 @@ func (c *tenancy) judge(since int64, within time.Duration) {
 	if slowest > within {
 		c.Errorf("a watch went on for %s after a role was taken away", slowest)
 	}
-	c.Logf("%d operations, of which %d were refused; %d lines of %d watches; %d times that somebody saw or wrote what is of a tenant; a watch ended %s after a role was taken at most",
-		c.done.Load(), c.refused.Load(), c.heard.Load(), len(c.ends), len(c.seen), slowest)
+	c.Logf("%d operations, of which %d were refused, and %d more that were not answered; %d lines of %d watches; %d times that somebody saw or wrote what is of a tenant; a watch ended %s after a role was taken at most",
+		c.done.Load(), c.refused.Load(), c.unanswered.Load(), c.heard.Load(), len(c.ends), len(c.seen), slowest)
 	if !c.enough() {
 		c.Error("too little has happened")
 	}

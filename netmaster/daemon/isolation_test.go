@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,13 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -49,13 +51,16 @@ type tenancy struct {
 	tenants []string
 	users   []string
 	stop    chan struct{} // closed when all has been done
-	done    atomic.Int64  // operations
+	done    atomic.Int64  // operations that somebody has answered
 	refused atomic.Int64
-	heard   atomic.Int64 // lines of watches
+
+	unanswered atomic.Int64 // operations, for a leader had gone
+
+	heard atomic.Int64 // lines of watches
 
 	started int
 	mu      sync.Mutex
-	masters []*node
+	masters []*mortal
 	seen    []sight
 	ends    []ending
 	removed map[string][]time.Time // by user: when a role was taken away
@@ -111,14 +116,19 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 		working.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
 			late := time.Now().Add(time.Minute)
-			for (c.done.Add(1) <= int64(operations) || !c.enough() && time.Now().Before(late)) && !t.Failed() {
-				c.operate(client, user, random)
+			for (c.done.Load() < int64(operations) || !c.enough() && time.Now().Before(late)) && !t.Failed() {
+				if c.operate(client, user, random) {
+					c.done.Add(1)
+					continue
+				}
+				c.unanswered.Add(1)
+				<-time.After(rebindEvery)
 			}
 		})
 	}
 	for i := range leaders {
 		testkit.Eventually(t, 10*time.Minute, "operations", func() bool { return c.done.Load() > int64((i+1)*operations/(leaders+1)) })
-		c.replaceLeader()
+		c.killLeader()
 	}
 	working.Wait()
 	close(c.stop)
@@ -126,47 +136,59 @@ func isolated(t *testing.T, tenants, users, operations, leaders int, within time
 	c.judge(from, within)
 }
 
-// start starts a netmaster; the first one founds the cluster.
+// leaderTTL is that of the netmasters: whoever leads after one that was killed waits for the end of its lease.
+const leaderTTL = 10 * time.Second
+
+// start starts a netmaster; the first one founds the cluster. It returns when one leads.
 func (c *tenancy) start() {
 	c.Helper()
 	c.started++
-	name := fmt.Sprintf("m%d", c.started)
-	n := run(c.T, func(cfg *Config) {
-		cfg.Security = Security{Dir: filepath.Join(c.dir, "pki"), Founding: mastercfg.SecurityEnforced, Name: name, Socket: filepath.Join(c.dir, name+".sock")}
-		cfg.API.HashCost = accounts.Cost{Memory: 8, Time: 1, Threads: 1}
-	})
+	m := bear(c.T, order{Name: fmt.Sprintf("m%d", c.started), Dir: c.dir, TTL: leaderTTL})
 	c.mu.Lock()
-	c.masters = append(c.masters, n)
-	all := append([]*node(nil), c.masters...)
+	c.masters = append(c.masters, m)
 	c.mu.Unlock()
-	leader(c.T, all...)
+	testkit.Eventually(c.T, time.Minute, "a leader", func() bool { return c.leader() >= 0 })
 }
 
-// replaceLeader ends the leader and starts another netmaster.
-func (c *tenancy) replaceLeader() {
-	c.Helper()
+// leader is which one of the netmasters leads; -1: none does.
+func (c *tenancy) leader() int {
 	c.mu.Lock()
-	var old *node
-	for i, n := range c.masters {
-		if n.leads() {
-			old, c.masters = n, append(append([]*node(nil), c.masters[:i]...), c.masters[i+1:]...)
-			break
-		}
-	}
+	all := slices.Clone(c.masters)
 	c.mu.Unlock()
-	if old == nil {
-		c.Error("nobody leads")
-		return
+	return slices.IndexFunc(all, (*mortal).leads)
+}
+
+// killLeader kills the leader while it is asked for all kinds of things, and starts another netmaster.
+func (c *tenancy) killLeader() {
+	c.Helper()
+	var old *mortal
+	testkit.Eventually(c.T, time.Minute, "a leader", func() bool {
+		i := c.leader()
+		if i < 0 {
+			return false
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		old, c.masters = c.masters[i], slices.Delete(slices.Clone(c.masters), i, i+1)
+		return true
+	})
+	killed := time.Now()
+	old.kill()
+	candidates, err := c.store.Get(c.Context(), objdb.LockKey(mastercfg.LeaderLock)+"/", clientv3.WithPrefix())
+	if err != nil {
+		c.Error(err)
+	} else if !slices.ContainsFunc(candidates.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Value) == old.Addr }) {
+		c.Error("the leader has given back its lease before it was killed")
 	}
-	old.shut()
 	c.start()
+	c.Logf("%s was killed, and %s later another one led", old.Name, time.Since(killed).Round(time.Millisecond))
 }
 
 // base is where some netmaster is asked.
 func (c *tenancy) base() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return "https://" + c.masters[rand.IntN(len(c.masters))].addr
+	return "https://" + c.masters[rand.IntN(len(c.masters))].Addr
 }
 
 // client shows the certificate of a user.
@@ -199,7 +221,7 @@ func (c *tenancy) client(user string) *http.Client {
 func (c *tenancy) rooted() *http.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return overSocket(c.T, c.masters[len(c.masters)-1].daemon.cfg.Security.Socket)
+	return overSocket(c.T, c.masters[len(c.masters)-1].socket())
 }
 
 // ask sends a request.
@@ -255,8 +277,8 @@ func (c *tenancy) enough() bool {
 	return len(c.seen) >= 50 && c.refused.Load() >= 50
 }
 
-// operate does one thing as a user, in any tenant.
-func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) {
+// operate does one thing as a user, in any tenant, and tells whether it was answered.
+func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) bool {
 	tenant := c.tenants[random.IntN(len(c.tenants))]
 	group := fmt.Sprintf("/api/v1/endpointGroups/%s:g%d/", tenant, random.IntN(3))
 	method, path, body := "GET", "", ""
@@ -283,14 +305,14 @@ func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) {
 	code, header, answer, err := c.ask(client, c.base(), method, path, body)
 	switch {
 	case err != nil, code == http.StatusServiceUnavailable, code == http.StatusBadGateway: // a leader has gone
-		return
+		return false
 	case code == http.StatusForbidden || code == http.StatusUnauthorized:
 		c.refused.Add(1)
-		return
+		return true
 	case code != http.StatusOK: // of what there is, only who may is told
 		if code != http.StatusNotFound && code != http.StatusConflict && code != http.StatusPreconditionFailed && code != http.StatusUnprocessableEntity {
 			c.Errorf("%s %s by %s: %d %s", method, path, user, code, answer)
-			return
+			return true
 		}
 	}
 	to, role := c.revision(), ""
@@ -309,6 +331,7 @@ func (c *tenancy) operate(client *http.Client, user string, random *rand.Rand) {
 			c.note(sight{user, other, what, from, to, ""})
 		}
 	}
+	return true
 }
 
 // watch hears of groups, again and again, until all is done.
