@@ -44,6 +44,7 @@ type policies struct {
 	anyPod   bool                // rules are written as ones about any pod (anypod.go)
 	recorded map[string]recorded // what earlier terms have written for pods, by the keys of their records
 	told     map[string]spec     // what the engine has been told of ClusterNetworkPolicies, by name
+	heard    map[string]version  // and of namespaces and NetworkPolicies, by key
 	ranks    map[string]rank     // of ClusterNetworkPolicies that were told of, by name
 	written  map[string]spec     // as told, of which the rules are written; nil: nothing has been written yet
 }
@@ -71,7 +72,7 @@ const lastFloor = math.MaxUint32 - 1<<24
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, ranks: map[string]rank{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, heard: map[string]version{}, ranks: map[string]rank{}}
 	p.epochFloor = uint32(max(0, min(time.Now().Unix(), lastFloor)))
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
@@ -191,10 +192,12 @@ func (p *policies) tell(key string) error {
 		n, err := p.namespaces.Get(name)
 		if apierrors.IsNotFound(err) {
 			p.engine.RemoveNamespace(name)
+			delete(p.heard, key)
 			return nil
 		}
 		if err == nil {
 			p.engine.SetNamespace(name, n.Labels)
+			p.heard[key] = versionOf(n)
 		}
 		return err
 	case ofPod, ofUnclassed:
@@ -215,11 +218,13 @@ func (p *policies) tell(key string) error {
 		if apierrors.IsNotFound(err) {
 			p.engine.RemovePolicy(key)
 			p.warnings.gone(key)
+			delete(p.heard, key)
 			return nil
 		}
 		if err == nil {
 			meaning, doubts := networkPolicy(policy)
 			p.engine.SetPolicy(key, meaning)
+			p.heard[key] = versionOf(policy)
 			p.warn(policy, key, "PolicyUnsupported", "Translate", allowsNothing(doubts))
 		}
 		return err
@@ -304,7 +309,7 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 		return 0, false
 	}
 	now, err := p.pods.Pods(pod.Namespace).Get(pod.Name) // pod may be older than what the engine knows
-	if err != nil || now.UID != pod.UID {
+	if err != nil || now.UID != pod.UID || !p.hasHeardAll(pod.Namespace) {
 		return 0, false
 	}
 	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name
