@@ -207,6 +207,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.comesOrGoes(id, old, index.remove)
 	c.comesOrGoes(id, e, index.add)
 	c.podHas(old.pod, e.pod, id)
+	c.attachedChange(old, e)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
 		c.hostDirty = true

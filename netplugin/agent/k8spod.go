@@ -49,6 +49,27 @@ func (c *cache) hostPortsChange(before, now mastercfg.K8sPod) {
 	}
 }
 
+// attachedChange has them looked at when an endpoint of a pod comes or goes.
+func (c *cache) attachedChange(before, now endpoint) {
+	if before.pod == now.pod && before.host == now.host {
+		return
+	}
+	for _, uid := range []string{before.pod, now.pod} {
+		c.hostPortsChange(c.pods[uid], mastercfg.K8sPod{})
+	}
+}
+
+// isAttached tells whether a pod has an endpoint on this node, as it has from before ports of the node lead to it until they
+// do no more. One that is refused, or has ended, or lost its port to another pod, has none: what it asks for is still the node's.
+func (c *cache) isAttached(uid string) bool {
+	for id := range c.podsOf[uid] {
+		if c.endpoints[id].host == c.host {
+			return true
+		}
+	}
+	return false
+}
+
 // Pod waits until netmaster has said where a pod of this node belongs. Who does
 // not know its UID leaves that empty.
 func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error) {

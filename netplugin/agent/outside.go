@@ -37,7 +37,10 @@ func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
 	for _, p := range c.entrances().NodePorts {
 		led = append(led, pipeline.PortRange{Protocol: p.Protocol, First: p.Port, Last: p.Port})
 	}
-	for _, pod := range c.pods {
+	for uid, pod := range c.pods {
+		if !c.isAttached(uid) {
+			continue
+		}
 		for _, p := range pod.HostPorts {
 			led = append(led, pipeline.PortRange{Protocol: inet.TransportNumber(p.Protocol), First: p.Port, Last: p.Port})
 		}
