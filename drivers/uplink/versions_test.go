@@ -30,7 +30,9 @@ func TestWhatCannotBeGivenBackKeepsNothingElse(t *testing.T) {
 	n.Exec("sysctl", "-qw", "net.ipv6.conf.up0.disable_ipv6=1")
 	before := n.picture()
 	_, stop := n.keep("", "up0")
-	n.eventually("the host is on the bridge", func() bool { return strings.Contains(n.Exec("ip", "route", "show", "default"), "dev "+uplink.DefaultBridge) })
+	n.eventually("the host is on the bridge", func() bool {
+		return strings.Contains(n.Exec("ip", "route", "show", "default"), "dev "+uplink.DefaultBridge)
+	})
 	off := "/proc/sys/net/ipv6/conf/" + uplink.DefaultBridge + "/disable_ipv6"
 	if got := n.Exec("cat", off); got != "1\n" {
 		t.Errorf("IPv6 is on at the local port: %q", got)

@@ -89,7 +89,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 		defer cancel()
 		return d.Run(serving)
 	}
-	if err := start(path); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "socket "+path+": another netmaster serves it") {
+	if err := start(path); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "socket "+path+": another server is listening") {
 		t.Errorf("another netmaster with this socket: %v", err)
 	}
 	serves()
@@ -110,7 +110,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 		c.Log, c.Security = log, Security{Dir: filepath.Join(t.TempDir(), "pki"), Name: "m3", Socket: path, SocketOptional: true}
 	})
 	serves()
-	if !strings.Contains(told.String(), "another netmaster serves it") {
+	if !strings.Contains(told.String(), "another server is listening") {
 		t.Errorf("that it has no socket is not told: %s", told.String())
 	}
 	without.shut()
