@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const fromNothing = time.Minute
 // looks at it from where nobody should see anything.
 func TestLongAClosedClusterIsThereInAMinute(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true})
+	ctx, bed := newBareBedFor(t, 8*time.Minute, testbed.Config{Nodes: 3, Secure: true})
 	began := time.Now()
 	if err := bed.StartDaemons(ctx); err != nil { // netmaster, token create, netmaster, token create, netplugin
 		t.Fatal(err)
@@ -52,25 +53,47 @@ func TestLongAClosedClusterIsThereInAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	playOn(t, bed, func(s story) {
-		s.tenant("blue")
-		s.network("blue", "net", "10.1.0.0/24")
-		pod := s.pod(2, "pod", "blue", "net", "")
-		s.stranger(bed.Nodes[2])
-		for who, run := range map[string]func(context.Context, ...string) (string, error){
-			"a pod":  pod.Run,
-			"a node": bed.Nodes[2].Run,
-			"a stranger": func(ctx context.Context, args ...string) (string, error) {
-				return bed.Nodes[2].Run(ctx, append([]string{"ip", "netns", "exec", "stranger"}, args...)...)
-			},
-		} {
-			for _, n := range bed.Nodes[:2] {
-				s.listensToNobody(who, n, run)
+	t.Run("to others", func(t *testing.T) {
+		playOn(t, bed, func(s story) {
+			s.tenant("blue")
+			s.network("blue", "net", "10.1.0.0/24")
+			pod := s.pod(2, "pod", "blue", "net", "")
+			s.stranger(bed.Nodes[2])
+			for _, n := range bed.Nodes {
+				s.controls(n)
 			}
-		}
-		for _, n := range bed.Nodes {
-			s.answersNobody(n)
-		}
+			for who, run := range map[string]func(context.Context, ...string) (string, error){
+				"a pod":  pod.Run,
+				"a node": bed.Nodes[2].Run,
+				"a stranger": func(ctx context.Context, args ...string) (string, error) {
+					return bed.Nodes[2].Run(ctx, append([]string{"ip", "netns", "exec", "stranger"}, args...)...)
+				},
+			} {
+				for _, n := range bed.Nodes[:2] {
+					s.listensToNobody(who, n.Name, n.MgmtIP, run)
+				}
+			}
+			for _, n := range bed.Nodes {
+				s.answersNobody(n)
+			}
+		})
+	})
+	t.Run("on its own machine", func(t *testing.T) {
+		playOn(t, bed, func(s story) {
+			s.tenant("blue")
+			s.network("blue", "net", "10.1.0.0/24")
+			pod, own := s.pod(2, "pod", "blue", "net", ""), bed.Nodes[2]
+			s.controls(own)
+			s.listensToNobody("a pod", "its node", own.MgmtIP, pod.Run)
+			s.listensToNobody("a pod", "its node's end of tunnels", own.VTEPIP, pod.Run)
+			// The switch answers for the gateway, leads questions for names to the agent, and drops the rest.
+			const names = 53
+			open := s.scan(own, "10.1.0.254", pod.Run, "-at-once", "4096", "-wait", "1s")
+			if found := slices.Sorted(maps.Keys(open)); !slices.Equal(found, []int{names}) {
+				t.Errorf("a pod finds ports %v of its gateway open, want %d", found, names)
+			}
+			s.tellsHealthOnLoopback(own)
+		})
 	})
 }
 
@@ -90,32 +113,105 @@ ip -n stranger link set lo up`)
 	})
 }
 
-// listensToNobody scans all ports of a node. What is open there speaks TLS, and to who does not says that he has to; a
-// pod finds nothing.
-func (s story) listensToNobody(who string, n *testbed.Node, run func(context.Context, ...string) (string, error)) {
+// controlPort is one that a node has open for everybody, so that a scan which sees nothing is noticed.
+const controlPort = 33333
+
+// controls has a node listen there.
+func (s story) controls(n *testbed.Node) {
 	s.Helper()
-	out, err := run(s.ctx, n.Tool("probe"), "scan", n.MgmtIP)
+	p, err := n.Start("control", n.Tool("probe"), "serve", "-tcp", strconv.Itoa(controlPort))
 	s.must(err)
-	var open map[int]struct {
-		Plain string
-		TLS   bool
-	}
+	s.afterwards(func(context.Context) error { return p.Kill() })
+}
+
+// listener is what a scan says of an open port.
+type listener struct {
+	Plain string // the beginning of an answer to a request without TLS
+	TLS   bool
+}
+
+// isRefused tells whether a request without TLS is answered with nothing but that it has to be one with TLS.
+func (l listener) isRefused() bool {
+	return strings.HasPrefix(l.Plain, "HTTP/1.") && strings.Contains(l.Plain, " 40") && strings.Contains(strings.ToLower(l.Plain), "https")
+}
+
+// scan connects to all ports of an address.
+// A pod has so many new connections a second, so what is dropped is asked for again, as TCP does after 1 and 3 seconds.
+func (s story) scan(n *testbed.Node, address string, run func(context.Context, ...string) (string, error), flags ...string) (open map[int]listener) {
+	s.Helper()
+	began := time.Now()
+	out, err := run(s.ctx, slices.Concat([]string{n.Tool("probe"), "scan", "-wait", "3500ms"}, flags, []string{address})...)
+	s.must(err)
 	s.must(json.Unmarshal([]byte(out), &open))
+	s.Logf("%s: %d ports are open, after %s", address, len(open), time.Since(began).Round(time.Second))
+	return open
+}
+
+// listensToNobody scans all ports of an address. What is open there speaks TLS, and to who does not says that he has to; a
+// pod finds nothing.
+func (s story) listensToNobody(who, what, address string, run func(context.Context, ...string) (string, error)) {
+	s.Helper()
+	open := s.scan(s.bed.Nodes[0], address, run)
+	if _, found := open[controlPort]; !found {
+		s.Errorf("%s does not find port %d of %s open, which is: %v", who, controlPort, what, open)
+	}
+	delete(open, controlPort)
 	for port, found := range open {
-		refused := strings.HasPrefix(found.Plain, "HTTP/1.") && strings.Contains(found.Plain, " 40") && strings.Contains(strings.ToLower(found.Plain), "https")
 		switch {
 		case who == "a pod":
-			s.Errorf("%s finds port %d of %s open", who, port, n.Name)
-		case !found.TLS || found.Plain != "" && !refused:
-			s.Errorf("%s finds port %d of %s: TLS %t, and in plain HTTP %q", who, port, n.Name, found.TLS, found.Plain)
+			s.Errorf("%s finds port %d of %s open", who, port, what)
+		case !found.TLS || found.Plain != "" && !found.isRefused():
+			s.Errorf("%s finds port %d of %s: TLS %t, and in plain HTTP %q", who, port, what, found.TLS, found.Plain)
 		}
 	}
 	if want := []int{2379, 2380, 9090, 9999}; who != "a pod" {
 		if found := slices.Sorted(maps.Keys(open)); !slices.Equal(found, want) {
-			s.Errorf("%s finds ports %v of %s open, want %v", who, found, n.Name, want)
+			s.Errorf("%s finds ports %v of %s open, want %v", who, found, what, want)
 		}
 	}
 }
+
+// tellsHealthOnLoopback scans what a process in the namespace of a node finds on loopback. In plain HTTP netmaster tells it no more than how it is;
+// of netplugin it is noted what it tells.
+func (s story) tellsHealthOnLoopback(n *testbed.Node) {
+	s.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext}, Timeout: 20 * time.Second}
+	defer client.CloseIdleConnections()
+	health := []string{"/healthz", "/readyz"}
+	paths := append(s.described(n), unknownMay...)
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		open := s.scan(n, address, n.Run)
+		if _, found := open[controlPort]; !found {
+			s.Errorf("a process of the machine does not find port %d of %s open, which is: %v", controlPort, address, open)
+		}
+		delete(open, controlPort)
+		for port, found := range open {
+			if !found.TLS && port != agentPort {
+				s.Errorf("port %d of %s does not speak TLS, and answers %q", port, address, found.Plain)
+			}
+			if found.Plain == "" {
+				continue // TLS only
+			}
+			server, paths := "http://"+net.JoinHostPort(address, strconv.Itoa(port)), paths
+			if port == agentPort {
+				paths = ofAgents
+			}
+			var told []string
+			for _, path := range paths {
+				if code := s.statusOf(&client, http.MethodGet, server, path); code < 400 && !slices.Contains(health, path) {
+					told = append(told, path)
+				}
+			}
+			s.Logf("%s tells a process of its machine, beside %v: %v", server, health, told)
+			if port != agentPort && len(told) > 0 {
+				s.Errorf("%s answers nobody's requests in plain HTTP: %v", server, told)
+			}
+		}
+	}
+}
+
+// agentPort is that of netplugin's server.
+const agentPort = 9090
 
 // unknownMay are the paths that are answered to who shows no certificate and no token: those of netmaster, and of netplugin.
 var unknownMay = []string{"/healthz", "/readyz", "/version", "/api/v1/ca", "/api/v1/join", "/api/v1/renew",
@@ -161,6 +257,18 @@ func (s story) described(n *testbed.Node) []string {
 // answersOnly expects that a path is answered to nobody who is not known, unless it is one of those that are.
 func (s story) answersOnly(client *http.Client, method, server, path string) {
 	s.Helper()
+	switch code := s.statusOf(client, method, server, path); code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+	default:
+		if !slices.Contains(unknownMay, strings.TrimSuffix(path, "/")) {
+			s.Errorf("%s %s%s answers nobody: %d", method, server, path, code)
+		}
+	}
+}
+
+// statusOf is the status of the answer to a request of nobody.
+func (s story) statusOf(client *http.Client, method, server, path string) int {
+	s.Helper()
 	for strings.Contains(path, "{") { // anything stands for a parameter
 		before, rest, _ := strings.Cut(path, "{")
 		_, after, _ := strings.Cut(rest, "}")
@@ -172,11 +280,5 @@ func (s story) answersOnly(client *http.Client, method, server, path string) {
 	resp, err := client.Do(req)
 	s.must(err)
 	_ = resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-	default:
-		if !slices.Contains(unknownMay, strings.TrimSuffix(path, "/")) {
-			s.Errorf("%s %s%s answers nobody: %s", method, server, path, resp.Status)
-		}
-	}
+	return resp.StatusCode
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -20,25 +21,30 @@ type listener struct {
 }
 
 const (
-	scanners   = 256 // connections at once
 	scanWait   = time.Second
 	plainBytes = 512 // that are shown
 )
 
 // scan connects to every TCP port of an address and prints a JSON object: open port -> what is there.
 func scan(ctx context.Context, args []string) error {
-	if len(args) != 1 {
+	flags := flag.NewFlagSet("scan", flag.ContinueOnError)
+	scanners := flags.Int("at-once", 256, "connections at once")
+	wait := flags.Duration("wait", scanWait, "how long to wait for a connection")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
 		return errors.New("scan: want one address")
 	}
 	ports := make(chan int)
 	open := map[int]listener{}
 	var mu sync.Mutex
 	var scanning sync.WaitGroup
-	for range scanners {
+	for range *scanners {
 		scanning.Go(func() {
 			for port := range ports {
-				to := net.JoinHostPort(args[0], strconv.Itoa(port))
-				if !opens(ctx, to) {
+				to := net.JoinHostPort(flags.Arg(0), strconv.Itoa(port))
+				if !opens(ctx, to, *wait) {
 					continue
 				}
 				found := listener{plainAnswer(ctx, to), speaksTLS(ctx, to)}
@@ -56,8 +62,8 @@ func scan(ctx context.Context, args []string) error {
 	return errors.Join(ctx.Err(), json.NewEncoder(os.Stdout).Encode(open))
 }
 
-func opens(ctx context.Context, to string) bool {
-	dialer := net.Dialer{Timeout: scanWait}
+func opens(ctx context.Context, to string, wait time.Duration) bool {
+	dialer := net.Dialer{Timeout: wait}
 	conn, err := dialer.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return false
