@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,6 +130,31 @@ func TestHandshakesOfNetmastersAreNotCounted(t *testing.T) {
 	}
 	if refused[master] || !refused[other] {
 		t.Errorf("refused: %v", refused)
+	}
+}
+
+// Which certificate a netmaster comes with is told when it is another one.
+func TestAnotherCertificateOfANetmasterIsToldOnce(t *testing.T) {
+	b := newBesieged(t)
+	log, told := testkit.Recorded()
+	b.handshakes.log = log
+	signed := func(kind identity.Kind) tls.Certificate {
+		return certificate(t, b.authorities()[pki.Client], identity.Identity{Kind: kind, Name: "m2"}, x509.ExtKeyUsageClientAuth, time.Now())
+	}
+	first, second := signed(identity.Master), signed(identity.Master)
+	for _, own := range []tls.Certificate{first, first, signed(identity.User), second, second} {
+		if err := b.greet("192.0.2.1", own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := told.String()
+	for _, own := range []tls.Certificate{first, second} {
+		if parsed, err := x509.ParseCertificate(own.Certificate[0]); err != nil || strings.Count(said, "certificate="+parsed.SerialNumber.Text(16)) != 1 {
+			t.Errorf("%v, %s", err, said)
+		}
+	}
+	if strings.Count(said, "another certificate") != 2 || strings.Count(said, "who=master/m2") != 2 {
+		t.Error(said)
 	}
 }
 

@@ -72,17 +72,15 @@ func TestADaemonBeginsWithTheClockOfItsNode(t *testing.T) {
 	n.SetClock(month)
 	for turn := range 10 {
 		name := fmt.Sprint("bash", turn)
-		p, err := n.startDaemon(name, append(standing("bash"), "-c", `printf '%(%s)T %s\n' -1 "$EPOCHSECONDS"; kill -STOP $$`))
+		p, err := n.startDaemon(name, append(standing("bash"), "-c", `printf '%(%s)T %s\n' -1 "$EPOCHSECONDS"; kill -STOP $$; sleep 60`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := within(t.Context(), startLimit, func() error { return says(n.LogFile(name), time.Now().Add(month)) }); err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		if err := awaitStanding(p.PID); err != nil { // signals are its own again
-			t.Error(err)
-		}
-		if err := errors.Join(p.Resume(), p.Kill()); err != nil {
+		// Signals are its own again.
+		if err := errors.Join(p.awaitOwnStop(), p.Resume(), p.Kill()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -35,23 +35,32 @@ func (n *Node) startDaemon(name string, args []string) (*Process, error) {
 
 // beginAhead has a process that stands still execute its program, with another clock.
 func (p *Process) beginAhead(ahead time.Duration) (err error) {
-	for _, pid := range []int{p.PID, p.cmd.Process.Pid} { // nsenter stops when its child has
-		if err := awaitStanding(pid); err != nil {
-			return fmt.Errorf("%s: %w", p.Name, err)
-		}
+	if err := p.awaitOwnStop(); err != nil {
+		return err
 	}
 	runtime.LockOSThread() // which traces
 	defer runtime.UnlockOSThread()
-	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(p.PID), 0, unix.PTRACE_O_TRACEEXEC, 0, 0); errno != 0 {
-		return fmt.Errorf("%s: tracing it: %w", p.Name, errno)
+	if err := ptrace(unix.PTRACE_SEIZE, p.PID, unix.PTRACE_O_TRACEEXEC); err != nil {
+		return fmt.Errorf("%s: tracing it: %w", p.Name, err)
 	}
-	if err := p.Resume(); err != nil {
+	// nsenter has its child go on: nobody else, or the daemon would get a signal of that later.
+	if err := signal(syscall.SIGCONT, p.cmd.Process.Pid); err != nil {
 		return err
 	}
 	if err := p.awaitExec(); err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return errors.Join(p.turnClock(ahead), unix.PtraceDetach(p.PID))
+}
+
+// awaitOwnStop waits until a process has stopped itself; nsenter stops when its child has.
+func (p *Process) awaitOwnStop() error {
+	for _, pid := range []int{p.PID, p.cmd.Process.Pid} {
+		if err := awaitStanding(pid); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
 }
 
 // awaitExec returns when a traced process has executed a program, and stands still before its first instruction.
@@ -66,15 +75,27 @@ func (p *Process) awaitExec() error {
 		case !status.Stopped():
 			return errors.New("it has ended before it began")
 		}
-		deliver := 0
-		switch event := int(status) >> 16; event {
-		case unix.PTRACE_EVENT_EXEC:
+		var err error
+		switch event, sig := int(status)>>16, status.StopSignal(); {
+		case event == unix.PTRACE_EVENT_EXEC:
 			return nil
-		case 0:
-			deliver = int(status.StopSignal())
+		case event == unix.PTRACE_EVENT_STOP && sig == unix.SIGSTOP: // it stands still until it is told to go on
+			err = ptrace(unix.PTRACE_LISTEN, p.PID, 0)
+		case event == unix.PTRACE_EVENT_STOP:
+			err = unix.PtraceCont(p.PID, 0)
+		default:
+			err = unix.PtraceCont(p.PID, int(sig))
 		}
-		if err := unix.PtraceCont(p.PID, deliver); err != nil && err != syscall.ESRCH {
+		if err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
+}
+
+// ptrace makes a request that has one number.
+func ptrace(request, pid, data int) error {
+	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), 0, uintptr(data), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
