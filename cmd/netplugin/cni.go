@@ -29,7 +29,7 @@ func newCNIServer(o *options, master *cluster.Master, node *agent.Agent, driver 
 		Ports:     driver.Ports,
 		Reachable: master.Reachable,
 
-		HostPortsChanged: portsMoved, AttachedChanged: attachedChanged, HoldsPort: holdsPort,
+		HostPortsChanged: portsMoved, AttachedChanged: attachedChanged, HoldsPort: holdsPort, TellPorts: node.TellPorts,
 		Recorded: node.Recorded,
 	})
 }

@@ -46,6 +46,8 @@ type Config struct {
 	HostPortsChanged, AttachedChanged func()
 	// HoldsPort tells whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool
+	// TellPorts is told why a pod that netmaster knows by a UID does not get its host ports; empty: it has them. Optional.
+	TellPorts func(uid, why string)
 	// Recorded is what netmaster has written of a pod of this node, by UID; complete: what it has not written is not there. Optional.
 	Recorded func(uid string) (pod mastercfg.K8sPod, there, complete bool)
 
@@ -154,6 +156,9 @@ func (c *Config) complete() error {
 	}
 	if c.Netdev == nil {
 		c.Netdev = func() bool { return true }
+	}
+	if c.TellPorts == nil {
+		c.TellPorts = func(string, string) {}
 	}
 	if c.HostPortsChanged == nil {
 		c.HostPortsChanged = func() {}

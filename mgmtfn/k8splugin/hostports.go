@@ -44,16 +44,21 @@ func (s *Server) begin(r *attachment.Record) error {
 	if len(r.HostPorts) > 0 {
 		s.beginning.Lock()
 		defer s.beginning.Unlock()
-		if err := s.hostPortsFree(r); err != nil {
-			return failed(stepLabels, err)
+		taken := s.portTaken(r)
+		if r.PlacedUID != "" { // else netmaster cannot tell it to anybody
+			s.TellPorts(r.PlacedUID, taken)
+		}
+		if taken != "" {
+			return failed(stepLabels, fault.New(fault.Conflict, "%s: %s", mastercfg.HostPortConflict, taken))
 		}
 	}
 	return failed(stepState, s.store.Begin(r, time.Now()))
 }
 
-func (s *Server) hostPortsFree(r *attachment.Record) error {
+// portTaken says who has a port of the node that a container is to have; empty: nobody has any of them.
+func (s *Server) portTaken(r *attachment.Record) string {
 	if i := slices.IndexFunc(r.HostPorts, s.HoldsPort); i >= 0 {
-		return fault.New(fault.Conflict, "HostPortConflict: pod %s/%s asks for %s of this node, which the node needs itself: ask for another one",
+		return fmt.Sprintf("pod %s/%s asks for %s of this node, which the node needs itself: ask for another one",
 			r.PodNamespace, r.PodName, r.HostPorts[i])
 	}
 	others := s.store.Select(func(o *attachment.Record) bool {
@@ -62,12 +67,12 @@ func (s *Server) hostPortsFree(r *attachment.Record) error {
 	for _, o := range others {
 		for _, wanted := range r.HostPorts {
 			if slices.ContainsFunc(o.HostPorts, wanted.Clashes) {
-				return fault.New(fault.Conflict, "HostPortConflict: pod %s asks for %s of this node, which pod %s has: delete one of them, or let the scheduler choose the node",
+				return fmt.Sprintf("pod %s asks for %s of this node, which pod %s has: delete one of them, or let the scheduler choose the node",
 					podOf(r), wanted, podOf(&o))
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // podOf names the pod of an attachment. One that is made again has the name of the one before, but not its UID.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestAnAddressIsOfThePodAndNotOfASandboxThatIsLost(t *testing.T) {
 type withPorts map[string][]mastercfg.HostPort
 
 func (w withPorts) Identify(_ context.Context, args netconf.Args, _ *netconf.Conf) (labels.Identity, error) {
-	return labels.Identity{Tenant: "default", Network: "default-net", HostPorts: w[args[netconf.PodName]]}, nil
+	return labels.Identity{Tenant: "default", Network: "default-net", HostPorts: w[args[netconf.PodName]], PodUID: args[netconf.PodUID]}, nil
 }
 
 func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
@@ -64,6 +65,14 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	config.Labels = withPorts{"one": at("127.0.0.1", "tcp"), "two": at("192.0.2.1", "tcp"), "three": at("192.0.2.1", "udp"), "greedy": at("", "tcp"), "four": at("", "sctp"), "kubelet": {{Protocol: "tcp", Port: 10250, To: 80}}}
 	config.HoldsPort = func(p mastercfg.HostPort) bool { return p.Port == 10250 }
 	config.HostPortsChanged = func() { changes.Add(1) }
+	var told sync.Map // why pods do not get their ports
+	config.TellPorts = func(uid, why string) { told.Store(uid, why) }
+	tells := func(uid, want string) {
+		t.Helper()
+		if why, _ := told.Load(uid); why != want {
+			t.Errorf("%s is told %q, want %q", uid, why, want)
+		}
+	}
 	server, err := k8splugin.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +100,9 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	if e := refused(t, node, pod("c-kubelet", "kubelet"), 11); !strings.Contains(e.Msg, "HostPortConflict: pod shop/kubelet asks for tcp port 10250") {
 		t.Errorf("a port of the node itself: %q", e.Msg)
 	}
+	tells("u-one", "")
+	tells("u-kubelet", "pod shop/kubelet asks for tcp port 10250 of this node, which the node needs itself: ask for another one")
+	tells("u-greedy", strings.TrimPrefix(e.Msg[strings.Index(e.Msg, "HostPortConflict"):], "HostPortConflict: "))
 	// A pod that gets another sandbox takes its ports along.
 	do(t, node, pod("d-one", "one"))
 	leads := map[string]string{}
@@ -104,6 +116,7 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 		do(t, node, request(cniwire.Del, container, "", ""))
 	}
 	do(t, node, pod("c-greedy", "greedy"))
+	tells("u-greedy", "")
 	if got := server.HostPorts(); len(got) != 3 {
 		t.Errorf("host ports %v", got)
 	}

@@ -21,7 +21,7 @@ func (o nodeObject) key() string { return o.kind + "/" + o.namespace + "/" + o.n
 // nodeReasons are those that a node may give, by the kind of objects.
 var nodeReasons = map[string][]string{
 	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.HealthPortClosed},
-	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.ProbesNotReached},
+	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.HostPortConflict, mastercfg.ProbesNotReached},
 }
 
 // tellOfNodes tells of objects that nodes do not serve as they should, and forgets those that they do. What is gone takes what was
@@ -69,7 +69,7 @@ func (r *reports) isOn(o nodeObject, node string) bool {
 // object is the one, as the API server has it; nil: it is gone.
 func (r *reports) object(o nodeObject) runtime.Object {
 	if o.kind == mastercfg.K8sOfPod {
-		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == string(pod.UID)) {
+		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == uidOf(pod)) {
 			return pod
 		}
 		return nil

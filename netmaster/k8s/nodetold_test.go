@@ -23,6 +23,25 @@ func (e *epochs) ports(node string, said ...string) {
 	e.of[node] = record
 }
 
+// A static pod, which no scheduler keeps from a port that is taken, is known to its node by its hash.
+func TestWhatANodeTellsOfAStaticPodIsToldOfItsMirror(t *testing.T) {
+	w := newWorld(t)
+	w.nodes("node1")
+	w.pod("static", "u1", "node1", func(p *corev1.Pod) { p.Annotations = map[string]string{hashAnnotation: "a5", mirrorAnnotation: "a5"} })
+	c := w.controller()
+	w.run(c)
+	says := func(uid string) {
+		w.enforced.mu.Lock()
+		defer w.enforced.mu.Unlock()
+		w.enforced.of["node1"] = mastercfg.K8sEnforced{Troubles: []mastercfg.K8sTrouble{
+			{Kind: mastercfg.K8sOfPod, Namespace: "shop", Name: "static", UID: uid, Reason: mastercfg.HostPortConflict, Message: "another pod has it"}}}
+	}
+	says("a5")
+	w.toldThat("static", mastercfg.HostPortConflict, "on node1: another pod has it")
+	says("a6")
+	w.wantTroubles(c, []string{}...)
+}
+
 // What a node does not serve as it should is told as long as it says so; of pods only those of its own, and nothing but what nodes know.
 func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w := newWorld(t)
@@ -31,7 +50,7 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.pod("db", "u1", "node2", nil)
 	c := w.controller()
 	w.run(c)
-	w.enforced.ports("node1", "service web NodePortInUse", "pod db HostPortInUse", "service gone NodePortInUse", "service web Anything", "service web ProbesNotReached", "pod db ProbesNotReached", "pod db NodePortInUse", "node node1 NodePortInUse")
+	w.enforced.ports("node1", "service web NodePortInUse", "pod db HostPortInUse", "service gone NodePortInUse", "pod db HostPortConflict", "service web Anything", "service web ProbesNotReached", "pod db ProbesNotReached", "pod db NodePortInUse", "node node1 NodePortInUse")
 	w.wantTroubles(c, "service shop/web NodePortInUse")
 	w.toldThat("web", "NodePortInUse", "on node1: somebody has it on node1")
 	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortInUse", "pod db ProbesNotReached", "service web FailedToStartServiceHealthcheck")
@@ -39,6 +58,10 @@ func TestPortsOfNodesThatDoNotServeAreTold(t *testing.T) {
 	w.wantMessage(c, "NodePortInUse", "on node1 and others: somebody has it on node1")
 	w.toldThat("web", "FailedToStartServiceHealthcheck", "on node2: somebody")
 	w.toldThat("db", "HostPortInUse", "on node2: somebody")
+	w.enforced.ports("node2", "service web NodePortInUse", "pod db HostPortConflict")
+	w.wantTroubles(c, "pod shop/db HostPortConflict", "service shop/web NodePortInUse")
+	w.toldThat("db", "HostPortConflict", "on node2: somebody")
+	w.enforced.ports("node2", "service web NodePortInUse")
 	w.enforced.ports("node1")
 	w.wantMessage(c, "NodePortInUse", "on node2: somebody has it on node2")
 	w.enforced.ports("node2")

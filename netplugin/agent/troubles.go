@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type troubles struct {
 	taken     []TakenPort
 	closed    map[uint16]string // why nobody answers at a port at which load balancers ask
 	unreached []UnreachedPod
+	refused   map[string]string      // why pods do not get their host ports, by UID
 	objects   []mastercfg.K8sTrouble // sorted; services that are not of Kubernetes have no namespace
 }
 
@@ -54,6 +56,17 @@ func (a *Agent) TellClosed(why map[uint16]string) {
 // TellUnreached tells netmaster which pods kubelet does not reach that probes them over the network; it replaces what was said before.
 func (a *Agent) TellUnreached(all []UnreachedPod) {
 	a.changeTroubles(func(p *troubles) { p.unreached = all })
+}
+
+// TellPorts tells netmaster why a pod of this node does not get its host ports, and so does not start; empty: it has them.
+func (a *Agent) TellPorts(uid, why string) {
+	a.changeTroubles(func(p *troubles) {
+		if p.refused == nil {
+			p.refused = map[string]string{}
+		}
+		p.refused[uid] = why
+		maps.DeleteFunc(p.refused, func(uid, why string) bool { return why == "" || a.cache.pods[uid].UID == "" })
+	})
 }
 
 // changeTroubles logs each trouble once, in the words in which it is told.
@@ -77,7 +90,9 @@ func (a *Agent) changeTroubles(change func(*troubles)) {
 func (a *Agent) toldTroubles() []mastercfg.K8sTrouble {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known := slices.DeleteFunc(slices.Clone(a.troubles.objects), func(p mastercfg.K8sTrouble) bool { return p.Namespace == "" })
+	known := slices.DeleteFunc(slices.Clone(a.troubles.objects), func(p mastercfg.K8sTrouble) bool {
+		return p.Namespace == "" || p.Reason == mastercfg.HostPortConflict && a.cache.pods[p.UID].UID == "" // it has gone since
+	})
 	return known[:min(len(known), maxTroubles)]
 }
 
@@ -106,6 +121,11 @@ func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
 		s := c.kube.services[id].record
 		if why := found.closed[s.HealthPort]; why != "" {
 			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: s.Namespace, Name: s.Name, Reason: mastercfg.HealthPortClosed, Message: why})
+		}
+	}
+	for uid, why := range found.refused {
+		if pod := c.pods[uid]; pod.UID != "" {
+			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid, Reason: mastercfg.HostPortConflict, Message: why})
 		}
 	}
 	all = append(all, c.unprobed(found.unreached)...)

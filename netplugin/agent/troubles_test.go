@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/utils/notify"
 )
 
 // A port that something else on the node has, too, or at which nobody can listen, is told with the service or pod whose it is, as
@@ -22,7 +23,7 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 		}
 		return string(value)
 	}
-	store.put(append(blueState, mastercfg.K8sEnforcedKey(me), `{"number":3}`,
+	store.put(append(blueState, mastercfg.K8sEnforcedKey(me), `{"number":3}`, mastercfg.K8sPodKey(me, "u1"), `{"namespace":"shop","name":"db","uid":"u1"}`,
 		epKey("web.blue-pod"), strings.Replace(podEndpoint("web.blue", me, "10.1.0.30", "u1"), "{", `{"epCommonName":"db","podNamespace":"shop",`, 1),
 		mastercfg.K8sServiceKey("default", "shop", "web"), text(mastercfg.K8sService{Namespace: "shop", Name: "web",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999, ExternalLocal: true,
@@ -59,6 +60,29 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
 	a.TellClosed(nil)
 	tells()
+	a.TellPorts("u1", "another pod has it")
+	a.TellPorts("u9", "of nobody whom netmaster knows")
+	tells("pod shop/db/u1 HostPortConflict another pod has i")
+	a.TellPorts("u1", "")
+	tells()
+}
+
+// A pod whose port is taken may go before it ever starts.
+func TestAPodThatGoesWithoutItsPortIsToldOfNobody(t *testing.T) {
+	n := newNode(t)
+	n.put(mastercfg.K8sPodKey(me, "u1"), `{"namespace":"shop","name":"db","uid":"u1"}`).step()
+	a := &Agent{cache: n.cache, tell: notify.New(), log: n.cache.log}
+	a.TellPorts("u1", "another pod has it")
+	if told := a.toldTroubles(); len(told) != 1 {
+		t.Errorf("its pod is here: %v", told)
+	}
+	n.del(mastercfg.K8sPodKey(me, "u1")).step()
+	if told := a.toldTroubles(); len(told) != 0 {
+		t.Errorf("it is gone: %v", told)
+	}
+	if a.TellPorts("u2", ""); len(a.troubles.refused) != 0 {
+		t.Errorf("remembered: %v", a.troubles.refused)
+	}
 }
 
 // What a process of the node takes is told again after the pod has gone, until it is looked at again.
