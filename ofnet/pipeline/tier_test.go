@@ -33,9 +33,18 @@ func (c *cluster) classify(tiers map[string]Tiers) {
 // judge programs rules of tiers; whatever they are, they are another epoch than before.
 func (c *cluster) judge(tiers map[string]Tiers, rules ...TierRule) {
 	c.t.Helper()
+	c.judgeBeside(nil, tiers, rules...)
+}
+
+// judgeBeside does so beside rules of groups.
+func (c *cluster) judgeBeside(groups []Rule, tiers map[string]Tiers, rules ...TierRule) {
+	c.t.Helper()
 	c.epoch++
 	c.classify(tiers)
 	objects := []Object{Epoch{Number: c.epoch}}
+	for _, r := range groups {
+		objects = append(objects, r)
+	}
 	for i, r := range rules {
 		r.Number, r.ID = uint32(i+1), fmt.Sprint("r", i)
 		objects = append(objects, r)
