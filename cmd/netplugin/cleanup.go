@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cleanup"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
+	"github.com/contiv/netplugin/netplugin/nodeapi"
 )
 
 // hiddenDirs are those of a netmaster on the machine, which deploy/kubernetes hides from netplugin by mounts over them. Where there is no
@@ -22,7 +23,7 @@ func cleanupCommand() *cli.Command {
 	c := cleanup.Config{
 		Bridges:   []string{ovsd.DefaultBridge, ovsd.DefaultUplinkBridge},
 		StateDirs: []string{cniwire.DefaultStateDir, hostaccess.DefaultStateDir, border.DefaultStateDir},
-		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket), answersFile},
+		Files:     []string{cniwire.DefaultSocket, cniwire.Heartbeat(cniwire.DefaultSocket), nodeapi.DefaultSocket, answersFile},
 		Memory:    hostaccess.DefaultStateDir,
 		Hollow:    hiddenDirs,
 	}

@@ -180,7 +180,7 @@ func TestOnlyRootIsRootOnTheSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return conn, nil }}}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
 		if code, answer := exchange(t, client, c[0], "http://localhost"+c[1], c[2]); code != http.StatusForbidden || !strings.Contains(answer, "plain HTTP is not served here") {
 			t.Errorf("another user asks %s %s: %d %s", c[0], c[1], code, answer)
 		}

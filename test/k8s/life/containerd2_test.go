@@ -3,6 +3,7 @@ package life
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,17 @@ func TestContainerd2(t *testing.T) {
 		}
 		return nil
 	})
+	_, err := s.Kubectl(s.ctx, "--namespace", "kube-system", "scale", "deployment", "coredns", "--replicas=0")
+	s.must(err)
+	s.soon(func() error {
+		all, err := list(s.ctx, s.api, "")
+		if err == nil && len(all) > 0 {
+			err = fmt.Errorf("there are %d pods", len(all))
+		}
+		return err
+	})
+	own, err := n.PodLinks(s.ctx) // those of the node itself
+	s.must(err)
 	from, to := s.pod("from", 1), s.pod("to", 1)
 	s.soon(func() error { return s.reaches(from, to.IP) })
 	before := s.readiness(n.Name)
@@ -58,12 +70,10 @@ func TestContainerd2(t *testing.T) {
 	for _, name := range []string{"from", "later", "last"} {
 		s.must(remove(s.ctx, s.api, name, false))
 	}
-	_, err := s.Kubectl(s.ctx, "--namespace", "kube-system", "scale", "deployment", "coredns", "--replicas=0")
-	s.must(err)
 	s.soon(func() error {
 		left, err := n.PodLinks(s.ctx)
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("links of pods are left: %v", left)
+		if err == nil && !slices.Equal(left, own) {
+			err = fmt.Errorf("links %v, before pods came %v", left, own)
 		}
 		return err
 	})
