@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,14 @@ func TestLongSecretsAreOnNoWireAndInNoLog(t *testing.T) {
 		}
 		places["the switch's database at "+n.Name], err = n.Run(ctx, "ovsdb-client", "dump")
 		s.must(err)
+		for _, path := range []string{"/metrics", "/svcstats", "/inspect/driver", "/inspect/counters", "/inspect/drops", "/inspect/bgp", "/inspect/nameserver", "/inspect/tunnels"} {
+			told, err := agentTells(ctx, n, path)
+			s.must(err)
+			if told.status != http.StatusOK {
+				t.Errorf("%s of %s: %d %s", path, n.Name, told.status, told.body)
+			}
+			places[path+" of "+n.Name] = told.body
+		}
 	}
 	for what, secret := range secrets {
 		if len(secret) < 16 {
