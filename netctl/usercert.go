@@ -69,7 +69,7 @@ func certifyUser(s *session) error {
 		return err
 	}
 	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.pem")
-	if there, err := os.ReadFile(caFile); err == nil && string(there) != made.Authorities {
+	if there, err := os.ReadFile(caFile); err == nil && !shareCertificate(there, []byte(made.Authorities)) {
 		others := caFile
 		caFile = filepath.Join(dir, name+".ca.pem")
 		fmt.Fprintf(s.errOut, "warning: %s has other authorities and is left as it is; those of this cluster are in %s\n", others, caFile)
@@ -85,6 +85,20 @@ func certifyUser(s *session) error {
 	fmt.Fprintf(s.errOut, "Certificate of user %s, until %s. Use it with:\n", name, moment(made.Expires))
 	_, err = fmt.Fprintf(s.out, "--cert %s --key %s --cacert %s\n", certFile, keyFile, caFile)
 	return err
+}
+
+// shareCertificate tells whether two bundles have a certificate in common, as those of one cluster have whose authorities are replaced.
+func shareCertificate(a, b []byte) bool {
+	has := map[string]bool{}
+	for block, rest := pem.Decode(a); block != nil; block, rest = pem.Decode(rest) {
+		has[string(block.Bytes)] = true
+	}
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		if has[string(block.Bytes)] {
+			return true
+		}
+	}
+	return false
 }
 
 func listCertificates(s *session, name string) error {

@@ -110,6 +110,7 @@ func (r *Registration) run(ctx context.Context) {
 		held, err := r.db.grant(ctx, r.ttl)
 		if err == nil {
 			wait.Reset()
+			trouble.Over()
 			r.held = held
 			err = r.hold(ctx, held)
 		}

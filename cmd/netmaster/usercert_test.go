@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,14 @@ func TestUsersHaveCertificates(t *testing.T) {
 	root.want(0, "--cacert "+filepath.Join(root.home, "ann.ca.pem"), "", "user cert ann --dir "+root.home)
 	if left, err := os.ReadFile(filepath.Join(root.home, "ca.pem")); err != nil || string(left) != others {
 		t.Errorf("the authorities of another cluster: %q, %v", left, err)
+	}
+	formerly := append(slices.Clone(c.ca), c.ca...) // as while the authorities are replaced
+	if err := os.WriteFile(filepath.Join(root.home, "ca.pem"), formerly, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root.want(0, "--cacert "+filepath.Join(root.home, "ca.pem"), "", "user cert ann --dir "+root.home)
+	if left, err := os.ReadFile(filepath.Join(root.home, "ca.pem")); err != nil || bytes.Equal(left, formerly) {
+		t.Errorf("the authorities of before: %q, %v", left, err)
 	}
 	c.byRoot("PATCH", logins.AuthPath+"/local_users/ann/", `{"disable":true}`)
 	ann.want(7, "disabled", "", ann.shows()+"tenant ls")

@@ -53,7 +53,7 @@ func run(ctx context.Context, o *options) error {
 	zones := o.names.zones()
 	node := agent.New(agent.Config{
 		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat,
-		Border: asBorder(routes), DB: db, Names: zones, Metrics: metrics, AnswersFile: answersFile,
+		Border: asBorder(routes), DB: db, Shown: len(o.masters) > 0, Names: zones, Metrics: metrics, AnswersFile: answersFile,
 	})
 	names := newNameServer(&o.names, zones, node, own)
 	if err := names.Register(metrics); err != nil {

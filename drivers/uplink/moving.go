@@ -213,7 +213,7 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 		}
 	}
 	if missing.empty() {
-		return nil
+		return ungiven
 	}
 	b.told = ""
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)

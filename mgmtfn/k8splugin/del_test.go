@@ -44,7 +44,6 @@ func TestADelIsFinishedWhenWhatItNeedsIsBack(t *testing.T) {
 	}
 }
 
-// Kubelet ends pods because the disk is full.
 // onSmallDisk is a node with little room for checkpoints; full takes the rest of it, and free gives it back.
 func onSmallDisk(t *testing.T) (node *fakenode.Node, full, free func()) {
 	t.Helper()
@@ -71,6 +70,7 @@ func onSmallDisk(t *testing.T) (node *fakenode.Node, full, free func()) {
 		}
 }
 
+// Kubelet ends pods because the disk is full.
 func TestADelNeedsNoRoomOnTheDisk(t *testing.T) {
 	node, full, free := onSmallDisk(t)
 	node.Start(t)

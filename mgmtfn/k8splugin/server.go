@@ -42,7 +42,7 @@ type Server struct {
 	others  slots
 	wake    notify.Signal // there is something to undo
 
-	interrupted map[cniwire.Attachment]time.Time // since when ADDs of a server that died are under way that could not be marked for undoing; of resume and the worker
+	unmarked sync.Map // by attachment, which is to be undone and could not be marked so: since when it is in its state
 
 	tellsBoot atomic.Bool // the master's last answer had the boot that its endpoint is of
 
@@ -81,8 +81,6 @@ func New(c Config) (*Server, error) {
 		asks:    newSlots(c.Limits.Asks),
 		others:  newSlots(c.Limits.Others),
 		wake:    notify.New(),
-
-		interrupted: map[cniwire.Attachment]time.Time{},
 	}, nil
 }
 

@@ -23,7 +23,7 @@ func (s *Server) resume(ctx context.Context) {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
 			s.Log.WithField("attachment", r.Attachment().String()).WithError(err).Error("interrupted ADD cannot be marked for undoing")
-			s.interrupted[r.Attachment()] = r.Since
+			s.unmarked.Store(r.Attachment(), r.Since)
 		}
 	}
 	s.drain(ctx)
@@ -74,10 +74,10 @@ func (s *Server) undoAll(ctx context.Context) (done bool) {
 	return group.Wait() == nil
 }
 
-// isLeftover tells whether an attachment is the worker's to undo. An ADD that was interrupted may have been replaced by another one.
+// isLeftover tells whether an attachment is the worker's to undo. One that could not be marked so may have been replaced by another one.
 func (s *Server) isLeftover(r *attachment.Record) bool {
-	since, interrupted := s.interrupted[r.Attachment()]
-	return r.State == attachment.Deleting || interrupted && r.State == attachment.Adding && r.Since.Equal(since)
+	since, unmarked := s.unmarked.Load(r.Attachment())
+	return r.State == attachment.Deleting || unmarked && r.Since.Equal(since.(time.Time))
 }
 
 // undoLeftover tries one attachment. One that a command works on counts as a
@@ -100,6 +100,7 @@ func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 		log.WithError(err).Debug("cannot be undone yet")
 		return err
 	}
+	s.unmarked.Delete(a)
 	log.WithField("after", time.Since(r.Since).Round(time.Millisecond)).Info("leftover undone")
 	return nil
 }
@@ -136,11 +137,12 @@ func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error
 		return nil
 	}
 	if r, ok := s.store.Get(a); ok && r.State != attachment.Deleting {
-		if err := s.store.Delete(&r, time.Now()); err == nil {
-			s.tellAttached(&r)
-		} else if err := s.release(ctx, r); err != nil { // the disk is full, and the queue remembers it
+		if err := s.store.Delete(&r, time.Now()); err != nil { // the disk is full: the worker undoes it all the same, and the queue remembers it
+			s.unmarked.Store(a, r.Since)
+			s.wake.Send()
 			return err
 		}
+		s.tellAttached(&r)
 	}
 	s.wake.Send()
 	return s.pending.Done(a)

@@ -51,7 +51,7 @@ func (a *API) enforce(r *http.Request) (rest.Reply, error) {
 	}
 	return a.changeMode(r, func(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
 		closed, err := enforced(is, daemons)
-		if err == nil && len(exposed) > 0 {
+		if err == nil && len(exposed) > 0 && is.Mode != mastercfg.SecurityEnforced {
 			return is, fault.New(fault.Conflict, "security: the store speaks plainly with whoever reaches %s, and who does owns the cluster: "+
 				"start one netmaster after the other with https in its URLs of the store, or give an etcd of your own certificates (--etcd-cert)", strings.Join(exposed, ", ")).WithDetails(exposed...)
 		}

@@ -97,7 +97,7 @@ func TestASocketIsReplacedWhereNobodyServesIt(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := start(file); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "socket "+file+": there is something else") {
+	if err := start(file); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "socket "+file+": a file that is no socket is in the way") {
 		t.Errorf("where there is a file: %v", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/net/http2"
@@ -89,13 +90,14 @@ func TestWhoDoesNotReadWhatItWatchesIsCutOff(t *testing.T) {
 	testkit.Eventually(t, soon, "both watch", func() bool { return g.streams.open() == watches+2 })
 
 	const records, size = 40, 200 << 10 // more than what the kernel keeps for a connection
-	last := ""
+	last, began := "", time.Now()
 	for i := range records {
 		last = fmt.Sprintf("%slong%d", mastercfg.GlobalRoot, i)
 		b.put(last, strings.Repeat("x", size))
 	}
 	testkit.Eventually(t, soon, "the other one hears all", func() bool { return f.has(last) })
-	if n := g.Connections(); n != connections+2 {
+	// They are cut off sendTime after what they did not take. A machine that takes as long for all of it tells nothing.
+	if n := g.Connections(); n != connections+2 && time.Since(began) < sendTime {
 		t.Errorf("%d connections: it has heard all when those who do not read were gone", n-connections)
 	}
 	if err := good.Ping(t.Context()); err != nil {

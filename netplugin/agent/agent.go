@@ -32,6 +32,7 @@ type Config struct {
 	Outside   bool   // endpoints of routed networks reach the outside by this host
 	Border    Border // makes the node a router; nil: it has no uplink
 	DB        *objdb.DB
+	Shown     bool                  // DB is what netmasters show the node, and not the whole store
 	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
 	Metrics   prometheus.Registerer // nil: no metrics
 	// AnswersFile is where it is written down for the next agent what names of domains stand for; empty: nowhere.
@@ -116,7 +117,7 @@ func New(cfg Config) *Agent {
 		cfg: cfg, log: cfg.Log,
 		cache: newCache(cfg.HostLabel, cfg.Log), planner: newPlanner(), news: make(chan struct{}),
 		changed: notify.New(), given: notify.New(), behind: notify.New(), report: notify.New(), tell: notify.New(), host: notify.New(), settle: notify.New(), inSync: newFlag(), serving: newFlag(),
-		held: newHeld(), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
+		held: newHeld(cfg.Shown), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
 	a.planner.names = cfg.Names
@@ -166,7 +167,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	until := time.Now().Add(a.cfg.RewindGrace)
 	for _, event := range b.Events { // first, as whether their tenants' policies are kept depends on them
 		if event.Value == nil && strings.HasPrefix(event.Key, mastercfg.EndpointPrefix) {
-			a.held.keep(event.Key, b.Another, until)
+			a.held.keep(event.Key, b.Another, until) // what it says is heard below
 		}
 	}
 	for _, event := range b.Events {

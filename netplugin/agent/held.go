@@ -22,14 +22,18 @@ import (
 // needs of the store (its record, its network's, its tenant's VRF) stays in the
 // cache when the store drops it, and its port is nobody's to reap, until it is
 // detached. Meanwhile the CNI server is told that the store does not know it
-// and announces it again. Until the store has it, it keeps the policies that it
-// had, too: who reaches the state through a netmaster is shown no policies of a
-// tenant that has no endpoint here, and where no rule is, everything may pass.
+// and announces it again.
+//
+// A node that reads the state through netmasters is shown no rules of a tenant
+// of which the store has no endpoint here, and where no rule is, everything may
+// pass. So there the tenant's rules stay as long as the store lacks all of its
+// endpoints that containers here are attached to.
 //
 // A store that went back also drops what other nodes are about to announce. All
 // that it lacks is kept for RewindGrace, and longer while it has no global
 // configuration: a store that no netmaster has set up says nothing.
 type held struct {
+	shown    bool                  // the store is what netmasters show
 	claimed  map[string]struct{}   // endpoints whose port is in somebody's hands
 	attached map[string]Attachment // endpoints with a container behind the port
 	absent   map[string]time.Time  // keys the cache keeps though the store lacks them, and until when
@@ -41,8 +45,8 @@ type held struct {
 	wentBack   bool      // the store has once lost records since this process began: that one is not there says nothing of what it is about
 }
 
-func newHeld() held {
-	return held{claimed: make(map[string]struct{}), attached: make(map[string]Attachment), absent: make(map[string]time.Time)}
+func newHeld(shown bool) held {
+	return held{shown: shown, claimed: make(map[string]struct{}), attached: make(map[string]Attachment), absent: make(map[string]time.Time)}
 }
 
 // needs tells whether an attached container depends on a key of the store.
@@ -53,10 +57,7 @@ func (h *held) needs(key string) bool {
 	}
 	if id, ok := strings.CutPrefix(key, mastercfg.PolicyRulePrefix); ok {
 		tenant, _, _ := strings.Cut(id, ":") // mastercfg.RuleID
-		return h.lacks(func(at Attachment) bool { return at.Network.Tenant == tenant })
-	}
-	if strings.HasPrefix(key, mastercfg.K8sPolicyPrefix) || strings.HasPrefix(key, mastercfg.K8sClassPrefix) {
-		return h.lacks(func(Attachment) bool { return true })
+		return h.shown && h.lacksTenant(tenant)
 	}
 	network, isNetwork := strings.CutPrefix(key, mastercfg.NetworkPrefix)
 	tenant, isTenant := strings.CutPrefix(key, mastercfg.VRFPrefix)
@@ -71,14 +72,17 @@ func (h *held) needs(key string) bool {
 	return false
 }
 
-// lacks tells whether the store lacks the endpoint of an attached container of a kind.
-func (h *held) lacks(is func(Attachment) bool) bool {
+// lacksTenant tells whether containers of a tenant are attached, and the store lacks the endpoints of all of them.
+func (h *held) lacksTenant(tenant string) (lacks bool) {
 	for id, at := range h.attached {
-		if _, absent := h.absent[mastercfg.EndpointPrefix+id]; absent && is(at) {
-			return true
+		if at.Network.Tenant != tenant {
+			continue
+		}
+		if _, lacks = h.absent[mastercfg.EndpointPrefix+id]; !lacks {
+			return false
 		}
 	}
-	return false
+	return lacks
 }
 
 // keep decides about a key the store has dropped. A key that is needed stays as

@@ -47,7 +47,7 @@ func soon(c *Config) {
 
 // Thousands of keys go at once when services do.
 func TestADroppedKeyIsNotComparedWithEveryContainer(t *testing.T) {
-	h := newHeld()
+	h := newHeld(false)
 	var at Attachment
 	at.Endpoint.NetID, at.Network.Tenant = "default-net.blue", "blue"
 	for i := range 100 {
@@ -320,7 +320,7 @@ func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
 	eventually(t, "the new store is followed", func() error { return a.mirrors[0].WaitRevision(t.Context(), 1) })
 	store.put(mastercfg.GlobalConfigKey, globalValue)
 	expectUnannounced(t, a, "web.blue-1")
-	expectObjects(t, driver, "what another node has not announced in time goes", "network web.blue", "endpoint web.blue-1", "rule "+blueRule)
+	expectObjects(t, driver, "what another node has not announced in time goes", "network web.blue", "endpoint web.blue-1")
 	store.put(blueState...)
 	expectUnannounced(t, a)
 	expectObjects(t, driver, "all is back", blueObjects...)
@@ -340,7 +340,7 @@ func TestContainersGoOnWhenTheStoreIsSetUpAnew(t *testing.T) {
 func TestAContainerKeepsItsPoliciesUntilTheStoreHasItAgain(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)
-	a := startAgent(t, store.db, driver, soon)
+	a := startAgent(t, store.db, driver, soon, func(c *Config) { c.Shown = true })
 	a.awaitReady(t)
 	attachBlue(t, a)
 	ruleKey := mastercfg.PolicyRulePrefix + blueRule
@@ -365,7 +365,7 @@ func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 	before.stop()
 	store.del(mastercfg.PolicyRulePrefix+blueRule, epKey("web.blue-1"), epKey("web.blue-2"), netKey("web.blue"), vrfKey("blue"))
 
-	a := newAgent(store.db, driver, soon, func(c *Config) { c.AnnounceWait = time.Minute })
+	a := newAgent(store.db, driver, soon, func(c *Config) { c.Shown, c.AnnounceWait = true, time.Minute })
 	a.Hold(at)
 	r := runAgent(t, a)
 	expectUnannounced(t, r, "web.blue-1") // which it is before there is a first state
@@ -377,5 +377,28 @@ func TestTheFirstStateWaitsForContainersToBeAnnounced(t *testing.T) {
 	defer driver.mu.Unlock()
 	if !slices.Contains(driver.known, "web.blue-1") {
 		t.Errorf("the first state had the endpoints %q", driver.known)
+	}
+}
+
+// What is deleted while the store lacks one of several endpoints of a tenant is not withheld, but deleted.
+func TestARuleIsDeletedWhileOneOfSeveralContainersIsUnknown(t *testing.T) {
+	h := newHeld(true)
+	for _, name := range []string{"a", "b"} {
+		var at Attachment
+		at.Network.Tenant = "blue"
+		h.attached["web.blue-"+name] = at
+	}
+	ruleKey := mastercfg.PolicyRulePrefix + blueRule
+	for _, step := range []struct {
+		lost  string
+		keeps bool
+	}{{"a", false}, {"b", true}} {
+		h.absent[mastercfg.EndpointPrefix+"web.blue-"+step.lost] = time.Time{}
+		if h.needs(ruleKey) != step.keeps || h.needs(mastercfg.PolicyRulePrefix+"red"+blueRule) || h.needs(mastercfg.K8sPolicyPrefix+"x") {
+			t.Errorf("%s is lost, too: the rule is kept: %v", step.lost, h.needs(ruleKey))
+		}
+	}
+	if h.shown = false; h.needs(ruleKey) {
+		t.Error("a rule is kept that the store itself has deleted")
 	}
 }

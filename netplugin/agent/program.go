@@ -31,8 +31,10 @@ func (a *Agent) program(ctx context.Context) error {
 	if err := a.awaitFirstState(ctx); err != nil {
 		return err
 	}
-	if err := a.awaitAnnounced(ctx); err != nil {
-		return err
+	if a.cfg.Shown {
+		if err := a.awaitAnnounced(ctx); err != nil {
+			return err
+		}
 	}
 	a.agePeerKeys(ctx)
 	a.recallPeers(ctx)
@@ -95,19 +97,22 @@ func (a *Agent) awaitFirstState(ctx context.Context) error {
 func (a *Agent) awaitAnnounced(ctx context.Context) error {
 	patience := time.NewTimer(a.cfg.AnnounceWait)
 	defer patience.Stop()
-	for {
+	for told := false; ; told = true {
 		a.mu.Lock()
 		left := a.lacked()
 		a.mu.Unlock()
 		if len(left) == 0 {
 			return nil
 		}
+		if !told {
+			a.log.WithField("endpoints", left).Warn("the store does not have endpoints of containers that are here; until they are announced, the switch keeps what it has")
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.changed:
 		case <-patience.C:
-			a.log.WithField("endpoints", left).Error("the store does not have endpoints of containers that are here; policies that it does not show for their tenants end")
+			a.log.WithField("endpoints", left).Error("endpoints of containers that are here could not be announced; policies that netmasters do not show for their tenants end")
 			return nil
 		}
 	}

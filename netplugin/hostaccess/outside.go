@@ -62,7 +62,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	ports := hostPorts{closed.available(all), o}
-	pods, notLearned := m.foreignNow(access, closed) // which keeps nothing else from being set right
+	pods, notLearned := m.foreignNow(access, closed) // where some are known, that others cannot be learned keeps nothing else from being set right
 	if pods.at == nil {
 		return notLearned
 	}

@@ -14,7 +14,7 @@ import (
 func (h handlers) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.RemoteAddr) && !byRoot(r.Context()) {
-			h.fail(w, fault.New(fault.Denied, "%s %s: only from the node itself, at %s, 127.0.0.1 or ::1; this is %s", r.Method, r.URL.Path, h.Socket, r.RemoteAddr))
+			h.fail(w, fault.New(fault.Denied, "%s %s: only from the node itself, at 127.0.0.1 or ::1%s; this is %s", r.Method, r.URL.Path, h.orAtSocket(), r.RemoteAddr))
 			return
 		}
 		if err := h.origins.Check(r); err != nil {

@@ -62,11 +62,19 @@ func byRoot(ctx context.Context) bool {
 func (h handlers) entitled(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.mayAsk(r); err != nil {
-			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster, or as root on the node at %s", r.Method, r.URL.Path, err, h.Socket))
+			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster%s", r.Method, r.URL.Path, err, h.orAtSocket()))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// orAtSocket says where root asks, if that is anywhere.
+func (h handlers) orAtSocket() string {
+	if h.Socket == "" {
+		return ""
+	}
+	return ", or as root of the node at " + h.Socket
 }
 
 // mayAsk tells why a request is not answered.

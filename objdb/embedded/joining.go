@@ -37,8 +37,11 @@ func (c Config) clusterState(peers map[string]string) (string, error) {
 		return "", fault.New(fault.Invalid, "embedded etcd: connections to peers: %w", err)
 	}
 	cluster, err := etcdserver.GetClusterFromRemotePeers(zap.NewNop(), slices.Sorted(maps.Values(others)), transport)
-	if err != nil {
-		return embed.ClusterStateFlagNew, c.NotFounding // nobody has a cluster yet, or nobody answers
+	switch { // nobody has a cluster yet, or nobody answers
+	case err != nil && len(others) > 0 && c.NotFounding != nil:
+		return "", fault.New(fault.Unavailable, "embedded etcd: no peer of %q answers, and it founds no cluster: %v", c.Name, c.NotFounding)
+	case err != nil:
+		return embed.ClusterStateFlagNew, c.NotFounding
 	}
 	for _, m := range cluster.Members() {
 		if !slices.Contains(m.PeerURLs, c.PeerURL) {

@@ -41,6 +41,7 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		if served {
 			pace.Reset()
+			trouble.Over()
 		}
 		wait := pace.Next()
 		level := logrus.DebugLevel

@@ -76,6 +76,7 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		if synced {
 			wait.Reset()
+			trouble.Over()
 		}
 		level := logrus.DebugLevel
 		if trouble.IsNews(err, time.Now()) {

@@ -27,3 +27,10 @@ func (t *Trouble) IsNews(err error, now time.Time) bool {
 	t.text, t.told = text, now
 	return true
 }
+
+// Over has the next trouble be news, whatever it is.
+func (t *Trouble) Over() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = ""
+}
