@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -218,6 +219,47 @@ func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
 			return err != nil
 		})
 	}
+}
+
+// Runtimes ask for the status again and again, without a deadline and with everything else waiting. It waits for nobody: neither for a leader or
+// a store that do not answer, nor for containers that are being attached and go meanwhile.
+func TestTheStatusOfANodeOfKubernetesWaitsForNobody(t *testing.T) {
+	node := fakenode.NewNode(t)
+	release := make(chan struct{})
+	released := sync.OnceFunc(func() { close(release) })
+	node.Start(t, kubernetes, func(c *k8splugin.Config) {
+		c.Reachable = func(context.Context) error { <-release; return nil }
+	})
+	do(t, node, request(cniwire.Add, "old", fakenode.NewNamespace(t), ""))
+	hangs := make(chan string, 8)
+	node.Cluster.Watch(func(call string) {
+		hangs <- call
+		<-release
+	})
+	var hanging sync.WaitGroup
+	t.Cleanup(hanging.Wait)
+	t.Cleanup(released)
+	for _, r := range []cniwire.Request{request(cniwire.Add, "new", fakenode.NewNamespace(t), ""), request(cniwire.Del, "old", "", "")} {
+		hanging.Go(func() { _, _ = node.Do(r) }) // the end of the test may come first
+	}
+	calls := map[string]bool{<-hangs: true, <-hangs: true}
+	if !calls[fakenode.CreateEndpoint] || !calls[fakenode.DeleteEndpoint] {
+		t.Fatalf("what hangs: %v", calls)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := node.Do(cniwire.Request{Command: cniwire.Status, Stdin: []byte(conf)})
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Errorf("STATUS: %v", err)
+		}
+	case <-time.After(time.Minute): // what hangs does so until it has answered
+		t.Error("STATUS waits for somebody")
+	}
+	released()
 }
 
 // unread is what an agent answers that has not read the store since it started.

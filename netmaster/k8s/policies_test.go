@@ -108,6 +108,29 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	}
 }
 
+// A pod on its node's network is its node: no policy selects it, and it is nobody's peer. Neither is one that has ended, whose address may be another's.
+func TestPoliciesAreAboutPodsThatRunOnANetworkOfTheirOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  corev1.PodSpec
+		phase corev1.PodPhase
+		want  bool
+	}{
+		"on a node, and not started yet":   {corev1.PodSpec{NodeName: "node1"}, corev1.PodPending, true},
+		"on a node":                        {corev1.PodSpec{NodeName: "node1"}, corev1.PodRunning, true},
+		"whose node is not heard from":     {corev1.PodSpec{NodeName: "node1"}, corev1.PodUnknown, true},
+		"on no node yet":                   {corev1.PodSpec{}, corev1.PodPending, false},
+		"on its node's network":            {corev1.PodSpec{NodeName: "node1", HostNetwork: true}, corev1.PodRunning, false},
+		"finished":                         {corev1.PodSpec{NodeName: "node1"}, corev1.PodSucceeded, false},
+		"failed":                           {corev1.PodSpec{NodeName: "node1"}, corev1.PodFailed, false},
+		"finished, on its node's network":  {corev1.PodSpec{NodeName: "node1", HostNetwork: true}, corev1.PodSucceeded, false},
+		"on its node's network, not begun": {corev1.PodSpec{NodeName: "node1", HostNetwork: true}, corev1.PodPending, false},
+	} {
+		if got := isJudged(&corev1.Pod{Spec: c.spec, Status: corev1.PodStatus{Phase: c.phase}}); got != c.want {
+			t.Errorf("a pod %s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // wantClasses waits until pods have classes that policies tell apart as wanted: pods with one
 // text are of one class, and "" is of none; and until there are rules of these policies. All of
 // the pods have to have records.

@@ -362,6 +362,24 @@ func TestANodeIsKnownByItsAddressesInTheCluster(t *testing.T) {
 	}
 }
 
+// Load balancers leave a node that is deleted, or that the autoscaler is about to remove.
+func TestANodeThatGoesIsNotedAsLeaving(t *testing.T) {
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		node corev1.Node
+		want bool
+	}{
+		"that stays":                 {corev1.Node{}, false},
+		"that is deleted":            {corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, true},
+		"that the autoscaler takes":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "x"}, {Key: "ToBeDeletedByClusterAutoscaler"}}}}, true},
+		"with a taint of other uses": {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable}}}}, false},
+	} {
+		if got := nodeRecord(&c.node).Leaving; got != c.want {
+			t.Errorf("a node %s: leaving %v", name, got)
+		}
+	}
+}
+
 func TestNodesAndRangesOfServicesAreNoted(t *testing.T) {
 	w := newWorld(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -230,6 +231,50 @@ func TestPortsWithoutAnEndpointAreRemovedAfterAGraceAndOthersStay(t *testing.T) 
 		}
 		return nil
 	})
+}
+
+// Container runtimes ask whether the node is ready with everything else waiting: it is told neither the store's nor a port's time.
+func TestWhetherANodeIsReadyIsKnownWithoutTheStoreAndWhilePortsAreMade(t *testing.T) {
+	store, driver := newEtcd(t).start(), newRecorder()
+	store.put(blueState...)
+	driver.slow = map[string]bool{"web.blue-8": true}
+	a := startAgent(t, store.db, driver)
+	a.awaitReady(t)
+	if err := store.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	defer cancel()
+	made := make(chan struct{})
+	slow.Go(func() {
+		defer close(made)
+		_, _ = a.PreparePort(ctx, "web.blue-8", 0)
+	})
+	eventually(t, "the port is being made", func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if _, claimed := a.held.claimed["web.blue-8"]; !claimed {
+			return errors.New("nobody has asked for it")
+		}
+		return nil
+	})
+	answered := make(chan error, 1)
+	go func() { answered <- a.Ready() }()
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(4 * time.Second): // whoever asks the store gives up after 5
+		t.Error("it waits for somebody")
+	}
+	select {
+	case <-made:
+		t.Error("the port was made before")
+	default:
+	}
 }
 
 func TestASlowPortHoldsUpNobodyElse(t *testing.T) {

@@ -10,6 +10,20 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
+// Whoever asks whether this node is a good one is told that it goes; others that go do not matter.
+func TestTheNodeKnowsThatItGoes(t *testing.T) {
+	n := kubeNode(t)
+	for _, c := range []struct {
+		node, record string
+		want         bool
+	}{{"node2", `{"leaving":true}`, false}, {me, `{"leaving":true}`, true}, {me, `{}`, false}} {
+		n.put(mastercfg.K8sNodePrefix+c.node, c.record)
+		if got := n.cache.kubeHealth().Leaving; got != c.want {
+			t.Errorf("%s says %s: leaving %v", c.node, c.record, got)
+		}
+	}
+}
+
 // Load balancers ask every second about each of thousands of services: what they hear is counted when something changes.
 func TestBackendsAreCountedWhenTheyChangeNotWhenSomebodyAsks(t *testing.T) {
 	store := newEtcd(t).start()

@@ -97,6 +97,10 @@ func TestWhatANodeTells(t *testing.T) {
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
 			t.Errorf("%s: %d %s, want %d and %s", c.name, w.Code, w.Body, c.status, c.says)
 		}
+		kind, sniff := w.Header().Get("Content-Type"), w.Header().Get("X-Content-Type-Options")
+		if asJSON := strings.Contains(w.Body.String(), "{"); sniff != "nosniff" || asJSON != (kind == "application/json") {
+			t.Errorf("%s: %s is of type %q, sniffing: %q", c.name, w.Body, kind, sniff)
+		}
 		weight := w.Header().Get("X-Load-Balancing-Endpoint-Weight")
 		if of, known := c.health.Ports[30999]; c.path == "" && known && weight != fmt.Sprint(of.Backends) {
 			t.Errorf("%s: weight %q", c.name, weight)

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -79,6 +82,52 @@ func TestTheTokenComesFromTheFileUnlessThereIsOne(t *testing.T) {
 			t.Errorf("authorization %q, want %q", got, want)
 		}
 	}
+}
+
+// The token of a pod is projected into a file, which kubelet writes anew before the token expires.
+func TestATokenThatIsWrittenAnewIsUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(token string) {
+		t.Helper()
+		next := file + ".next"
+		if err := os.WriteFile(next, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // a client reads it once a minute
+		write("first\n")
+		c, err := Config{APIServer: "https://192.0.2.1:6443", TokenFile: file}.rest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent string
+		client, err := rest.HTTPWrappersForConfig(c, transport(func(r *http.Request) { sent = r.Header.Get("Authorization") }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []string{"first", "second", "third"} {
+			write(token + "\n")
+			time.Sleep(time.Minute)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Host, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.RoundTrip(r); err != nil || sent != "Bearer "+token {
+				t.Errorf("sent %q, want the token %s; %v", sent, token, err)
+			}
+		}
+	})
+}
+
+// transport answers nothing, and sees what is asked.
+type transport func(*http.Request)
+
+func (see transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	see(r)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }
 
 func FuzzParse(f *testing.F) {
