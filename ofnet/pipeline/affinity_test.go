@@ -5,8 +5,10 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Every connection of a client, to any address of the service, gets the provider that the
@@ -48,6 +50,35 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 			t.Errorf("long question: %s", got)
 		}
 	}
+}
+
+// Who comes again before its time is over is remembered from then on: the flow that was learned lasts longer than its time. Who does
+// not is forgotten.
+func TestAClientThatComesAgainIsRememberedFromThenOn(t *testing.T) {
+	c := startCluster(t, db1, web1, web2)
+	s := serving(FromPods, addressesOf(web1, web2), external)
+	s.Affinity = 3
+	c.withOutside(db1, s)
+	for _, e := range []Endpoint{web1, web2} {
+		c.pod(e).serveShop()
+	}
+	client := c.pod(db1)
+	remembered := func() (seconds float64, is bool) {
+		_, text, is := strings.Cut(client.node.Ofctl("dump-flows", bridge, fmt.Sprintf("table=%d", tableAffinity)), "duration=")
+		if _, err := fmt.Sscanf(text, "%f", &seconds); is && err != nil {
+			t.Fatal(text)
+		}
+		return seconds, is
+	}
+	testkit.Eventually(t, time.Minute, "a client that comes again and again is remembered for twice its time", func() bool {
+		client.requests(external, "tcp", 80, "hello")
+		seconds, _ := remembered()
+		return seconds > float64(2*s.Affinity)
+	})
+	testkit.Eventually(t, time.Minute, "one that stays away is forgotten", func() bool {
+		_, is := remembered()
+		return !is
+	})
 }
 
 // All addresses of a port share the memory of its clients, whoever serves there at the moment.
