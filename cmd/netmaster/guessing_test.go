@@ -83,7 +83,8 @@ func guessed(t *testing.T, sources, count int) {
 	if judged := answered.Codes[http.StatusUnauthorized]; judged == 0 || judged > count/2 { // few are compared with anything
 		t.Errorf("%d of %d guesses were judged", judged, count)
 	}
-	if hashing == 0 || hashing > 2 { // who has hashed is kept for longer than passes between two looks
+	// Who has hashed is kept for longer than passes between two looks. On a machine that has no time for him netmaster hashes itself.
+	if itself := strings.Contains(c.log.String(), "this one hashes instead"); hashing > 2 || hashing == 0 && !itself {
 		t.Errorf("%d processes hash at a time, want two at most", hashing)
 	}
 	if grown := most - memory; !raced && grown > 256<<20 {
