@@ -1,10 +1,8 @@
 package uplink_test
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/drivers/uplink"
 )
@@ -40,11 +38,7 @@ func TestWhatCannotBeGivenBackKeepsNothingElse(t *testing.T) {
 	n.Exec("sh", "-ec", "echo 0 > "+off+"; ip address add 2001:db8:7::77/64 dev "+uplink.DefaultBridge+" nodad")
 	n.recorded("2001:db8:7::77", true)
 	stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := uplink.Undo(ctx, n.config("")); err != nil {
-		t.Error(err)
-	}
+	n.undo()
 	if after := n.picture(); after != before {
 		t.Errorf("before\n%s\nafter\n%s", before, after)
 	}
@@ -80,11 +74,7 @@ func TestRoutesByTwoRoutersAreMoved(t *testing.T) {
 	n.eventually("both are out of the local port", areThere(uplink.DefaultBridge))
 	n.says(b, "")
 	stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := uplink.Undo(ctx, n.config("")); err != nil {
-		t.Error(err)
-	}
+	n.undo()
 	if !areThere("up0")() {
 		t.Error("they are not back")
 	}
@@ -110,11 +100,7 @@ func TestARouteOfSeveralUplinksIsMoved(t *testing.T) {
 	n.hostReaches("198.51.100.1")
 	n.says(b, "")
 	stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := uplink.Undo(ctx, n.config("")); err != nil {
-		t.Error(err)
-	}
+	n.undo()
 	if after := n.Exec("ip", "route", "show", "default"); after != before {
 		t.Errorf("it is not back: %s", after)
 	}
