@@ -33,6 +33,9 @@ const (
 	reasonStray
 	reasonInvalid
 	reasonTold
+	reasonFirstTier
+	reasonPolicyTier
+	reasonLastTier
 )
 
 // DropReason describes a reason to people.
@@ -65,7 +68,7 @@ func Reasons() []DropReason {
 		{reasonNoNextHop, "no next hop", "By a route to a router outside that has not told its MAC."},
 		{reasonTooBig, "too big", "Larger than the way to other nodes carries; the sender is told by an ICMP error, unless it sends too many."},
 		{reasonQuoted, "quoted", "An ICMP error from outside; netplugin delivers it, quoting the packet that the endpoint has sent."},
-		{reasonNotAdmitted, "not admitted", "The tiers do not admit its connection: a rule denies it, or policies isolate an end of it and none allows it."},
+		{reasonNotAdmitted, "not admitted", "Connections are judged of an end of it, and this is of none that the tiers could judge: an ICMP error about one that is not admitted, what the connection tracker takes for invalid, the copy of a flooded fragment."},
 		{reasonNotServed, "not served", "For a service that serves other clients only."},
 		{reasonOtherNode, "other node", "Out of the tunnel, from a node that does not have the sender: a stranger, or one that speaks for others' endpoints."},
 		{reasonServer, "server", "What routers and DHCP servers send, from a local endpoint: router advertisements, redirects; UDP from ports 67 and 547, and to 68 and 546."},
@@ -73,6 +76,9 @@ func Reasons() []DropReason {
 		{reasonStray, "stray", "A fragment that the connection tracker has kept in vain, and gives back on the way of another packet."},
 		{reasonInvalid, "invalid", "For a service, and to the connection tracker it neither begins a connection nor belongs to one that it knows."},
 		{reasonTold, "told", "What another node answers when netplugin asks it whether packets pass; netplugin has it."},
+		{reasonFirstTier, "admin tier", "A rule of the first tier denies its connection, as of a ClusterNetworkPolicy of tier Admin."},
+		{reasonPolicyTier, "network policies", "Policies isolate an end of its connection, and none allows it; or it is not known yet what policies say of that end."},
+		{reasonLastTier, "baseline tier", "A rule of the last tier denies its connection, as of a ClusterNetworkPolicy of tier Baseline."},
 	}
 }
 

@@ -69,6 +69,7 @@ var goldenObjects = []Object{
 	TierRule{ID: "cluster/pass", Tier: FirstTier, Out: true, Rank: 27, Verdict: Pass, Number: 4, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/default", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 5, Subjects: []uint16{5}, Peers: []uint16{7}},
 	TierRule{ID: "cluster/pods", Tier: FirstTier, Rank: 28, Verdict: Deny, Number: 8, Subjects: []uint16{5}, AnyPod: true, Nets: []netip.Prefix{prefix("10.1.3.0/24")}},
+	TierRule{ID: "cluster/closed", Tier: LastTier, Rank: 2, Verdict: Deny, Number: 10, Subjects: []uint16{5}, AnyPeer: true},
 	TierRule{ID: "cluster/nobody", Tier: LastTier, Rank: 1, Verdict: Accept, Number: 6, Subjects: []uint16{5}},
 }
 

@@ -63,6 +63,9 @@ const (
 	LastTier               // of the cluster's owner, for what policies say nothing about
 )
 
+// drops are the reasons of what tiers deny.
+var drops = [...]Reason{FirstTier: reasonFirstTier, PolicyTier: reasonPolicyTier, LastTier: reasonLastTier}
+
 // Verdict is what a rule says of a connection, in its direction.
 type Verdict uint8
 
@@ -119,7 +122,7 @@ func (tiers) base(w *Wants) {
 	for _, s := range []side{sides[true], sides[false]} {
 		w.flow(
 			at(s.tables[FirstTier], priorityNobody, s.tiers.has(0, s.judges)).goTo(s.after),
-			at(s.tables[PolicyTier], priorityOther, s.tiers.has(s.isolates, s.isolates)).drop(reasonNotAdmitted))
+			at(s.tables[PolicyTier], priorityOther, s.tiers.has(s.isolates, s.isolates)).drop(reasonPolicyTier))
 	}
 }
 
@@ -147,7 +150,7 @@ func (tiers) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Led {
 		for _, f := range []family{ipv4(), ipv6()} {
 			for _, m := range p.matches(f) {
-				w.flow(at(s.tables[PolicyTier], priorityGuard, append(m, isolated)...).drop(reasonNotAdmitted))
+				w.flow(at(s.tables[PolicyTier], priorityGuard, append(m, isolated)...).drop(reasonPolicyTier))
 			}
 		}
 	}
@@ -267,7 +270,7 @@ func (r TierRule) decides(priority uint16, m ...openflow.FieldMatch) openflow.Fl
 	flow := at(s.tables[r.Tier], priority, m...)
 	switch {
 	case r.Verdict == Deny:
-		return flow.drop(reasonNotAdmitted)
+		return flow.drop(drops[r.Tier])
 	case r.Verdict == Pass && r.Tier != LastTier:
 		return flow.goTo(s.tables[r.Tier+1])
 	}
