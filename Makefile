@@ -97,7 +97,7 @@ test: deps build-test ## install what is needed and run every test but the long 
 
 e2e-long: deps build-test ## run the long tests
 	@scripts/deps.sh $(LONG_PACKAGES)
-	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 60m -p 1 -v -run '^TestLong' $(filter-out ./test/k8s/%,$(LONG))
+	@CONTIV_TEST_LONG=1 go test -race -vet=off -count=1 -timeout 90m -p 1 -v -run '^TestLong' $(filter-out ./test/k8s/%,$(LONG))
 	@go test -vet=off -count=1 -timeout 20m -v -run '^($(MEMORY))$$' ./cmd/netmaster
 
 K8S := $(BIN)/k8s

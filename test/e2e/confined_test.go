@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,31 @@ func TestLongDaemonsDoTheirJobInTheSandboxOfTheirUnits(t *testing.T) {
 		}
 	}
 	play(t, ctx, bed, scenario.MainJob, scenario.SecondAct)
+	nothingWasRefused(t, bed)
+}
+
+// The stories of `make test` are the same for daemons in the sandbox of their units.
+func TestLongStoriesOfDaemonsInTheSandboxOfTheirUnits(t *testing.T) {
+	testkit.TakesLong(t)
+	for _, bed := range []struct {
+		about    string
+		nodes    int
+		chapters [][]chapter
+	}{
+		{"traffic, services and hosts", 2, [][]chapter{counterChapters, limitChapters, serviceChapters, entranceChapters, hostChapters, packetInChapters}},
+		{"runtimes and switches", 2, [][]chapter{runtimeChapters, switchChapters, handChapters}},
+		{"masters, agents and the store", 3, [][]chapter{masterChapters, agentChapters}},
+		{"tenants and clients", 3, [][]chapter{tenantChapters, badInputChapters}},
+	} {
+		t.Run(bed.about, func(t *testing.T) {
+			tellOn(t, testbed.Config{Nodes: bed.nodes, Confined: true}, slices.Concat(bed.chapters...))
+		})
+	}
+}
+
+// nothingWasRefused looks into the logs of the daemons for what the kernel did not let them do.
+func nothingWasRefused(t *testing.T, bed *testbed.Bed) {
+	t.Helper()
 	for _, n := range bed.Nodes {
 		for _, daemon := range []string{"netmaster", "netplugin"} {
 			log, err := os.ReadFile(n.LogFile(daemon))
