@@ -272,9 +272,9 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			return err
 		}},
 		{"member removed", line{"MemberRemove", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.MemberRemove(ctx, 1); return err }},
-		{"alarm", line{"/etcdserverpb.Maintenance/Alarm", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.AlarmList(ctx); return err }},
-		{"leader of the store moved", line{"/etcdserverpb.Maintenance/MoveLeader", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.MoveLeader(ctx, 1); return err }},
-		{"user", line{"/etcdserverpb.Auth/UserAdd", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.UserAdd(ctx, "eve", "x"); return err }},
+		{"alarm", line{"Alarm", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.AlarmList(ctx); return err }},
+		{"leader of the store moved", line{"MoveLeader", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.MoveLeader(ctx, 1); return err }},
+		{"user", line{"UserAdd", "", "nodes do not call this"}, func(ctx context.Context) error { _, err := c.UserAdd(ctx, "eve", "x"); return err }},
 	}
 	before, _, err := b.db.List(t.Context(), mastercfg.Root)
 	if err != nil {

@@ -66,6 +66,7 @@ type waits struct {
 func (w *waits) log() *logrus.Entry {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
+	log.SetLevel(logrus.DebugLevel) // the same is told once in a while only
 	log.AddHook(w)
 	return log.WithField("component", "test")
 }
