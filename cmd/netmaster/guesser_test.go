@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -67,34 +66,31 @@ func beGuesser(in io.Reader, out io.Writer) error {
 	if !pool.AppendCertsFromPEM(g.CA) {
 		return fmt.Errorf("no certificate: %q", g.CA)
 	}
+	var clients []*http.Client
+	for i := range g.Sources {
+		clients = append(clients, clientFrom(fmt.Sprintf("127.0.7.%d", i+1), pool))
+	}
 	var sending sync.WaitGroup
-	var next atomic.Int64
 	var mu sync.Mutex
 	answered := told{Codes: map[int]int{}}
-	for i := range g.Sources {
-		sending.Go(func() {
-			client := clientFrom(fmt.Sprintf("127.0.7.%d", i+1), pool)
-			time.Sleep(time.Duration(i) * time.Second / time.Duration(g.Rate)) // sources do not guess all at the same moment
-			tick := time.NewTicker(time.Duration(g.Sources) * time.Second / time.Duration(g.Rate))
-			defer tick.Stop()
-			for n := next.Add(1); n <= int64(g.Count); n = next.Add(1) {
-				sending.Go(func() { // whoever guesses does not wait for what becomes of the last one
-					name := "victim"
-					if n%2 == 1 {
-						name = fmt.Sprintf("unknown%d", n) // which costs as much
-					}
-					code, err := guess(client, g.Address, name, fmt.Sprintf("wrong wrong %d", n))
-					mu.Lock()
-					defer mu.Unlock()
-					if err != nil {
-						answered.Failed = append(answered.Failed, err.Error())
-						return
-					}
-					answered.Codes[code]++
-				})
-				<-tick.C
+	tick := time.NewTicker(time.Second / time.Duration(g.Rate))
+	defer tick.Stop()
+	for n := range g.Count {
+		sending.Go(func() { // whoever guesses does not wait for what becomes of the last one
+			name := "victim"
+			if (n+n/g.Sources)%2 == 1 { // of each source every other one
+				name = fmt.Sprintf("unknown%d", n) // which costs as much
 			}
+			code, err := guess(clients[n%g.Sources], g.Address, name, fmt.Sprintf("wrong wrong %d", n))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				answered.Failed = append(answered.Failed, err.Error())
+				return
+			}
+			answered.Codes[code]++
 		})
+		<-tick.C
 	}
 	sending.Wait()
 	return json.NewEncoder(out).Encode(answered)
