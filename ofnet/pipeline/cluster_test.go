@@ -257,11 +257,12 @@ func (n *node) replace(t *testing.T, wants Wants) {
 	n.forget()
 }
 
-// forget empties the datapath. It is told twice, as what is just being looked at is
-// passed over.
+// forget empties the datapath. Revalidators pause meanwhile: a flow that one of them just
+// looks at would be passed over, however often it is told.
 func (n *node) forget() {
+	n.Appctl("revalidator/pause")
 	n.Appctl("revalidator/purge")
-	n.Appctl("revalidator/purge")
+	n.Appctl("revalidator/resume")
 }
 
 // write makes the switch have exactly what is wanted, the flows in one step.
