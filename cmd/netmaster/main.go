@@ -92,7 +92,7 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	if err != nil {
 		return invalid{err}
 	}
-	if err = d.Run(ctx); errors.As(err, new(daemon.NotFounded)) {
+	if err = d.Run(ctx); errors.As(err, new(daemon.StoreExposed)) {
 		return invalid{err}
 	}
 	return err

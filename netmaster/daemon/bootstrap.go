@@ -42,7 +42,7 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 		return nil
 	}
 	if founded == mastercfg.SecurityEnforced {
-		if err := d.mayClose(ctx); err != nil {
+		if err := d.refuseExposedStore(ctx); err != nil {
 			return err
 		}
 	}
@@ -61,26 +61,26 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// NotFounded is an error of Daemon.Run: a new cluster is to be enforced, and its store is not closed. Nothing mends that but other flags.
-type NotFounded struct{ error }
+// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others reach its store plainly. Nothing mends that but other flags.
+type StoreExposed struct{ error }
 
 // Unwrap is the reason.
-func (n NotFounded) Unwrap() error { return n.error }
+func (s StoreExposed) Unwrap() error { return s.error }
 
-// mayClose refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
-func (d *Daemon) mayClose(ctx context.Context) error {
-	if err := d.cfg.notFounding(); err != nil {
+// refuseExposedStore refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
+func (d *Daemon) refuseExposedStore(ctx context.Context) error {
+	if err := d.cfg.checkStoreURLs(); err != nil {
 		return err
 	}
 	exposed, err := d.db.ExposedURLs(ctx)
 	if err == nil && len(exposed) > 0 { // a member that is asked on loopback, and listens elsewhere, too
-		err = notClosed("members of the store at " + strings.Join(exposed, ", "))
+		err = storeExposed("members of the store at " + strings.Join(exposed, ", "))
 	}
 	return err
 }
 
-// notFounding is what the configuration of the store has against founding the cluster that is to be founded; nil: nothing.
-func (cfg Config) notFounding() error {
+// checkStoreURLs returns a StoreExposed if an enforced cluster is to be founded on a store that flags expose.
+func (cfg Config) checkStoreURLs() error {
 	if cfg.Security.Founding != mastercfg.SecurityEnforced {
 		return nil
 	}
@@ -101,11 +101,11 @@ func (cfg Config) notFounding() error {
 	if len(exposed) == 0 {
 		return nil
 	}
-	return notClosed(strings.Join(exposed, ", "))
+	return storeExposed(strings.Join(exposed, ", "))
 }
 
-func notClosed(where string) error {
-	return NotFounded{fault.New(fault.Invalid, "%s: whoever reaches this owns the store, and so the new cluster, which is to be enforced (--secure, or its default): "+
+func storeExposed(where string) error {
+	return StoreExposed{fault.New(fault.Invalid, "%s: whoever reaches this owns the store, and so the new cluster, which is to be enforced (--secure, or its default): "+
 		"use https there, or a loopback address, or found an open cluster (--insecure)", where)}
 }
 

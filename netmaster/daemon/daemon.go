@@ -223,7 +223,7 @@ func (d *Daemon) loop(ctx, serving context.Context) error {
 		}
 		err = d.lead(ctx, serving, term, standby)
 		standby.Stop() // in case that the term ended before it was taken
-		if errors.As(err, new(NotFounded)) {
+		if errors.As(err, new(StoreExposed)) {
 			return err
 		}
 		if err != nil {

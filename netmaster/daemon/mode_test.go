@@ -167,7 +167,7 @@ func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := d.Run(ctx); !errors.As(err, new(NotFounded)) || !strings.Contains(err.Error(), "http://192.0.2.9:2380") || ctx.Err() != nil {
+	if err := d.Run(ctx); !errors.As(err, new(StoreExposed)) || !strings.Contains(err.Error(), "http://192.0.2.9:2380") || ctx.Err() != nil {
 		t.Errorf("%v", err)
 	}
 	if kvs, _, err := db.List(t.Context(), mastercfg.GlobalRoot); err != nil || len(kvs) > 0 {

@@ -68,7 +68,7 @@ func (cfg Config) completed() (Config, error) {
 	}
 	if cfg.Embedded != nil {
 		embedded := *cfg.Embedded
-		embedded.NotFounding = cfg.notFounding()
+		embedded.MayNotFound = cfg.checkStoreURLs()
 		cfg.Embedded = &embedded
 	}
 	cfg.Security.Store = isSecure(cfg.Embedded)
