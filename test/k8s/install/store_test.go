@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testbed"
 )
@@ -40,19 +41,57 @@ func (i installation) rewrite(old, now string) {
 	}
 }
 
-// plainMembers installs with members that speak plainly.
+// plainMembers installs with members that speak plainly, in an enforced cluster. Netmasters of before founded such ones, and these refuse to:
+// the cluster is founded as an open one and gets its authorities, and the last step is what one of before has written.
 func (i installation) plainMembers() {
 	i.patched("three")
 	i.rewrite("https", "http")
-	i.kubectl("apply", "--kustomize", i.Installation("three"))
+	i.founding("--secure", "--insecure")
+	i.applyMembers()
+	i.founding("--insecure", "--secure")
+	i.applyMembers()
 	i.must(i.Settle(i.Context()))
 	if err := i.knock(i.Nodes[0], "http"); err != nil {
 		i.Errorf("it is not as before: %v", err)
 	}
+	i.enforce()
 	i.soon(func(ctx context.Context) error { // there may be another leader at any moment
 		_, err := i.Kubectl(ctx, "--namespace", "kube-system", "exec", "deployment/contiv-netmaster", "--", "netctl", "tenant", "create", "before")
 		return err
 	})
+}
+
+// founding replaces what the manifests say of the cluster that netmasters found.
+func (i installation) founding(old, now string) {
+	i.Helper()
+	path := i.Installation("base/netmaster.yaml")
+	text, err := os.ReadFile(path)
+	i.must(err)
+	changed := strings.Replace(string(text), "- "+old+" ", "- "+now+" ", 1)
+	if changed == string(text) {
+		i.Fatalf("%s does not say %s", path, old)
+	}
+	i.must(os.WriteFile(path, []byte(changed), 0o644))
+}
+
+// applyMembers applies the manifests, and returns when netmasters are as these say.
+func (i installation) applyMembers() {
+	i.Helper()
+	i.kubectl("apply", "--kustomize", i.Installation("three"))
+	i.kubectl("--namespace", "kube-system", "rollout", "status", "deployment/contiv-netmaster", "--timeout", (3 * shortly).String())
+}
+
+// enforce writes into the store, by the member on the first node, that the cluster is enforced.
+func (i installation) enforce() {
+	const member = "ETCDCTL_API=3 etcdctl --endpoints http://127.0.0.1:6666 "
+	was, err := i.Nodes[0].Run(i.Context(), "sh", "-c", member+"get --print-value-only "+mastercfg.SecurityKey)
+	i.must(err)
+	now := strings.Replace(strings.TrimSpace(was), `"permissive"`, `"enforced"`, 1)
+	if now == strings.TrimSpace(was) {
+		i.Fatalf("%s is %s", mastercfg.SecurityKey, was)
+	}
+	_, err = i.Nodes[0].Run(i.Context(), "sh", "-c", member+"put "+mastercfg.SecurityKey+" '"+now+"'")
+	i.must(err)
 }
 
 // membersGetTLS applies the manifests as they are while pods talk.
