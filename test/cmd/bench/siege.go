@@ -29,6 +29,10 @@ const (
 	answersPerSec = 100 // of a port, and so many more at once; ofnet/pipeline/answer.go
 	answersAtOnce = 1000
 	ticksPerSec   = 100 // of /proc/PID/stat
+
+	// podNice is what a pod is beside the daemons of its node: kubelet gives one that requests no processor the cgroup weight 1
+	// of 100, and niceness 19 is 15 of 1,024.
+	podNice = "19"
 )
 
 // sieges are what the pod sends at its full rate.
@@ -211,7 +215,7 @@ func (s *siege) endure(ctx context.Context, pods map[string]*testbed.Pod, kind, 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(over)
-		out, err := flooder.Run(ctx, flooder.Probe(), "storm", "-kind", kind, "-to", to, "-rate", fmt.Sprint(rate), "-for", length.String())
+		out, err := flooder.Run(ctx, "nice", "-n", podNice, flooder.Probe(), "storm", "-kind", kind, "-to", to, "-rate", fmt.Sprint(rate), "-for", length.String())
 		if err = errors.Join(err, json.Unmarshal([]byte(out), &report)); err == nil {
 			s.rate = float64(report.Sent) / report.Seconds
 		}
