@@ -57,6 +57,7 @@ type Engine struct {
 
 // Pod is what the engine must know of a pod.
 type Pod struct {
+	UID      string // tells it from others that have, or had, its name
 	Tenant   string
 	Labels   map[string]string
 	Ports    []NamedPort
@@ -72,6 +73,7 @@ type NamedPort struct {
 }
 
 type pod struct {
+	uid       string
 	namespace string
 	tenant    string
 	labels    map[string]string
@@ -136,15 +138,19 @@ func (e *Engine) RemoveNamespace(name string) {
 	}
 }
 
-// SetPod says what a pod is.
+// SetPod says what a pod is. Another one that had its name is gone.
 func (e *Engine) SetPod(namespace, name string, now Pod) {
 	key := namespace + "/" + name
 	p, known := e.pods[key]
+	if known && p.uid != now.UID {
+		e.RemovePod(namespace, name)
+		known = false
+	}
 	if known && p.tenant == now.Tenant && maps.Equal(p.labels, now.Labels) && slices.Equal(p.ports, now.Ports) {
 		return
 	}
 	if !known {
-		p = &pod{namespace: namespace}
+		p = &pod{uid: now.UID, namespace: namespace}
 		e.pods[key] = p
 		if e.podsIn[namespace] == nil {
 			e.podsIn[namespace] = map[string]struct{}{}
@@ -178,10 +184,11 @@ func (e *Engine) RemovePod(namespace, name string) {
 	}
 }
 
-// Class is that of a pod. It is not known if what it means has not been written yet.
-func (e *Engine) Class(namespace, name string) (number uint16, known bool) {
+// Class is that of a pod. It is not known if what it means has not been written yet, nor of a pod that is not the
+// one that the engine knows by that name.
+func (e *Engine) Class(namespace, name, uid string) (number uint16, known bool) {
 	p := e.pods[namespace+"/"+name]
-	if p == nil || e.namespaces[namespace] == nil {
+	if p == nil || p.uid != uid || e.namespaces[namespace] == nil {
 		return 0, false
 	}
 	return p.class, p.class == 0 || e.classes[p.class].written

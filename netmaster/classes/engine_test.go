@@ -40,10 +40,10 @@ func (b *book) write(e *Engine) (moved bool) {
 // enter enters the changes, and counts what is another than before.
 func (b *book) enter(c Changes) {
 	for key, class := range c.Pods {
-		if old, had := b.pods[key]; !had || old != class {
+		if old, had := b.pods[key]; !had || old != class.Number {
 			b.writes++
 		}
-		b.pods[key] = class
+		b.pods[key] = class.Number
 	}
 	for id, policy := range c.Policies {
 		old, had := b.policies[id]
@@ -100,6 +100,36 @@ func TestAPodIsOneWrite(t *testing.T) {
 		delete(b.pods, "shop/db")
 		e.SetPod("shop", "db", Pod{Labels: map[string]string{"app": "db"}})
 	})
+}
+
+// A pod that has the name of another one, as of a StatefulSet, has a class of its own to be written, also if it is the same one.
+func TestAPodThatHasTheNameOfAnotherIsAnotherOne(t *testing.T) {
+	e, b := New(), newBook()
+	e.SetNamespace("shop", nil)
+	e.SetPolicy("p", Policy{Subject: PodSelector{Namespace: "shop", Pods: labelled("app", "db")}, Tier: Isolating, In: true})
+	e.SetPod("shop", "app-0", Pod{UID: "u1", Tenant: "blue", Labels: map[string]string{"app": "db"}})
+	b.write(e)
+	for _, c := range []struct {
+		pod    Pod
+		listed bool
+	}{
+		{Pod{UID: "u2", Tenant: "blue", Labels: map[string]string{"app": "db"}}, true},
+		{Pod{UID: "u3", Tenant: "red", Labels: map[string]string{"app": "web"}}, false},
+	} {
+		before := e.pods["shop/app-0"]
+		e.SetPod("shop", "app-0", c.pod)
+		if number, known := e.Class("shop", "app-0", before.uid); known {
+			t.Errorf("the one of before, %s, is of class %d", before.uid, number)
+		}
+		changes := e.Take()
+		e.Written(changes)
+		if got, want := changes.Pods["shop/app-0"], (PodClass{c.pod.UID, e.pods["shop/app-0"].class}); got != want || (got.Number != 0) != c.listed || changes.Moved {
+			t.Errorf("%+v is written as %+v, want %+v; connections of others are judged anew: %v", c.pod, got, want, changes.Moved)
+		}
+		if got := len(e.podsIn["shop"]); got != 1 || e.tenants[c.pod.Tenant] != 1 || len(e.tenants) != 1 {
+			t.Errorf("%d pods, of tenants %v", got, e.tenants)
+		}
+	}
 }
 
 // A name of ports that some pods of a class have, with different numbers, takes no others with it.

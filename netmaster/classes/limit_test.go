@@ -106,7 +106,7 @@ func TestNamesThatNoPolicyUsesAreForgotten(t *testing.T) {
 		if got := len(e.named); got != len(names) {
 			t.Errorf("step %d: %d names are known, want %q", step, got, names)
 		}
-		if class, known := e.Class("shop", "web"); !known || class == 0 != (len(names) == 0) {
+		if class, known := e.Class("shop", "web", ""); !known || class == 0 != (len(names) == 0) {
 			t.Errorf("step %d: the pod is of class %d, known %v", step, class, known)
 		}
 	}
@@ -221,7 +221,7 @@ func TestAClassThatAPodComesBackToIsNotForgotten(t *testing.T) {
 	}
 	pod("db", "app1", class) // a class of nothing would be left
 	b.write(e)
-	if now, known := e.Class("shop", "db"); len(e.empty) > maxEmpty || now == class || !known {
+	if now, known := e.Class("shop", "db", ""); len(e.empty) > maxEmpty || now == class || !known {
 		t.Errorf("%d classes are empty, the pod is of class %d, known: %v", len(e.empty), now, known)
 	}
 }

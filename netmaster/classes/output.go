@@ -15,11 +15,17 @@ import (
 
 // Changes are what has to be written.
 type Changes struct {
-	Pods     map[string]uint16               // classes, by namespace/name
+	Pods     map[string]PodClass             // by namespace/name
 	Policies map[string]*mastercfg.K8sPolicy // by id; nil: the policy is gone
 	Classes  map[uint16]*mastercfg.K8sClass  // nil: the class is gone
 	Moved    bool                            // connections of pods that were there are to be judged anew
 	TooLarge map[string]string               // what of policies is too large, which allows nothing, or denies everything, by id
+}
+
+// PodClass is the class of a pod. When it is written another pod may have the name by then.
+type PodClass struct {
+	UID    string
+	Number uint16
 }
 
 // Any tells whether there is something to write.
@@ -28,11 +34,11 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
 	e.readmit()
-	c := Changes{Pods: map[string]uint16{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
+	c := Changes{Pods: map[string]PodClass{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
 		TooLarge: map[string]string{}}
 	e.limit()
 	for key := range e.dirtyPods {
-		c.Pods[key] = e.pods[key].class
+		c.Pods[key] = PodClass{e.pods[key].uid, e.pods[key].class}
 	}
 	for id := range e.dirtyPolicies {
 		e.lookForStrangers(id)

@@ -158,7 +158,7 @@ func (p *policies) nodesByClass() map[uint16]map[string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pod := range pods {
-		class, _ := p.engine.Class(pod.Namespace, pod.Name)
+		class, _ := p.engine.Class(pod.Namespace, pod.Name, uidOf(pod))
 		if class == 0 {
 			continue
 		}

@@ -245,6 +245,7 @@ func isJudged(pod *corev1.Pod) bool {
 
 func (p *policies) enter(pod *corev1.Pod) {
 	known := classPod(pod)
+	known.UID = uidOf(pod)
 	// One whose namespace is not known is of no tenant until the next audit, or until it changes itself:
 	// the API server has every namespace before its pods, and the informers are complete before anything is told.
 	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil {
@@ -314,7 +315,7 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 	}
 	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name
 	p.mark(writeAll)
-	return p.engine.Class(pod.Namespace, pod.Name)
+	return p.engine.Class(pod.Namespace, pod.Name, uidOf(pod))
 }
 
 func (p *policies) unclassed(pod string) { p.queue.Add(ofUnclassed + pod) }

@@ -45,7 +45,7 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	// Whom no policy selects any more is told first: a large plan is stored in parts, and whose class is gone is isolated.
 	of := func(selected bool) error {
 		for name, class := range changes.Pods {
-			if (class != 0) != selected {
+			if (class.Number != 0) != selected {
 				continue
 			}
 			first, err := p.writePod(tx, name, class)
@@ -134,20 +134,20 @@ func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint3
 	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
 }
 
-// writePod writes the class of a pod into its record, if it has one. first tells that nobody knew the class of a pod that policies select:
-// other nodes may have judged connections with it as of one that none selects.
-func (p *policies) writePod(tx *ledger.Tx, name string, class uint16) (first bool, err error) {
+// writePod writes the class of a pod into its record, if it has one, and never into that of a pod that has its name since. first tells that
+// nobody knew the class of a pod that policies select: other nodes may have judged connections with it as of one that none selects.
+func (p *policies) writePod(tx *ledger.Tx, name string, class classes.PodClass) (first bool, err error) {
 	namespace, short, _ := strings.Cut(name, "/")
 	pod, err := p.pods.Pods(namespace).Get(short)
-	if err != nil {
+	if err != nil || uidOf(pod) != class.UID {
 		return false, nil // it has gone meanwhile
 	}
-	key := mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
+	key := mastercfg.K8sPodKey(pod.Spec.NodeName, class.UID)
 	record, err := ledger.Read[mastercfg.K8sPod](tx, key)
 	if err != nil || record.Pod() != name {
 		return false, nil // it gets its class when it is placed
 	}
-	first = class != 0 && !record.Classed
-	record.Class, record.Classed = class, true
+	first = class.Number != 0 && !record.Classed
+	record.Class, record.Classed = class.Number, true
 	return first, ledger.Write(tx, key, record)
 }

@@ -46,7 +46,7 @@ func truth(t *testing.T, seed uint64, steps int) {
 			}
 		}
 		for name, class := range changes.Pods {
-			ends[name] = tiers.End{Judged: true, Classed: true, Class: class}
+			ends[name] = tiers.End{Judged: true, Classed: true, Class: class.Number}
 		}
 		for _, from := range w.Pods {
 			for _, to := range w.Pods {
