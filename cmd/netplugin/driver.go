@@ -15,7 +15,7 @@ import (
 // newDriver makes the driver of the node's bridges, and those of each: first the one with a tunnel, and
 // if there are uplinks one with those. If there are none any more, what they were is undone.
 func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
-	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
+	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
 	config := both
 	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
 	tunnel, err := ovsd.New(config)

@@ -113,6 +113,7 @@ type Config struct {
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
 	Names         bool            // there is a name server on the node
 	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
+	SlowFrom      int             // masks of what an endpoint sends, from where on it is slowed down; 0: slowFrom; less: nobody is
 	ZoneLimit     int             // connections in a zone of the connection tracker; 0: where there are several tenants, a part of what the datapath has room for
 	Tenants       *zones.Tenants  // of all bridges of the node; nil: there is no other bridge
 	NamesNetNS    string          // name of its network namespace; empty: the usual one
@@ -137,6 +138,7 @@ type Driver struct {
 
 	masks     atomic.Int64 // of the datapath, as last counted; or unknownMasks
 	manyMasks int          // from how many on the log tells
+	slowing   slowing
 
 	keeperDue notify.Signal // rows have changed, or a call has ended that kept the keeper away
 	flowsLost notify.Signal // to the programmer: the switch may have forgotten its flows
@@ -163,7 +165,7 @@ func New(config Config) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{config: config, log: config.Log, ready: make(chan struct{}),
-		peers: newPeers(), manyMasks: manyMasks, keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
+		peers: newPeers(), manyMasks: manyMasks, slowing: newSlowing(config.SlowFrom), keeperDue: notify.New(), flowsLost: notify.New(), connections: make(chan programmer.Switch), packets: newPackets(), names: newNamesPlace()}
 	var err error
 	if d.links, err = newLinks(config.NetNS, drivers.LinkGroup(config.encap())); err != nil {
 		return nil, err

@@ -1,6 +1,10 @@
 package ovsd
 
-import "github.com/contiv/netplugin/drivers/ovsd/programmer"
+import (
+	"time"
+
+	"github.com/contiv/netplugin/drivers/ovsd/programmer"
+)
 
 // SetChunk makes bundles small, so that a few flows are written like many. It
 // is called before Run.
@@ -12,3 +16,6 @@ func (d *Driver) SetChunk(flows int) {
 
 // SetManyMasks says from how many masks on the log tells whose they are. It is called before Run.
 func (d *Driver) SetManyMasks(masks int) { d.manyMasks = masks }
+
+// SetSlowTime says for how long a port is slowed down at first. It is called before Run.
+func (d *Driver) SetSlowTime(t time.Duration) { d.slowing.time = t }

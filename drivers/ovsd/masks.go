@@ -21,8 +21,8 @@ import (
 // it does not find at once is looked up by one mask after the other. A pod that sends headers of all kinds makes many
 // (tuple space explosion, CVE-2019-25076). In the kernel all packets of the node are looked up by all of them; ovs-vswitchd
 // looks those of a port up by the masks of that port only, but has more to do with the pod's own packets. Open vSwitch has
-// no cure, and masks go by themselves when nobody sends such packets any more. So they are counted at each audit, and the
-// log tells whose they are.
+// no cure, and masks go by themselves when nobody sends such packets any more. So they are counted at each audit, the
+// log tells whose they are, and who makes very many is slowed down (slowed.go).
 
 const (
 	manyMasks = 100 // without such pods there are 10, rules of all features at once make some dozens
@@ -52,10 +52,16 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 			continue
 		}
 		d.masks.Store(int64(found.count))
+		if found.of == nil && (!told && found.count >= d.manyMasks || d.looksForWhom(found)) {
+			if found.of, err = d.masksOfPorts(ctx); err != nil {
+				d.log.WithError(err).Debug("whose masks there are is not known")
+			}
+		}
+		d.keepSlowed(ctx, found)
 		switch {
 		case !told && found.count >= d.manyMasks:
 			told = true
-			d.log.Warn(d.describeMasks(ctx, found))
+			d.log.Warn(d.describeMasks(found))
 		case told && found.count <= d.manyMasks/2:
 			told = false
 			d.log.Infof("the datapath looks packets up by %d masks again", found.count)
@@ -67,7 +73,7 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 // has most.
 type masks struct {
 	count int
-	link  string // of that port; empty: all
+	of    map[string]int // how many are for what comes from a port, by its link; nil: not known
 }
 
 var kernelMasks = regexp.MustCompile(`masks:.* total:(\d+)`)
@@ -75,8 +81,9 @@ var kernelMasks = regexp.MustCompile(`masks:.* total:(\d+)`)
 // countMasks asks the datapath. The kernel tells how many there are; in ovs-vswitchd they are seen in the flows.
 func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 	if d.datapathType() == DatapathNetdev {
-		link, count, err := d.mostMasks(ctx)
-		return masks{count, link}, err
+		of, err := d.masksOfPorts(ctx)
+		_, count := most(of)
+		return masks{count, of}, err
 	}
 	text, err := d.config.vswitchd().Call(ctx, "dpctl/show", d.datapath())
 	if err != nil {
@@ -91,36 +98,29 @@ func (d *Driver) countMasks(ctx context.Context) (masks, error) {
 }
 
 // describeMasks says what many masks mean, and which endpoint has most of them.
-func (d *Driver) describeMasks(ctx context.Context, found masks) string {
+func (d *Driver) describeMasks(found masks) string {
 	text := fmt.Sprintf("the datapath looks packets up by %d masks, one after the other, which makes all pods of the node slower", found.count)
-	link, most := found.link, found.count
-	if link == "" {
-		var err error
-		if link, most, err = d.mostMasks(ctx); err != nil {
-			return text
-		}
-	}
+	link, count := most(found.of)
 	if row, ok := d.db.linkNamed.Row(link); ok && row.endpoint() != "" {
-		return fmt.Sprintf("%s: %d of them are for what endpoint %s (port %s) sends: it may send headers of all kinds for this", text, most, row.endpoint(), link)
+		return fmt.Sprintf("%s: %d of them are for what endpoint %s (port %s) sends: it may send headers of all kinds for this", text, count, row.endpoint(), link)
 	}
 	return text
 }
 
-// mostMasks finds the port whose packets have most masks.
-func (d *Driver) mostMasks(ctx context.Context) (link string, count int, err error) {
+// masksOfPorts counts the masks of each port's packets.
+func (d *Driver) masksOfPorts(ctx context.Context) (map[string]int, error) {
 	flows, err := d.datapathFlows(ctx)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	if flows > manyFlows {
-		return "", 0, fmt.Errorf("the datapath has %d flows, which are too many to be looked through", flows)
+		return nil, fmt.Errorf("the datapath has %d flows, which are too many to be looked through", flows)
 	}
 	dump, err := d.config.vswitchd().Call(ctx, "dpctl/dump-flows", "--names", d.datapath())
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
-	link, count = mostMasks(dump)
-	return link, count, nil
+	return masksByPort(dump), nil
 }
 
 var flowCount = regexp.MustCompile(`flows\s*: \(current (\d+)\)`)
@@ -147,8 +147,8 @@ var (
 	value = regexp.MustCompile(`([=(])[^=(),/]+`)
 )
 
-// mostMasks finds in a dump of flows the port whose packets have most masks.
-func mostMasks(dump string) (port string, count int) {
+// masksByPort counts in a dump of flows the masks of each port's packets.
+func masksByPort(dump string) map[string]int {
 	masks := map[string]map[string]bool{} // by port
 	for line := range strings.Lines(dump) {
 		match, _, _ := strings.Cut(line, ", packets:")
@@ -161,11 +161,20 @@ func mostMasks(dump string) (port string, count int) {
 		}
 		masks[in[1]][value.ReplaceAllString(match, "$1")] = true
 	}
-	if len(masks) == 0 {
+	counts := make(map[string]int, len(masks))
+	for port, its := range masks {
+		counts[port] = len(its)
+	}
+	return counts
+}
+
+// most finds the port whose packets have most masks; none: "".
+func most(of map[string]int) (port string, count int) {
+	if len(of) == 0 {
 		return "", 0
 	}
-	port = slices.MaxFunc(slices.Sorted(maps.Keys(masks)), func(a, b string) int { return cmp.Compare(len(masks[a]), len(masks[b])) })
-	return port, len(masks[port])
+	port = slices.MaxFunc(slices.Sorted(maps.Keys(of)), func(a, b string) int { return cmp.Compare(of[a], of[b]) })
+	return port, of[port]
 }
 
 var masksDesc = prometheus.NewDesc("netplugin_datapath_masks",
@@ -177,6 +186,7 @@ type DatapathMetrics []*Driver
 // Describe implements prometheus.Collector.
 func (DatapathMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- masksDesc
+	to <- slowedDesc
 	zones.Describe(to)
 }
 
@@ -188,6 +198,7 @@ func (m DatapathMetrics) Collect(to chan<- prometheus.Metric) {
 			told[datapath] = true
 			to <- prometheus.MustNewConstMetric(masksDesc, prometheus.GaugeValue, float64(count), d.config.Bridge)
 		}
+		to <- prometheus.MustNewConstMetric(slowedDesc, prometheus.GaugeValue, float64(d.slowedPorts()), d.config.Bridge)
 		d.zones.Collect(to)
 	}
 }

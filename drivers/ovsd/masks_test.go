@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWhoseMasksAreMostIsFoundInADump(t *testing.T) {
@@ -17,11 +18,53 @@ func TestWhoseMasksAreMostIsFoundInADump(t *testing.T) {
 	for port := range 40 { // one mask
 		fmt.Fprintf(&dump, "recirc_id(0x%x),in_port(vvport8),eth_type(0x0800),ipv4(dst=10.1.0.%d,frag=no),tcp(dst=%d), packets:0, bytes:0, used:never, actions:3\n", port, port, port)
 	}
-	if port, count := mostMasks(dump.String()); port != "vvport7" || count != 20 {
+	if port, count := most(masksByPort(dump.String())); port != "vvport7" || count != 20 {
 		t.Errorf("%s has %d masks", port, count)
 	}
-	if port, count := mostMasks("nothing\n"); port != "" || count != 0 {
+	if port, count := most(masksByPort("nothing\n")); port != "" || count != 0 {
 		t.Errorf("of no flows %q has %d", port, count)
+	}
+}
+
+func TestWhoOffendsAgainIsSlowedDownForLonger(t *testing.T) {
+	const many = 200
+	s := newSlowing(many)
+	var is slowdown
+	now := time.Unix(1_700_000_000, 0)
+	for _, step := range []struct {
+		why   string
+		after time.Duration
+		masks int
+		want  string // on or off, for how long; empty: it is as any other
+	}{
+		{"few masks", 0, many - 1, ""},
+		{"many", 0, many, "on 5m0s"},
+		{"few of its packets are looked up", 4 * time.Minute, 10, "on 5m0s"},
+		{"its time is over", time.Minute + time.Second, 10, "off 5m0s"},
+		{"again", time.Minute, many, "on 10m0s"},
+		{"its time is over, whatever it does", 10*time.Minute + time.Second, many, "off 10m0s"},
+		{"it goes on", time.Second, many, "on 20m0s"},
+		{"over", 21 * time.Minute, 0, "off 20m0s"},
+		{"and on", time.Second, many, "on 40m0s"},
+		{"over", 41 * time.Minute, 0, "off 40m0s"},
+		{"and on", time.Second, many, "on 1h0m0s"},
+		{"over", 61 * time.Minute, 0, "off 1h0m0s"},
+		{"and on, and no longer than that", time.Second, many, "on 1h0m0s"},
+		{"the clock is set back", -24 * time.Hour, 0, "off 1h0m0s"},
+		{"for a while", 59 * time.Minute, 0, "off 1h0m0s"},
+		{"forgotten", 2 * time.Minute, 0, ""},
+		{"anew", time.Minute, many, "on 5m0s"},
+	} {
+		now = now.Add(step.after)
+		is = s.next(is, step.masks, now)
+		is = interfaceRow{ExternalIDs: map[string]string{idSlowed: is.String()}}.slowdown() // as the next agent reads it
+		if got := strings.TrimPrefix(fmt.Sprintf("%s %s", map[bool]string{true: "on", false: "off"}[is.on], is.length), "off 0s"); got != step.want {
+			t.Fatalf("%s: %q, want %q", step.why, got, step.want)
+		}
+	}
+	off := newSlowing(-1)
+	if is := off.next(is, 10*many, now); is != (slowdown{}) {
+		t.Errorf("where nobody is slowed down: %s", is)
 	}
 }
 
@@ -32,7 +75,7 @@ func FuzzDumpsOfAnyContent(f *testing.F) {
 		f.Add(dump)
 	}
 	f.Fuzz(func(t *testing.T, dump string) {
-		port, count := mostMasks(dump)
+		port, count := most(masksByPort(dump))
 		if flows := strings.Count(dump, "in_port("); count > flows || count > 0 && !strings.Contains(dump, "in_port("+port+")") || count == 0 && port != "" {
 			t.Errorf("%q has %d masks, of %d flows", port, count, flows)
 		}

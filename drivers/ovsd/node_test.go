@@ -28,7 +28,8 @@ type node struct {
 	config ovsd.Config
 	chunk  int // flows in a bundle; 0: as usual
 
-	manyMasks int // 0: as usual
+	manyMasks int           // 0: as usual
+	slowTime  time.Duration // 0: as usual
 }
 
 func newNode(t testing.TB) *node {
@@ -69,6 +70,9 @@ func (n *node) start() *running {
 	}
 	if n.manyMasks > 0 {
 		driver.SetManyMasks(n.manyMasks)
+	}
+	if n.slowTime > 0 {
+		driver.SetSlowTime(n.slowTime)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -17,19 +17,24 @@ func (d *Driver) note(ctx context.Context, key, text string) error {
 	if !ok || bridge.ExternalIDs[key] == text {
 		return nil
 	}
-	change := []ovsdb.Mutation{{Column: "external_ids", Mutator: "delete", Value: []string{key}}}
-	if text != "" {
-		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{key: text}})
-	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), change...)); err != nil {
+	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), noted(key, text)...)); err != nil {
 		return err
 	}
 	return d.db.client.Wait(ctx, func() (bool, error) {
 		now, there := d.db.ourBridge()
 		return !there || now.UUID != bridge.UUID || now.ExternalIDs[key] == text, nil
 	})
+}
+
+// noted makes external_ids of a row say it; "" takes the key away.
+func noted(key, text string) []ovsdb.Mutation {
+	change := []ovsdb.Mutation{{Column: "external_ids", Mutator: "delete", Value: []string{key}}}
+	if text != "" {
+		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{key: text}})
+	}
+	return change
 }
 
 // externalIDs are those of our bridge's row; without a bridge there are none.

@@ -31,6 +31,7 @@ func (d *Driver) programmed() programmer.Config {
 
 		Replaced: func(old, now pipeline.Object) {
 			d.peers.replace(old, now)
+			d.slowing.replace(old, now)
 			d.zones.Replaced(old, now)
 		},
 		Complete: d.zones.Complete,

@@ -13,6 +13,7 @@ import (
 const (
 	idEndpoint = "endpoint-id" // Port, Interface: the endpoint it belongs to
 	idMTU      = "pod-mtu"     // Interface: bytes, what the endpoint was told to use
+	idSlowed   = "slowed"      // Interface: whether what the endpoint sends is limited (slowed.go)
 
 	idLastNumber = "last-port-number" // Bridge: the last that an endpoint's port was given
 )
@@ -306,6 +307,12 @@ func (db *database) hasPortWith(meters uint32) bool {
 func (db *database) EndpointNumber(endpointID string) uint32 {
 	port, _ := db.portOf(endpointID)
 	return port.link.number()
+}
+
+// Slowed tells whether what an endpoint sends is limited.
+func (db *database) Slowed(endpointID string) bool {
+	port, _ := db.portOf(endpointID)
+	return port.link.slowdown().on
 }
 
 // ChangedEndpoints returns, once, the endpoints whose ports have changed, for the programmer.

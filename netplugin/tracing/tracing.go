@@ -83,36 +83,36 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	return hop, nil
 }
 
-// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace.
+// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace, and a slowed port's meets two of them.
 func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error) {
 	text, err := w.sw.Trace(ctx, packet)
 	if err != nil {
 		return oftrace.Trace{}, err
 	}
 	t := oftrace.Parse(text)
-	table, more := behindGroup(t)
-	if !more {
-		return t, nil
+	for table, more := behindGroup(t.Steps); more; {
+		now := cmp.Or(t.Final, packet)
+		if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
+			now = asTaken.Replace(now)
+		}
+		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
+			return t, err
+		}
+		rest := oftrace.Parse(text)
+		table, more = behindGroup(rest.Steps)
+		t = oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Final: rest.Final, Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}
 	}
-	now := cmp.Or(t.Final, packet)
-	if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
-		now = asTaken.Replace(now)
-	}
-	if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
-		return t, err
-	}
-	rest := oftrace.Parse(text)
-	return oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}, nil
+	return t, nil
 }
 
 var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
 
 // behindGroup is where a trace is to go on that has ended at a group.
-func behindGroup(t oftrace.Trace) (table uint8, more bool) {
-	if len(t.Steps) == 0 {
+func behindGroup(steps []oftrace.Step) (table uint8, more bool) {
+	if len(steps) == 0 {
 		return 0, false
 	}
-	for _, action := range t.Steps[len(t.Steps)-1].Actions {
+	for _, action := range steps[len(steps)-1].Actions {
 		if number, is := strings.CutPrefix(action, "group:"); is {
 			group, err := strconv.ParseUint(number, 10, 32)
 			if table, more = pipeline.GroupLeadsTo(uint32(group)); err == nil && more {

@@ -39,6 +39,7 @@ var (
 		Subnet: netip.MustParsePrefix("10.2.0.0/24"), Gateway: netip.MustParseAddr("10.2.0.254")}
 	web1, web2 = endpointOf(web, 1, 7, true), endpointOf(web, 2, 7, true)
 	web9, db1  = endpointOf(web, 9, 7, false), endpointOf(db, 1, 8, true)
+	slow1      = slowed(endpointOf(web, 3, 7, true))
 	noSSH      = pipeline.Rule{ID: "blue:db:blue:p1:1:inRx", Priority: 10, SrcGroup: 7, DstGroup: 8, Protocol: 6, DstPort: 22}
 )
 
@@ -69,6 +70,11 @@ func lan(id, tenant string, tag uint16, mode pipeline.Mode) pipeline.Network {
 		n.VRF, n.Gateway = pipeline.SharedVRF, netip.AddrFrom4([4]byte{10, byte(tag), 0, 254})
 	}
 	return n
+}
+
+func slowed(e pipeline.Endpoint) pipeline.Endpoint {
+	e.Slowed = true
+	return e
 }
 
 func endpointOf(n pipeline.Network, number byte, group uint16, local bool) pipeline.Endpoint {
@@ -126,8 +132,12 @@ func startTracer(t *testing.T, objects ...pipeline.Object) tracing.Tracer {
 			wanted = true
 		}
 		if wanted {
-			if _, err := own[encap].AddPort(patience, encap, object.Key().ID, 0); err != nil {
+			port, err := own[encap].AddPort(patience, encap, object.Key().ID, 0)
+			if err != nil {
 				t.Fatal(err)
+			}
+			if e, is := object.(pipeline.Endpoint); is && e.Slowed {
+				sw.Vsctl("set", "interface", port.HostLink, fmt.Sprintf("external_ids:slowed=\"on %d 300000\"", time.Now().Add(4*time.Minute).UnixMilli()))
 			}
 		}
 	}
@@ -219,7 +229,7 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 
 // The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
 func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
-	tracer := startTracer(t, web, db, web1, web2, web9, db1, noSSH)
+	tracer := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH)
 	told(t, tracer, "testdata/traces.txt", []story{
 		{"a neighbour", hops.Delivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
 		{"by the gateway", hops.Delivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
@@ -230,6 +240,8 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"nobody has the address of IPv6", hops.Dropped, "no neighbour", tracing.Query{From: web1.ID, To: "fd00:1::77", Protocol: "tcp", Port: 80}},
 		{"nobody has it anywhere", hops.Dropped, "no route", tracing.Query{From: web1.ID, To: "203.0.113.9", Protocol: "icmp"}},
 		{"a ping for the gateway", hops.Answered, "", tracing.Query{From: web1.ID, To: "10.1.0.254", Protocol: "icmp"}},
+		{"from a port that is slowed down", hops.Delivered, "", tracing.Query{From: slow1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
+		{"and a ping for the gateway from there", hops.Answered, "", tracing.Query{From: slow1.ID, To: "10.1.0.254", Protocol: "icmp"}},
 		{"out of the tunnel", hops.Delivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
 		{"out of the tunnel, and denied here, too", hops.Dropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
 		{"out of the tunnel, from somebody else", hops.Dropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},

@@ -168,6 +168,9 @@ func (w *world) does(actions []string) string {
 		switch {
 		case name == "meter":
 			words = append(words, "passes meter "+value)
+			if number, err := strconv.ParseUint(value, 10, 32); err == nil && pipeline.SlowsDown(uint32(number)) {
+				words = append(words, "as the port is slowed down")
+			}
 		case name == "output":
 			words = append(words, "leaves by port "+value)
 		case name == "IN_PORT":

@@ -42,7 +42,11 @@ func (classify) endpoint(w *Wants, e placed) {
 	if !e.local() {
 		return
 	}
-	sender := at(tableClassify, priorityExact, openflow.InPort(e.port)).metered(e.sentMeter()).
+	table := tableClassify
+	if e.slowedDown() {
+		table = tableSlowed
+	}
+	sender := at(table, priorityExact, openflow.InPort(e.port)).metered(e.sentMeter()).
 		do(arrived(originLocal)...).do(regVRF.set(uint32(e.VRF)), regNetwork.set(uint32(e.Tag)))
-	w.flow(sender.do(e.asSender()...).goTo(tableGuard))
+	w.flow(sender.do(e.asSender()...).goOnIn(tableGuard))
 }

@@ -126,6 +126,12 @@ func limited(e Endpoint, l Limits) Endpoint {
 	return e
 }
 
+// slowedDown returns an endpoint that is slowed down.
+func slowedDown(e Endpoint) Endpoint {
+	e.Slowed = true
+	return e
+}
+
 // judged returns an endpoint that tiers judge.
 func judged(e Endpoint, class uint16, t Tiers) Endpoint {
 	e.Class, e.Tiers = class, t

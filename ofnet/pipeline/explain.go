@@ -19,6 +19,8 @@ func GroupLeadsTo(group uint32) (table uint8, always bool) {
 		return tableReply, true
 	case groupAsked:
 		return tableNeighbour, true
+	case groupSlowed:
+		return tableSlowed, true
 	}
 	return 0, false
 }

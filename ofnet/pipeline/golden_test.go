@@ -27,7 +27,7 @@ var goldenObjects = []Object{
 	here(lan1),
 	lan2,
 	FloodSet{Network: lanBlue.ID, VNI: lanBlue.VNI, Tag: lanBlue.Tag, Members: [][6]byte{lan1.MAC, lan3.MAC}, VTEPs: []netip.Addr{vtep2}},
-	judged(limited(here(hub1), Limits{Rate: 10485}), 6, JudgesOut),
+	slowedDown(judged(limited(here(hub1), Limits{Rate: 10485}), 6, JudgesOut)),
 	shop(web1.IPv4, web2.IPv4),
 	Service{ID: "empty:blue", VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{{Address: addr("10.1.1.201"), From: FromPods, Protocol: 6, Port: 80, Target: 80}}}.Numbered(noneTaken),
 	Service{ID: "mall:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Affinity: 600, Ports: []ServicePort{

@@ -47,21 +47,24 @@ const (
 )
 
 // The meters of questions follow those of packets to the agent, those of what is flooded
-// follow them, and last are those of what is overheard. The kernel has meters up to 200,000 only,
-// so each of them are fewer than there are port numbers: ports that many apart share one.
+// follow them, then those of what is overheard, and last those of slowed ports. The kernel has meters up to 200,000 only,
+// so each of them are fewer than there are port numbers: ports that many apart share one. Few ports are slowed at a time.
 const (
 	meterNames     = meterPackets + 1<<8
 	meterFlooded   = meterNames + sharedMeters
 	meterOverheard = meterFlooded + sharedMeters
+	meterSlowed    = meterOverheard + sharedMeters
 	sharedMeters   = 1024
+	slowedMeters   = 32
 )
 
 // LastMeter is the largest number of a meter.
-const LastMeter = meterOverheard + sharedMeters - 1
+const LastMeter = meterSlowed + slowedMeters - 1
 
 func questionMeter(port uint32) uint32  { return meterNames + MetersOf(port) }
 func floodedMeter(port uint32) uint32   { return meterFlooded + MetersOf(port) }
 func overheardMeter(port uint32) uint32 { return meterOverheard + MetersOf(port) }
+func slowedMeter(port uint32) uint32    { return meterSlowed + port%slowedMeters }
 
 // MetersOf tells which of the shared meters a port has: ports of which it is the same share
 // theirs.

@@ -117,6 +117,7 @@ type Endpoint struct {
 	Tiers   Tiers        // local: how tiers judge it
 	Host    bool         // local: the host itself; tiers judge nothing between it and its endpoints
 	Private netip.Prefix // local: of the IPv4 addresses by which the host knows endpoints; invalid: there is no way out
+	Slowed  bool         // local: it sends headers of very many kinds, and is limited for it; the driver finds that out
 }
 
 // EncapOf is the encapsulation of an object's network; shared tells that the object

@@ -53,7 +53,7 @@
 //
 // The package is read in this order: object.go (what is wanted), tables.go and
 // registers.go (the nouns), feature.go (the shape every feature has), then one
-// file per feature in the order of the drawing: classify, guard, arp, nd,
+// file per feature in the order of the drawing: classify, slowed, guard, arp, nd,
 // gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
 // policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
@@ -100,6 +100,7 @@ func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, features: []any{
 		tableMisses{},
 		classify{tunnelPort: c.TunnelPort},
+		slowed{},
 		guard{},
 		arp{gateway: c.GatewayMAC},
 		nd{gateway: c.GatewayMAC},

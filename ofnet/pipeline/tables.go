@@ -36,6 +36,7 @@ const (
 	tableCounted
 	tableRelated
 	tableDeparted
+	tableSlowed
 )
 
 // Every packet starts in table 0.
@@ -92,6 +93,7 @@ func Tables() []Table {
 		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service. Asked by ANSWERED, which then goes on."},
 		{tableRelated, "RELATED", tableOutput, 0, "An ICMP error of IPv6 about what was sent to a service becomes one of the service; back to OUTPUT."},
 		{tableDeparted, "DEPARTED", tableDeparted, 0, "No packet comes here. It has the addresses of endpoints that are gone, until their connections are ended: an agent that was killed meanwhile goes on with that."},
+		{tableSlowed, "SLOWED", tableDrop, reasonNobody, "What CLASSIFY does otherwise, for a local port that is slowed down, behind its meter: what it sends has made the datapath look packets up in very many ways."},
 	}
 }
 

@@ -44,6 +44,10 @@ func (p *Programmer) compiled(key pipeline.Key) compiled {
 	o := p.objects[key]
 	if id, has := pipeline.PortID(o); has {
 		port = p.config.Ports.EndpointNumber(id)
+		if e, is := o.(pipeline.Endpoint); is {
+			e.Slowed = p.config.Ports.Slowed(id)
+			o = e
+		}
 	}
 	wants, err := p.compiler.For(o, port)
 	return packedFor(key, wants, err)

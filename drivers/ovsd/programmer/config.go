@@ -58,6 +58,7 @@ type Switch interface {
 type Ports interface {
 	FixedPorts() FixedPorts
 	EndpointNumber(endpointID string) uint32 // 0: it has no port
+	Slowed(endpointID string) bool           // as pipeline.Endpoint has it
 	// ChangedEndpoints returns, once, the endpoints whose ports have changed.
 	ChangedEndpoints() []string
 }

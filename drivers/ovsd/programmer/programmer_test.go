@@ -44,6 +44,7 @@ type noPorts struct{}
 
 func (noPorts) FixedPorts() FixedPorts       { return FixedPorts{Trunk: 1} }
 func (noPorts) EndpointNumber(string) uint32 { return 0 }
+func (noPorts) Slowed(string) bool           { return false }
 func (noPorts) ChangedEndpoints() []string   { return nil }
 
 func rule(n int, priority uint16) pipeline.Rule {
