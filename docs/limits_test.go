@@ -199,6 +199,8 @@ var limitSections = []struct {
 	{"A node", "", []limit{
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
+		{"ofnet/pipeline.answersOfAllPerSecond", number, "such packets per second of all endpoints of a bridge together; those of the host itself do not count"},
+		{"ofnet/pipeline.answersOfAllAtOnce", number, "of those at once"},
 		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
 		{"drivers/ovsd/zones.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},

@@ -20,16 +20,30 @@ import (
 // about (guard.go): the datapath keeps a flow for each address that was looked up, and asks
 // ovs-vswitchd for it. ARP requests do not need this: of an IPv4 address the datapath's flow matches
 // as many leading bits as tell it from the known ones, so that many addresses share a flow.
+//
+// Between the meter of the port and the group is one of all endpoints of the node, so that many that flood together take no
+// more of ovs-vswitchd than it can spare. The datapath has both in one flow: what a port has too much of takes nothing from others.
+//
+//	ANSWER, GUARD   the meter of the port
+//	ALL_PORTS       the meter of all endpoints; the group
+//
+// What the host asks, and routers outside, passes the meter of its port only: pods that flood keep neither waiting.
 type answer struct{}
 
 // The limit of a port, in packets. A host that starts may look for a thousand
-// neighbours at once, and for as many again every ten seconds; a hundred pods
-// that flood make ovs-vswitchd answer 10,000 times a second, which takes a
+// neighbours at once, and for as many again every ten seconds. All endpoints of a
+// node together may ask as fast as fifty that flood; to answer that takes a
 // fraction of a core.
 const (
 	answersPerSecond = 100
 	answersAtOnce    = 1000
+
+	answersOfAllPerSecond = 5000
+	answersOfAllAtOnce    = 5000
 )
+
+// meterOfAll is the meter of all endpoints: packets to the agent have none of class 0.
+const meterOfAll = meterPackets
 
 // The groups that stand between the meter and the answer, and between the meter and
 // the search for whom a solicitation is about.
@@ -40,6 +54,10 @@ const (
 
 func (answer) base(w *Wants) {
 	w.Groups = append(w.Groups, lookedUpAnew(groupAnswer, tableReply), lookedUpAnew(groupAsked, tableNeighbour))
+	w.Meters = append(w.Meters, packetMeter(meterOfAll, answersOfAllPerSecond, answersOfAllAtOnce))
+	w.flow(
+		at(tableAllPorts, priorityExact, icmpv6(openflow.NDSolicit)...).metered(meterOfAll).do(openflow.OutputGroup{ID: groupAsked}).end(),
+		at(tableAllPorts, priorityOther).metered(meterOfAll).do(openflow.OutputGroup{ID: groupAnswer}).end())
 }
 
 // lookedUpAnew is a group behind which a packet goes on in a table, in another look-up of the datapath.
@@ -53,13 +71,25 @@ func lookedUpAnew(id uint32, in uint8) openflow.Group {
 // limit.go has more meters of a port.
 func (answer) endpoint(w *Wants, e placed) {
 	if e.local() {
-		questions(w, e.port)
+		w.flow(e.together(asksSwitch(w, e.port), groupAnswer))
 	}
 }
 
-// questions limits and answers what a port asks the switch.
+// together ends a flow that has limited what a local endpoint asks: on to the meter of all, or past it to the group behind that.
+func (e placed) together(asks flowBuilder, group uint32) openflow.Flow {
+	if e.Host {
+		return asks.do(openflow.OutputGroup{ID: group}).end()
+	}
+	return asks.goTo(tableAllPorts)
+}
+
+// questions limits and answers what a port that is no endpoint's asks the switch.
 func questions(w *Wants, port uint32) {
+	w.flow(asksSwitch(w, port).do(openflow.OutputGroup{ID: groupAnswer}).end())
+}
+
+// asksSwitch limits what a port asks the switch.
+func asksSwitch(w *Wants, port uint32) flowBuilder {
 	w.Meters = append(w.Meters, packetMeter(port, answersPerSecond, answersAtOnce))
-	w.flow(at(tableAnswer, priorityExact, openflow.InPort(port)).
-		metered(port).do(openflow.OutputGroup{ID: groupAnswer}).end())
+	return at(tableAnswer, priorityExact, openflow.InPort(port)).metered(port)
 }

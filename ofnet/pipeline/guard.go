@@ -91,8 +91,7 @@ func (guard) endpoint(w *Wants, e placed) {
 		return
 	}
 	for _, sender := range asked {
-		w.flow(e.from(priorityAsking, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).
-			metered(e.port).do(openflow.OutputGroup{ID: groupAsked}).end())
+		w.flow(e.together(e.from(priorityAsking, icmpv6(openflow.NDSolicit, openflow.IPv6Src(sender))...).metered(e.port), groupAsked))
 	}
 	for _, own := range told {
 		w.flow(e.from(priorityExcept, icmpv6(openflow.NDAdvert, openflow.IPv6Src(inet.Host(own)), openflow.NDTarget(own))...).marked(e.Limits).goTo(tableRouter))

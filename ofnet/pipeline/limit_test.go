@@ -229,8 +229,8 @@ func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
 			t.Errorf("reported %v, want %v", there[m.ID], m)
 		}
 	}
-	if len(wanted) != 10 || len(there) != 10 {
-		t.Errorf("%d meters, want %d, want 10", len(there), len(wanted))
+	if len(wanted) != 11 || len(there) != 11 {
+		t.Errorf("%d meters, want %d, want 11", len(there), len(wanted))
 	}
 }
 

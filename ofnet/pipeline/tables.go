@@ -37,6 +37,7 @@ const (
 	tableRelated
 	tableDeparted
 	tableSlowed
+	tableAllPorts
 )
 
 // Every packet starts in table 0.
@@ -94,6 +95,7 @@ func Tables() []Table {
 		{tableRelated, "RELATED", tableOutput, 0, "An ICMP error of IPv6 about what was sent to a service becomes one of the service; back to OUTPUT."},
 		{tableDeparted, "DEPARTED", tableDeparted, 0, "No packet comes here. It has the addresses of endpoints that are gone, until their connections are ended: an agent that was killed meanwhile goes on with that."},
 		{tableSlowed, "SLOWED", tableDrop, reasonNobody, "What CLASSIFY does otherwise, for a local port that is slowed down, behind its meter: what it sends has made the datapath look packets up in very many ways."},
+		{tableAllPorts, "ALL_PORTS", tableDrop, reasonNobody, "What local endpoints ask the switch passes the meter of all of them, behind that of the port: from GUARD on to NEIGHBOUR, from ANSWER to REPLY."},
 	}
 }
 

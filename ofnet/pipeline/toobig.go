@@ -87,8 +87,8 @@ func (t tooBig) endpoint(w *Wants, e placed) {
 	}
 	for _, a := range e.addresses() {
 		f := familyOf(a)
-		w.flow(at(tableAnswer, priorityTooBig, openflow.InPort(e.port), regTooBig.is(1), f.is()).metered(e.port).
-			do(set(openflow.EthSrc(e.MAC)), set(f.src(inet.Host(a))), openflow.OutputGroup{ID: groupAnswer}).end())
+		w.flow(e.together(at(tableAnswer, priorityTooBig, openflow.InPort(e.port), regTooBig.is(1), f.is()).metered(e.port).
+			do(set(openflow.EthSrc(e.MAC)), set(f.src(inet.Host(a)))), groupAnswer))
 	}
 }
 
