@@ -23,7 +23,7 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	cni *k8splugin.Server, portsMoved <-chan struct{}) *hostaccess.Manager {
 	numbers := func() (map[string]uint32, error) { return numbersOfPorts(node, driver) }
 	return hostaccess.New(hostaccess.Config{
-		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, VTEP: o.node.VTEP,
+		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
 		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken, TellUnreached: node.TellUnreached,
 	})
@@ -112,6 +112,14 @@ func closedFor(o *options) hostaccess.Closed {
 		}
 	}
 	return closed
+}
+
+// kernelReceives tells whether the kernel receives tunnels; it is known when the driver has seen its bridge.
+func kernelReceives(tunnel *ovsd.Driver) func() (yes, known bool) {
+	return func() (yes, known bool) {
+		datapath := tunnel.Status().Datapath
+		return datapath == ovsd.DatapathSystem, datapath != ""
+	}
 }
 
 // inUserspace tells whether ovs-vswitchd forwards packets itself.

@@ -23,6 +23,7 @@ type HostAccess struct {
 
 	Primary     []netip.Addr // by which Kubernetes knows this host, of each version of IP at most one; none: it does not know it
 	Nodes       []netip.Addr // of the cluster's machines, this one included
+	VTEPs       []netip.Addr // ends of tunnels that the switch believes
 	MasterPorts []uint16     // at which netmasters listen
 	HealthPorts []uint16     // at which this host is asked about services
 }
@@ -53,7 +54,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
+	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

@@ -116,16 +116,22 @@ func parseMachine(text string) (netip.Addr, error) {
 // setPeer takes over another machine's end of the tunnels.
 func (c *cache) setPeer(vtep netip.Addr) {
 	if _, known := c.nodes.peers[vtep]; !known {
-		c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+		c.peerChanged(vtep)
 	}
 	c.nodes.peers[vtep] = time.Time{}
+}
+
+// peerChanged has the switch and the host look at an end of tunnels.
+func (c *cache) peerChanged(vtep netip.Addr) {
+	c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+	c.hostDirty = true
 }
 
 // unsetPeer forgets an end of tunnels at once, as it is not what its registration says.
 func (c *cache) unsetPeer(vtep netip.Addr) {
 	if _, known := c.nodes.peers[vtep]; known && !c.peers.addresses()[vtep] {
 		delete(c.nodes.peers, vtep)
-		c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+		c.peerChanged(vtep)
 	}
 }
 
@@ -141,7 +147,7 @@ func (c *cache) agePeers(now time.Time) (next time.Time) {
 			until = now.Add(peerGrace)
 		case !until.After(now):
 			delete(c.nodes.peers, vtep)
-			c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
+			c.peerChanged(vtep)
 			continue
 		}
 		c.nodes.peers[vtep] = until
@@ -195,5 +201,8 @@ func (n nodes) list() []netip.Addr {
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
 }
+
+// ends are other machines' ends of tunnels.
+func (n nodes) ends() []netip.Addr { return slices.SortedFunc(maps.Keys(n.peers), netip.Addr.Compare) }
 
 func (n nodes) ports() []uint16 { return slices.Sorted(maps.Keys(n.masterPorts)) }

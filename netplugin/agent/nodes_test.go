@@ -52,9 +52,16 @@ func TestAPeerThatNobodyRegistersIsForgottenAfterItsGrace(t *testing.T) {
 	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.1"))
 	n.step()
+	var ends []netip.Addr // as the host was told last
 	expect := func(what string, next time.Time, want ...string) {
 		t.Helper()
 		got := n.cache.agePeers(now)
+		if told := n.cache.hostAccess().VTEPs; !slices.Equal(told, ends) {
+			if ends = told; !n.cache.hostDirty {
+				t.Errorf("%s: the host is not told that ends of tunnels are %v", what, ends)
+			}
+		}
+		n.cache.hostDirty = false
 		if lines := n.step(); !got.Equal(next) || !slices.Equal(lines, want) {
 			t.Errorf("%s: next %s, want %s; %q, want %q", what, got, next, lines, want)
 		}
@@ -85,5 +92,8 @@ func TestAPeerThatNobodyRegistersIsForgottenAfterItsGrace(t *testing.T) {
 	expect("the former one is forgotten", never, "-peer "+vtep)
 	if _, known := n.cache.nodes.peers[netip.MustParseAddr("192.0.2.3")]; !known {
 		t.Error("one that is in use is forgotten")
+	}
+	if !slices.Equal(ends, []netip.Addr{netip.MustParseAddr("192.0.2.3")}) {
+		t.Errorf("the host knows the ends of tunnels %v", ends)
 	}
 }

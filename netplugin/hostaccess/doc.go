@@ -12,7 +12,7 @@
 // tenants may have the same addresses, and are not reached.
 //
 // Where Open vSwitch forwards packets itself, what tunnels bring ends at the links by which it comes, as the kernel
-// receives it, too (tunnels.go).
+// receives it, too (tunnels.go). Where the kernel forwards, it takes from nodes only what comes to the port of tunnels (strangers.go).
 //
 // Nothing is done because of what an event says. One goroutine compares what the store
 // wants with what the kernel has, at start, when something has changed in the store or

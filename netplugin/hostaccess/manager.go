@@ -37,55 +37,58 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellUnreached, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellUnreached, StateDir and Log are
 // required.
 type Config struct {
-	HostLabel     string
-	Datapath      Datapath
-	Master        Master
-	Netdev        func() bool                                 // the datapath is in userspace
-	TunnelLinks   func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
-	VTEP          netip.Addr                                  // where the tunnels end
-	Closed        Closed                                      // what endpoints do not reach by the way out; the store knows more
-	StoreURLs     func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
-	HostPorts     func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
-	Pods          func() []Pod                                // those of this node; nil: none
-	Numbers       func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
-	Probed        []ProbedNetwork                             // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
-	PortsMoved    <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
-	RouterLink    string                                      // interface of the host among the routers, no way out either
-	NodePortsAt   []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
-	Own           netip.Addr                                  // the primary address of a host that Kubernetes does not know
-	TellTaken     func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
-	TellUnreached func([]agent.UnreachedPod)                  // is told which pods of other tenants processes of the host do not reach; nil: nobody asks
-	StateDir      string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
-	Log           *logrus.Entry
+	HostLabel      string
+	Datapath       Datapath
+	Master         Master
+	Netdev         func() bool                                 // the datapath is in userspace
+	TunnelLinks    func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
+	KernelReceives func() (yes, known bool)                    // whether the kernel receives tunnels; nil: there are none
+	VTEP           netip.Addr                                  // where the tunnels end
+	Closed         Closed                                      // what endpoints do not reach by the way out; the store knows more
+	StoreURLs      func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
+	HostPorts      func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
+	Pods           func() []Pod                                // those of this node; nil: none
+	Numbers        func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
+	Probed         []ProbedNetwork                             // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
+	PortsMoved     <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
+	RouterLink     string                                      // interface of the host among the routers, no way out either
+	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
+	Own            netip.Addr                                  // the primary address of a host that Kubernetes does not know
+	TellTaken      func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
+	TellUnreached  func([]agent.UnreachedPod)                  // is told which pods of other tenants processes of the host do not reach; nil: nobody asks
+	StateDir       string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
+	Log            *logrus.Entry
 }
 
 // Manager keeps the host's own interfaces.
 type Manager struct {
 	Config
-	joined   map[string]string // id of an endpoint that we have made a port for -> its network
-	rules    rules
-	tunnels  rules
-	ends     bool // there may be rules that end what tunnels bring, of this process or an earlier one
-	stores   stores
-	closed   atomic.Pointer[Closed] // as it was found last; nil: not yet
-	leads    bool                   // there may be a way out, of this process or an earlier one
-	closes   bool                   // there may be rules of this process
-	began    bool                   // it has been seen to that there are rules when the host gets into its first infra network
-	made     netip.Prefix           // of the one that this process has made, or found; zero: none
-	ports    []HostPort             // datagrams that these and services do not lead have been forgotten
-	services []agent.NodePort
-	at       []netip.Prefix // where these are
-	here     []netip.Addr   // the host's own then
-	forgot   bool           // at all
-	own      own
-	foreign  foreignPods            // as they were found last
-	touched  notify.Signal          // somebody has changed something of ours
-	repaired time.Time              // when it looked last because of that
-	problem  atomic.Pointer[string] // the last one; nil: none
-	told     bool                   // and it is in the log
+	joined    map[string]string // id of an endpoint that we have made a port for -> its network
+	rules     rules
+	tunnels   rules
+	strangers rules
+	excludes  bool // there may be rules that exclude them, of this process or an earlier one
+	ends      bool // there may be rules that end what tunnels bring, of this process or an earlier one
+	stores    stores
+	closed    atomic.Pointer[Closed] // as it was found last; nil: not yet
+	leads     bool                   // there may be a way out, of this process or an earlier one
+	closes    bool                   // there may be rules of this process
+	began     bool                   // it has been seen to that there are rules when the host gets into its first infra network
+	made      netip.Prefix           // of the one that this process has made, or found; zero: none
+	ports     []HostPort             // datagrams that these and services do not lead have been forgotten
+	services  []agent.NodePort
+	at        []netip.Prefix // where these are
+	here      []netip.Addr   // the host's own then
+	forgot    bool           // at all
+	own       own
+	foreign   foreignPods            // as they were found last
+	touched   notify.Signal          // somebody has changed something of ours
+	repaired  time.Time              // when it looked last because of that
+	problem   atomic.Pointer[string] // the last one; nil: none
+	told      bool                   // and it is in the log
 }
 
 // DefaultStateDir is where the manager keeps what it must not forget.
@@ -114,7 +117,7 @@ func New(c Config) *Manager {
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir
 	}
-	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, ends: true, leads: true, touched: notify.New()}
+	return &Manager{Config: c, joined: map[string]string{}, tunnels: rules{family: knftables.NetDevFamily}, strangers: rules{table: strangerTableName}, excludes: true, ends: true, leads: true, touched: notify.New()}
 }
 
 // Run keeps the interfaces until ctx is done. They stay: the host goes on using them.
@@ -163,6 +166,7 @@ func (m *Manager) look(ctx context.Context) error {
 		return nil // the agent says what it waits for, and wakes us
 	}
 	wanted, problems := map[string]bool{}, []error{}
+	problems = append(problems, m.within(ctx, "tunnels of strangers", func(ctx context.Context) error { return m.keepStrangers(ctx, access) }))
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}

@@ -18,8 +18,12 @@ import (
 )
 
 // tableName is that of our tables of nftables: of family inet, of family netdev for what tunnels bring (tunnels.go), and of
-// family arp (routerarp.go). Nobody else's is touched.
-const tableName = "contiv"
+// family arp (routerarp.go). strangerTableName is the one of family inet for what strangers send into tunnels (strangers.go), which is there without any
+// other. Nobody else's is touched.
+const (
+	tableName         = "contiv"
+	strangerTableName = "contiv-vteps"
+)
 
 // table is what our table should hold.
 type table struct {
@@ -219,6 +223,7 @@ func quoted(s string) string { return `"` + s + `"` }
 // rules keeps our table of a family.
 type rules struct {
 	family  knftables.Family // empty: inet
+	table   string           // its name; empty: tableName
 	nft     knftables.Interface
 	applied table  // the last one
 	listed  string // what nft(8) said of it then; empty: another version may have written other rules
@@ -231,9 +236,12 @@ func (r *rules) open() (err error) {
 	if r.family == "" {
 		r.family = knftables.InetFamily
 	}
+	if r.table == "" {
+		r.table = tableName
+	}
 	if r.nft == nil {
-		if r.nft, err = knftables.New(r.family, tableName); err != nil {
-			return fault.New(fault.Unsupported, "nftables, which table %s %s needs: %w", r.family, tableName, err)
+		if r.nft, err = knftables.New(r.family, r.table); err != nil {
+			return fault.New(fault.Unsupported, "nftables, which table %s %s needs: %w", r.family, r.table, err)
 		}
 	}
 	return nil
@@ -281,7 +289,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 	}
 	if err := r.nft.Run(ctx, tx); err != nil {
 		r.listed = "" // whatever it is that is there
-		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, tableName, err)
+		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, r.table, err)
 	}
 	r.applied, r.at = want, generation()
 	r.listed = r.list(ctx, want)
@@ -316,10 +324,10 @@ func (t table) clear(tx *knftables.Transaction, want table) {
 // list is the table as nft(8) shows it, without what rules have added to sets; "" if it
 // cannot be shown, and then it is written anew.
 func (r *rules) list(ctx context.Context, t table) string {
-	listings := [][]string{{"--terse", "list", "table", string(r.family), tableName}}
+	listings := [][]string{{"--terse", "list", "table", string(r.family), r.table}}
 	for _, s := range t.sets {
 		if !s.dynamic { // one by one, as nft 1.0.6 finds only the last of several
-			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], string(r.family), tableName, s.name})
+			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], string(r.family), r.table, s.name})
 		}
 	}
 	all := ""
@@ -345,7 +353,7 @@ func (r *rules) remove(ctx context.Context) error {
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
 	if err := r.nft.Run(ctx, tx); err != nil {
-		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, tableName, err)
+		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, r.table, err)
 	}
 	return nil
 }

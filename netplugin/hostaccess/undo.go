@@ -13,14 +13,17 @@ import (
 // What follows is for who takes a node down; a manager that runs sets it right again.
 
 // RuleTable is a table of ours in nftables.
-type RuleTable struct{ Family knftables.Family }
+type RuleTable struct {
+	Family knftables.Family
+	Name   string
+}
 
-func (t RuleTable) String() string { return string(t.Family) + " " + tableName }
+func (t RuleTable) String() string { return string(t.Family) + " " + t.Name }
 
 // RuleTables are those that are there. Without nft(8) there are none.
 func RuleTables(ctx context.Context) (there []RuleTable, err error) {
-	for _, family := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily, knftables.ARPFamily} {
-		r := rules{family: family}
+	for _, t := range []RuleTable{{knftables.InetFamily, tableName}, {knftables.InetFamily, strangerTableName}, {knftables.NetDevFamily, tableName}, {knftables.ARPFamily, tableName}} {
+		r := t.rules()
 		if err := r.open(); err != nil {
 			continue
 		}
@@ -29,16 +32,18 @@ func RuleTables(ctx context.Context) (there []RuleTable, err error) {
 		switch err := r.nft.Check(ctx, tx); {
 		case knftables.IsNotFound(err):
 		case err != nil:
-			return there, fault.New(fault.Unavailable, "nftables table %s: %w", RuleTable{family}, err)
+			return there, fault.New(fault.Unavailable, "nftables table %s: %w", t, err)
 		default:
-			there = append(there, RuleTable{family})
+			there = append(there, t)
 		}
 	}
 	return there, nil
 }
 
 // Remove removes it.
-func (t RuleTable) Remove(ctx context.Context) error { return (&rules{family: t.Family}).remove(ctx) }
+func (t RuleTable) Remove(ctx context.Context) error { return t.rules().remove(ctx) }
+
+func (t RuleTable) rules() *rules { return &rules{family: t.Family, table: t.Name} }
 
 // ChangedSettings lists the settings of the host that are not what they were before
 // us; below /proc/sys/net, those first that the kernel changes others along with.

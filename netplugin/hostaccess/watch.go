@@ -78,5 +78,5 @@ func isOurTable(m syscall.NetlinkMessage) bool {
 		return false
 	}
 	name, _, ended := bytes.Cut(m.Data[nameAt:], []byte{0})
-	return ended && string(name) == tableName && binary.NativeEndian.Uint16(m.Data[header+2:]) == 1
+	return ended && (string(name) == tableName || string(name) == strangerTableName) && binary.NativeEndian.Uint16(m.Data[header+2:]) == 1
 }
