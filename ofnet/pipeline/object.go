@@ -111,13 +111,13 @@ type Endpoint struct {
 	MAC     [6]byte
 	Group   uint16       // endpoint group id, up to MaxGroup; 0: none
 	Local   bool         // on this node: the driver finds its port by ID
+	Slowed  bool         `json:"-"` // local: it sends headers of very many kinds, and is limited for it; the driver alone knows
 	VTEP    netip.Addr   // remote: where it lives; VLAN: its node among the routers outside, invalid if that is not known
 	Limits  Limits       // local: of its group or, of a pod, its own
 	Class   uint16       // which rules of tiers name; 0: none
 	Tiers   Tiers        // local: how tiers judge it
 	Host    bool         // local: the host itself; tiers judge nothing between it and its endpoints
 	Private netip.Prefix // local: of the IPv4 addresses by which the host knows endpoints; invalid: there is no way out
-	Slowed  bool         // local: it sends headers of very many kinds, and is limited for it; the driver finds that out
 }
 
 // EncapOf is the encapsulation of an object's network; shared tells that the object
