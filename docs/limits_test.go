@@ -205,7 +205,6 @@ var limitSections = []struct {
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
 		{"drivers/ovsd/zones.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},
 		{"drivers/ovsd.manyMasks", number, "masks by which the datapath looks packets up, from where on the log tells whose they are"},
-		{"drivers/ovsd.slowFrom", number, "masks of what one pod sends, from where on it is slowed down; `--slow-from-masks` sets another number"},
 		{"ofnet/pipeline.slowedPerSecond", number, "packets per second of a pod that is slowed down"},
 		{"ofnet/pipeline.slowedAtOnce", number, "such packets at once"},
 		{"drivers/ovsd.slowTime", span, "for which it is slowed down; if it offends again soon after, twice as long"},

@@ -75,7 +75,7 @@ func nodeFlags(o *options) []cli.Flag {
 		&cli.BoolFlag{Name: "packet-too-big", Sources: set.Env("PACKET_TOO_BIG"), Value: true, Destination: &o.tooBig, Category: categoryNode,
 			Usage: "tell endpoints of routed networks of packets that are too big for their way, by ICMP", OnlyOnce: true},
 		&cli.IntFlag{Name: "slow-from-masks", Sources: set.Env("SLOW_FROM_MASKS"), Destination: &o.slowFrom, Category: categoryNode,
-			Usage: "slow an endpoint down from where on the datapath looks up what it sends by so many masks; 0: 200; -1: nobody", OnlyOnce: true},
+			Usage: "slow a pod down to 20 packets a second from where on the datapath looks up what it sends by so many masks, as it does for who sends headers of all kinds; 0: nobody", OnlyOnce: true},
 		&cli.IntFlag{Name: "tenant-connections", Sources: set.Env("TENANT_CONNECTIONS"), Destination: &o.tenantConnections, Category: categoryNode,
 			Usage: "connections of a tenant to services, and as many that policies judge, that this node's datapath tracks at most; 0: a quarter of its table each where there are several tenants; -1: any number", OnlyOnce: true},
 		set.String(&o.nodePortAddresses, "node-port-addresses", "NODE_PORT_ADDRESSES", "", categoryNode,

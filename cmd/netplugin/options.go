@@ -44,7 +44,7 @@ type options struct {
 	join                      joinOptions
 	nat                       bool // endpoints reach the outside by this host
 	tooBig                    bool // endpoints are told of packets that are too big
-	slowFrom                  int  // masks; 0: as many as the driver thinks; -1: nobody is slowed down
+	slowFrom                  int  // masks; 0: nobody is slowed down
 	tenantConnections         int  // 0: a part of the datapath's table where there are several tenants
 }
 
@@ -89,8 +89,8 @@ func (o *options) complete(positional []string) error {
 	if o.tenantConnections < zones.AnyNumber {
 		found = append(found, fmt.Errorf("--tenant-connections %d: must be a number of connections, 0 or %d", o.tenantConnections, zones.AnyNumber))
 	}
-	if o.slowFrom < -1 {
-		found = append(found, fmt.Errorf("--slow-from-masks %d: must be a number of masks, 0 or -1", o.slowFrom))
+	if o.slowFrom < 0 {
+		found = append(found, fmt.Errorf("--slow-from-masks %d: must be a number of masks, or 0", o.slowFrom))
 	}
 	found = append(found, o.completeMasters()...)
 	found = append(found, o.completeJoining()...)

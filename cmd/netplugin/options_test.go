@@ -129,7 +129,7 @@ func TestViolationsEndWithTheirOwnStatusAndNameTheirFlag(t *testing.T) {
 		`--vxlan-port 65536`:               {"--vxlan-port=65536"},
 		`invalid value "many"`:             {"--vxlan-port=many"},
 		`--datapath "dpdk"`:                {"--datapath=dpdk"},
-		`--slow-from-masks -2`:             {"--slow-from-masks=-2"},
+		`--slow-from-masks -1`:             {"--slow-from-masks=-1"},
 		`--tenant-connections -2`:          {"--tenant-connections=-2"},
 		`--http-address: "9090"`:           {"--http-address=9090"},
 		`unexpected argument "start"`:      {"start"},

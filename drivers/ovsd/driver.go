@@ -113,7 +113,7 @@ type Config struct {
 	NetNS         *netns.NsHandle // where the switch and its links are; nil: here
 	Names         bool            // there is a name server on the node
 	NoSizeChecks  bool            // sizes of packets are not compared, even if the switch can
-	SlowFrom      int             // masks of what an endpoint sends, from where on it is slowed down; 0: slowFrom; less: nobody is
+	SlowFrom      int             // masks of what an endpoint sends, from where on it is slowed down; 0: nobody is
 	ZoneLimit     int             // connections in a zone of the connection tracker; 0: where there are several tenants, a part of what the datapath has room for
 	Tenants       *zones.Tenants  // of all bridges of the node; nil: there is no other bridge
 	NamesNetNS    string          // name of its network namespace; empty: the usual one

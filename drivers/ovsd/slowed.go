@@ -13,7 +13,8 @@ import (
 )
 
 // A pod that makes very many masks (masks.go) is slowed down: all that it sends passes a meter before anything is looked at
-// that could make a mask (pipeline/slowed.go). Nothing tells its other packets from those, so they are few as well.
+// that could make a mask (pipeline/slowed.go). Nothing tells its other packets from those, so they are few as well: which is why
+// nobody is where the operator has not said from how many masks on.
 //
 // The row of its interface says so, and until when. The flows follow from the row as they follow from the port's number, so
 // that they are the same to an audit and to an agent that starts.
@@ -22,9 +23,6 @@ import (
 // before as much time has passed, the next one is twice as long: who never stops is freed for one audit in an hour.
 
 const (
-	// slowFrom is what rules of all features and all kinds of receivers do not come to together. In ten seconds, which is
-	// how long the datapath keeps a mask that nobody uses, a slowed port makes no more.
-	slowFrom = 200
 	// slowTime is how long a port is slowed down at first, slowTimeMost at most.
 	slowTime     = 5 * time.Minute
 	slowTimeMost = time.Hour
@@ -40,9 +38,6 @@ type slowing struct {
 }
 
 func newSlowing(from int) slowing {
-	if from == 0 {
-		from = slowFrom
-	}
 	return slowing{from: from, time: slowTime, most: slowTimeMost, pods: map[string]struct{}{}}
 }
 

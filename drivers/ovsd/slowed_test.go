@@ -124,7 +124,7 @@ func TestNobodyIsSlowedDownWhereThatIsOff(t *testing.T) {
 	end := loud.start(sendAllKinds, loud.endpoint.IPv4.String())
 	eventually(t, "the port is slowed down", func() bool { return n.slowed(loud) })
 	r.stop()
-	n.config.SlowFrom = -1
+	n.config.SlowFrom = 0
 	r = n.start()
 	r.give(everything(loud))
 	eventually(t, "it is freed", func() bool { return !n.slowed(loud) })
