@@ -29,14 +29,7 @@ func TestLongTheTunnelMayBeOfIPv6(t *testing.T) {
 // Nodes may know each other by IPv6 only: netmasters, the members of their store, agents and tunnels.
 func TestLongNodesMayHaveAddressesOfIPv6Only(t *testing.T) {
 	testkit.TakesLong(t)
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Secure: true})
-	for i, n := range bed.Nodes {
-		n.MgmtIP, n.VTEPIP = fmt.Sprintf("fd98::%d", i+1), fmt.Sprintf("fd99::%d", i+1)
-		if _, err := n.Run(ctx, "sh", "-ec", `ip -4 address flush dev eth0; ip -4 address flush dev br-phy
-ip address add "$1/64" dev eth0 nodad; ip address add "$2/64" dev br-phy nodad`, "sh", n.MgmtIP, n.VTEPIP); err != nil {
-			t.Fatal(err)
-		}
-	}
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 2, Secure: true, OnlyIPv6: true})
 	startDaemons(t, ctx, bed)
 	if _, err := bed.Leader(ctx); err != nil {
 		t.Error(err)

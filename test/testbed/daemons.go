@@ -20,7 +20,7 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 	args = append(args,
 		"--mode", n.bed.mode, "--netmode", "vxlan", "--fwdmode", "routing",
 		"--external-address", "0.0.0.0:9999",
-		"--internal-address", n.at(9999),
+		"--internal-address", n.At(9999),
 		"--embedded-etcd", n.StoreDir(),
 		"--embedded-etcd-name", n.Name,
 		"--embedded-etcd-client-url", n.StoreURL(),
@@ -121,7 +121,7 @@ func (b *Bed) Leader(ctx context.Context) (*Node, error) {
 		return nil, err
 	}
 	for _, n := range b.Nodes {
-		if info.LeaderIP == n.at(9999) {
+		if info.LeaderIP == n.At(9999) {
 			return n, nil
 		}
 	}

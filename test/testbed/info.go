@@ -19,7 +19,7 @@ func (b *Bed) Info(ctx context.Context) (ClusterInfo, error) {
 	}
 	var last error
 	for _, n := range b.Nodes {
-		out, err := n.Run(ctx, filepath.Join(b.Bin, "probe"), "http", "http://"+n.at(9999)+"/info")
+		out, err := n.Run(ctx, filepath.Join(b.Bin, "probe"), "http", "http://"+n.At(9999)+"/info")
 		if err != nil {
 			last = err
 			continue

@@ -37,9 +37,10 @@ ip link add "$1-vtep" type veth peer name uplink netns "$2"
 ip link set "$1-mgmt" master mgmt up
 ip link set "$1-vtep" master vtep up`
 
-// addressScript gives a node its address.
+// addressScript gives a node its address. One of IPv6 can be used at once, as nobody else has it.
 const addressScript = `
-ip addr add "$1/24" dev eth0
+case $1 in *:*) set -- "$1" nodad;; esac
+ip addr add "$@" dev eth0
 ip link set eth0 up
 ip link set uplink up`
 
@@ -47,14 +48,15 @@ ip link set uplink up`
 const bridgeScript = `
 mac=$(cat /sys/class/net/uplink/address)
 ovs-vsctl --timeout=20 --may-exist add-br br-phy -- set bridge br-phy datapath_type=netdev other-config:hwaddr="$mac" -- --may-exist add-port br-phy uplink
-ip addr replace "$1/24" dev br-phy
+case $1 in *:*) set -- "$1" nodad;; esac
+ip addr replace "$@" dev br-phy
 ip link set br-phy up`
 
 func (b *Bed) newNode(number int) *Node {
 	return &Node{
 		Name:   "node" + strconv.Itoa(number),
-		MgmtIP: mgmtNet + strconv.Itoa(number),
-		VTEPIP: vtepNet + strconv.Itoa(number),
+		MgmtIP: hostIn(b.underlay.mgmt, number).String(),
+		VTEPIP: hostIn(b.underlay.vtep, number).String(),
 		bed:    b,
 	}
 }
@@ -84,7 +86,7 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 			return nil, err
 		}
 	}
-	if _, err = n.Run(ctx, "sh", "-ec", addressScript, "sh", n.MgmtIP); err != nil {
+	if _, err = n.Run(ctx, "sh", "-ec", addressScript, "sh", withLength(n.MgmtIP, b.underlay.mgmt)); err != nil {
 		return nil, err
 	}
 	if !cfg.Bare {
@@ -98,13 +100,13 @@ func (b *Bed) startNode(ctx context.Context, number int, cfg Config) (_ *Node, e
 	return n, n.writeCNIConfig(ctx)
 }
 
-// at is a port of the node's management address, of either version of IP.
-func (n *Node) at(port int) string { return net.JoinHostPort(n.MgmtIP, strconv.Itoa(port)) }
+// At is a port of the node's management address, of either version of IP.
+func (n *Node) At(port int) string { return net.JoinHostPort(n.MgmtIP, strconv.Itoa(port)) }
 
 // JoinTunnels gives the node the address of its end of tunnels, at its switch. It is called again
 // for a new one.
 func (n *Node) JoinTunnels(ctx context.Context) error {
-	_, err := n.Run(ctx, "sh", "-ec", bridgeScript, "sh", n.VTEPIP)
+	_, err := n.Run(ctx, "sh", "-ec", bridgeScript, "sh", withLength(n.VTEPIP, n.bed.underlay.vtep))
 	return err
 }
 

@@ -38,7 +38,7 @@ func (n *Node) NetmasterURL() string {
 	if n.bed.secure {
 		return rootSocket
 	}
-	return "http://" + n.at(9999)
+	return "http://" + n.At(9999)
 }
 
 // Netctl runs netctl on the node, against its own netmaster.

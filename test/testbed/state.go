@@ -14,13 +14,14 @@ import (
 
 // state is what a later process needs to find a detached bed again.
 type state struct {
-	Bin     string   `json:"bin"`
-	Mode    string   `json:"mode"` // of the daemons
-	Fabric  holder   `json:"fabric"`
-	Outside *holder  `json:"outside,omitempty"`
-	Uplinks int      `json:"uplinks,omitempty"` // of each node
-	Secure  bool     `json:"secure,omitempty"`
-	Nodes   []holder `json:"nodes"`
+	Bin      string   `json:"bin"`
+	Mode     string   `json:"mode"` // of the daemons
+	Fabric   holder   `json:"fabric"`
+	Outside  *holder  `json:"outside,omitempty"`
+	Uplinks  int      `json:"uplinks,omitempty"` // of each node
+	Secure   bool     `json:"secure,omitempty"`
+	OnlyIPv6 bool     `json:"onlyIPv6,omitempty"`
+	Nodes    []holder `json:"nodes"`
 }
 
 // holder identifies a machine's first process. A process id alone may belong to
@@ -61,7 +62,7 @@ func startTime(pid int) (string, error) {
 func (b *Bed) stateFile() string { return filepath.Join(b.Dir, "bed.json") }
 
 func (b *Bed) save() error {
-	s := state{Bin: b.Bin, Mode: b.mode, Secure: b.secure}
+	s := state{Bin: b.Bin, Mode: b.mode, Secure: b.secure, OnlyIPv6: b.underlay == underlayOf(true)}
 	var err error
 	if s.Fabric, err = b.fabric.holderOf(); err != nil {
 		return err
@@ -106,6 +107,7 @@ func Open(dir string) (*Bed, error) {
 		return nil, fmt.Errorf("%s: %w", b.stateFile(), err)
 	}
 	b.Bin, b.mode, b.secure = s.Bin, s.Mode, s.Secure
+	b.underlay = underlayOf(s.OnlyIPv6)
 	b.fabric = s.Fabric.machine("fabric", filepath.Join(dir, "fabric"))
 	if s.Outside != nil {
 		b.Outside = &Outside{s.Outside.machine("outside", filepath.Join(dir, "outside"))}

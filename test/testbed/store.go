@@ -19,10 +19,10 @@ func (b *Bed) storeScheme() string {
 }
 
 // StoreURL is where the node's member of the store serves clients.
-func (n *Node) StoreURL() string { return n.bed.storeScheme() + "://" + n.at(2379) }
+func (n *Node) StoreURL() string { return n.bed.storeScheme() + "://" + n.At(2379) }
 
 // peerURL is where it listens to the other members.
-func (n *Node) peerURL() string { return n.bed.storeScheme() + "://" + n.at(2380) }
+func (n *Node) peerURL() string { return n.bed.storeScheme() + "://" + n.At(2380) }
 
 // StoreFiles are what a client on the node shows the store; the zero value where it is plain.
 func (n *Node) StoreFiles() tlsfiles.Files {

@@ -36,15 +36,6 @@ import (
 	"sync"
 )
 
-// Addresses of the two underlay networks; node N has host number N in each.
-const (
-	mgmtNet = "192.0.2."    // TEST-NET-1, RFC 5737
-	vtepNet = "198.51.100." // TEST-NET-2, RFC 5737
-)
-
-// VTEPNetwork is the network of the nodes' ends of tunnels.
-const VTEPNetwork = vtepNet + "0/24"
-
 // maxNodes is what the host part of the underlay networks leaves room for.
 const maxNodes = 200
 
@@ -52,6 +43,7 @@ const maxNodes = 200
 type Config struct {
 	Nodes    int       // 1..200
 	Uplinks  int       // links of each node to a physical network of VLANs
+	OnlyIPv6 bool      // nodes have addresses of IPv6 and no others
 	Mode     string    // of the daemons, who starts containers; empty: cni
 	Dir      string    // state and logs; empty: a new directory, removed by Close
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
@@ -72,6 +64,7 @@ type Bed struct {
 	Outside *Outside // nil without uplinks
 
 	fabric    *machine
+	underlay  underlay
 	mode      string
 	secure    bool
 	confined  bool
@@ -85,7 +78,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, underlay: underlayOf(cfg.OnlyIPv6), mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}
@@ -177,7 +170,7 @@ func (b *Bed) EtcdEndpoints() []string { return b.each((*Node).StoreURL) }
 // MasterURLs lists the REST URLs of all netmasters.
 func (b *Bed) MasterURLs() []string {
 	scheme := map[bool]string{true: "https", false: "http"}[b.secure]
-	return b.each(func(n *Node) string { return scheme + "://" + n.at(9999) })
+	return b.each(func(n *Node) string { return scheme + "://" + n.At(9999) })
 }
 
 func (b *Bed) each(url func(*Node) string) []string {

@@ -118,7 +118,7 @@ func status(ctx context.Context, c *cli.Command) error {
 		if n.Alive() {
 			state = "up"
 		}
-		if info.LeaderIP == n.MgmtIP+":9999" {
+		if info.LeaderIP == n.At(9999) {
 			role = "leader"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", n.Name, state, n.MgmtIP, n.VTEPIP, role)
