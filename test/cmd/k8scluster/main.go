@@ -42,6 +42,7 @@ func command() *cli.Command {
 						"in pods (default: beside Kubernetes, which is faster)"},
 					&cli.BoolFlag{Name: "containerd2", Usage: "run containers by containerd 2 (default: by Debian's 1.6)"},
 					&cli.BoolFlag{Name: "dual-stack", Usage: "IPv6 beside IPv4"},
+					&cli.BoolFlag{Name: "only-ipv6", Usage: "IPv6 in place of IPv4, for nodes, pods and services"},
 					&cli.IntFlag{Name: "zones", Usage: "`NUMBER` of zones that nodes are in"},
 				},
 				Action: up,
@@ -64,7 +65,7 @@ func up(ctx context.Context, c *cli.Command) error {
 		return fmt.Errorf("a cluster is up in %s; take it down first", dir)
 	}
 	k8s, err := cluster.Up(ctx, cluster.Config{Nodes: c.IntArg("nodes"),
-		Install: c.String("install"), Containerd2: c.Bool("containerd2"), DualStack: c.Bool("dual-stack"), Zones: c.Int("zones"), Dir: dir, Detach: true, Log: os.Stdout})
+		Install: c.String("install"), Containerd2: c.Bool("containerd2"), DualStack: c.Bool("dual-stack"), OnlyIPv6: c.Bool("only-ipv6"), Zones: c.Int("zones"), Dir: dir, Detach: true, Log: os.Stdout})
 	if err != nil {
 		return err
 	}

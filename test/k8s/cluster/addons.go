@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"os"
@@ -24,12 +25,13 @@ func (c *Cluster) applyFile(ctx context.Context, path string) error {
 	})
 }
 
-// writeManifest makes one of the manifests a file of the cluster.
+// writeManifest makes one of the manifests a file of the cluster, with the address of its DNS.
 func (c *Cluster) writeManifest(name string) error {
 	data, err := manifests.ReadFile("files/" + name)
 	if err != nil {
 		return err
 	}
+	data = bytes.ReplaceAll(data, []byte("DNS_ADDRESS"), []byte(c.first().dns))
 	return os.WriteFile(c.file(name), data, 0o644)
 }
 

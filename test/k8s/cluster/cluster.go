@@ -31,18 +31,11 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Address ranges of the cluster.
-const (
-	serviceRange  = "10.96.0.0/16"
-	serviceRange6 = "fd00:10:96::/112" // of a cluster of two families
-	apiService    = "10.96.0.1"        // the first, which the API server takes for itself
-	dnsService    = "10.96.0.10"
-)
-
 // Config describes a cluster.
 type Config struct {
 	Nodes       int       // 1..20
 	DualStack   bool      // IPv6 beside IPv4
+	OnlyIPv6    bool      // IPv6 in its place: nodes, pods and services have no addresses of IPv4
 	Zones       int       // that nodes are in, one after the other; 0: none
 	Dir         string    // state and logs; empty: a new directory, removed by Close
 	Bin         string    // the built programs, those of Kubernetes in k8s/ below
@@ -62,9 +55,9 @@ const maxNodes = 20
 type Cluster struct {
 	*testbed.Bed
 	log         io.Writer
-	installed   string // see Config
-	switched    bool   // see Config.Switch
-	dualStack   bool
+	installed   string   // see Config
+	switched    bool     // see Config.Switch
+	families    []family // of IP; who has an address of one only has it of the first
 	zones       int
 	containerd2 bool
 
@@ -83,12 +76,15 @@ func Up(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if cfg.Install == "" && (cfg.ByHand || cfg.Switch) {
 		return nil, errors.New("cluster that is not installed: nothing is by hand, and no switch in a pod")
 	}
-	c := &Cluster{log: cfg.Log, installed: cfg.Install, switched: cfg.Switch, containerd2: cfg.Containerd2, dualStack: cfg.DualStack, zones: cfg.Zones,
+	if cfg.DualStack && cfg.OnlyIPv6 {
+		return nil, errors.New("cluster of IPv6 only, and of IPv4 as well: want one of both")
+	}
+	c := &Cluster{log: cfg.Log, installed: cfg.Install, switched: cfg.Switch, containerd2: cfg.Containerd2, families: familiesOf(cfg), zones: cfg.Zones,
 		processes: map[string]*testbed.Process{}}
 	if c.log == nil {
 		c.log = io.Discard
 	}
-	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First,
+	if c.Bed, err = testbed.New(ctx, testbed.Config{Nodes: cfg.Nodes, Mode: "kubernetes", Dir: cfg.Dir, Bin: cfg.Bin, First: cfg.First, OnlyIPv6: cfg.OnlyIPv6,
 		Secure: cfg.Install == "", // an installation closes itself
 		Bare:   cfg.Switch, Detach: cfg.Detach, Log: cfg.Log}); err != nil {
 		return nil, err

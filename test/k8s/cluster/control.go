@@ -10,7 +10,7 @@ const storeURL = "http://127.0.0.1:23790"
 
 const apiPort = 6443
 
-func (c *Cluster) apiURL() string { return fmt.Sprintf("https://%s:%d", c.control().MgmtIP, apiPort) }
+func (c *Cluster) apiURL() string { return "https://" + c.control().At(apiPort) }
 
 // AuditLog is where the API server notes what our daemons ask of it, an object of JSON in a line.
 func (c *Cluster) AuditLog() string { return c.file("audit.log") }

@@ -49,7 +49,7 @@ func (c *Cluster) writeCredentials() error {
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    []string{"kubernetes", "kubernetes.default", serverName, "localhost"},
-		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(c.control().MgmtIP), net.ParseIP(apiService)},
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(c.control().MgmtIP), net.ParseIP(c.first().api)},
 	}
 	if der, err = x509.CreateCertificate(rand.Reader, certificate, certificate, key.Public(), key); err != nil {
 		return err

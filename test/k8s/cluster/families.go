@@ -3,37 +3,64 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Clusters have IPv4, and with DualStack IPv6 as their second family.
+// Clusters have IPv4; with DualStack they have IPv6 as their second family, with OnlyIPv6 as their only one.
+
+// family is what a cluster has of a version of IP.
+type family struct {
+	services string // their range
+	api      string // the first address in it, which the API server takes for itself
+	dns      string
+}
+
+var (
+	ipv4 = family{"10.96.0.0/16", "10.96.0.1", "10.96.0.10"}
+	ipv6 = family{"fd00:10:96::/112", "fd00:10:96::1", "fd00:10:96::a"}
+)
+
+func familiesOf(cfg Config) []family {
+	switch {
+	case cfg.OnlyIPv6:
+		return []family{ipv6}
+	case cfg.DualStack:
+		return []family{ipv4, ipv6}
+	}
+	return []family{ipv4}
+}
+
+// first is that of services and nodes that have one address.
+func (c *Cluster) first() family { return c.families[0] }
 
 // serviceRanges are those of services, the first family's first.
 func (c *Cluster) serviceRanges() string {
-	if c.dualStack {
-		return serviceRange + "," + serviceRange6
+	var all []string
+	for _, f := range c.families {
+		all = append(all, f.services)
 	}
-	return serviceRange
+	return strings.Join(all, ",")
 }
 
-// nodeIPv6 is a node's address of IPv6, which ends with that of IPv4.
-func nodeIPv6(n *testbed.Node) string { return "2001:db8::" + n.MgmtIP }
+// secondAddress is a node's in a cluster of two families: one of IPv6, which ends with that of IPv4.
+func secondAddress(n *testbed.Node) string { return "2001:db8::" + n.MgmtIP }
 
 // nodeAddresses are those that a kubelet says are its node's.
 func (c *Cluster) nodeAddresses(n *testbed.Node) string {
-	if c.dualStack {
-		return n.MgmtIP + "," + nodeIPv6(n)
+	if len(c.families) > 1 {
+		return n.MgmtIP + "," + secondAddress(n)
 	}
 	return n.MgmtIP
 }
 
 // addFamily gives a node its address of the second family.
 func (c *Cluster) addFamily(ctx context.Context, n *testbed.Node) error {
-	if !c.dualStack {
+	if len(c.families) == 1 {
 		return nil
 	}
-	_, err := n.Run(ctx, "ip", "address", "add", nodeIPv6(n)+"/64", "dev", "eth0", "nodad")
+	_, err := n.Run(ctx, "ip", "address", "add", secondAddress(n)+"/64", "dev", "eth0", "nodad")
 	return err
 }
 

@@ -106,8 +106,8 @@ func (c *Cluster) writeInstallation() error {
 	}
 	var peers, netmasters []string
 	for _, n := range c.Nodes[:Installed[c.installed]] {
-		peers = append(peers, fmt.Sprintf("%s=https://%s:6667", n.Name, n.MgmtIP))
-		netmasters = append(netmasters, fmt.Sprintf("https://%s:9999", n.MgmtIP))
+		peers = append(peers, n.Name+"=https://"+n.At(6667))
+		netmasters = append(netmasters, "https://"+n.At(9999))
 	}
 	members := ""
 	if len(peers) > 1 {
@@ -132,8 +132,8 @@ patches:
           containers:
           - name: netplugin
             env:
-            - {name: CONTIV_NETPLUGIN_VTEP_IP, value: %s, valueFrom: null}
-`, c.installed, c.apiURL(), members, strings.Join(netmasters, ","), testbed.VTEPNetwork)
+            - {name: CONTIV_NETPLUGIN_VTEP_IP, value: "%s", valueFrom: null}
+`, c.installed, c.apiURL(), members, strings.Join(netmasters, ","), c.VTEPNetwork())
 	return os.WriteFile(filepath.Join(c.Installation("here"), "kustomization.yaml"), []byte(kustomization), 0o644)
 }
 

@@ -45,7 +45,7 @@ func (c *Cluster) contivConfig() (string, error) {
 		return "", err
 	}
 	data, err := json.Marshal(map[string]string{
-		"K8S_API_SERVER": c.apiURL(), "K8S_CA": c.authority(), "K8S_TOKEN": token, "SVC_SUBNET": serviceRange,
+		"K8S_API_SERVER": c.apiURL(), "K8S_CA": c.authority(), "K8S_TOKEN": token, "SVC_SUBNET": c.first().services,
 	})
 	return string(data), err
 }

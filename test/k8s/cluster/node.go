@@ -55,7 +55,7 @@ func (c *Cluster) startNode(ctx context.Context, n *testbed.Node) error {
 	}
 	for name, content := range map[string]string{
 		"containerd.toml": containerd,
-		"kubelet.yaml":    kubeletConfig + "cgroupRoot: /" + c.group(n) + "\nclusterDNS: [" + dnsService + "]\n",
+		"kubelet.yaml":    kubeletConfig + "cgroupRoot: /" + c.group(n) + "\nclusterDNS: ['" + c.first().dns + "']\n",
 	} {
 		if err := os.WriteFile(filepath.Join(c.nodeDir(n), name), []byte(content), 0o644); err != nil {
 			return err
