@@ -45,7 +45,7 @@ type foreignPods struct {
 
 type foreignPod struct {
 	endpoint string
-	probed   bool   // by kubelet, at this address: its first one
+	probed   bool   // by kubelet, at this address
 	number   uint32 // of its port in the switch
 }
 
@@ -84,20 +84,21 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 		if slices.Contains(home, p.Tenant) {
 			continue
 		}
-		for i, a := range p.Addresses {
+		probed := probedAt(p.Addresses, access.Primary)
+		for _, a := range p.Addresses {
 			first, twice := found.at[a]
 			switch {
-			case !m.isProbed(p.Tenant, a) && i == 0:
+			case !m.isProbed(p.Tenant, a) && a == probed:
 				unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Unnamed: true,
 					Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
 			case !m.isProbed(p.Tenant, a):
 			case twice:
 				others[a] = "so has " + first.endpoint
-				if i == 0 {
+				if a == probed {
 					unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Why: others[a]})
 				}
 			default:
-				found.at[a] = foreignPod{endpoint: p.Endpoint, probed: i == 0}
+				found.at[a] = foreignPod{endpoint: p.Endpoint, probed: a == probed}
 			}
 		}
 	}
@@ -126,6 +127,19 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 		found.at[a] = p
 	}
 	return found, unreached, nil
+}
+
+// probedAt is the address at which kubelet probes a pod: the first of the version of IP by which Kubernetes knows the node first.
+func probedAt(addresses, node []netip.Addr) netip.Addr {
+	for _, a := range addresses {
+		if len(node) > 0 && a.Is4() == node[0].Is4() {
+			return a
+		}
+	}
+	if len(addresses) == 0 {
+		return netip.Addr{}
+	}
+	return addresses[0]
 }
 
 // isProbed tells whether somebody has said that pods of a tenant are at an address.

@@ -84,6 +84,33 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	}
 }
 
+// Kubelet asks at the address of the version of IP that comes first for its node, so that is told when it is not reached.
+func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
+	addresses := func(texts ...string) (all []netip.Addr) {
+		for _, text := range texts {
+			all = append(all, netip.MustParseAddr(text))
+		}
+		return all
+	}
+	both, four := podAt("green", "web", "10.77.0.4", "fd77::4"), podAt("green", "web", "10.77.0.4")
+	for _, c := range []struct {
+		pod  Pod
+		node []netip.Addr
+		want string
+	}{
+		{both, nil, "10.77.0.4"}, {both, addresses("192.0.2.1"), "10.77.0.4"}, {both, addresses("192.0.2.1", "2001:db8::1"), "10.77.0.4"},
+		{both, addresses("2001:db8::1"), "fd77::4"}, {both, addresses("2001:db8::1", "192.0.2.1"), "fd77::4"}, {four, addresses("2001:db8::1"), "10.77.0.4"},
+	} {
+		m := New(Config{Pods: func() []Pod { return []Pod{c.pod, {Tenant: "green"}} }})
+		access := accessIn("default")
+		access.Primary = c.node
+		_, unreached, err := m.learnForeign(access, Closed{})
+		if err != nil || len(unreached) != 1 || unreached[0].At.String() != c.want {
+			t.Errorf("%v on a node at %v: not reached %+v, %v, want %s", c.pod.Addresses, c.node, unreached, err, c.want)
+		}
+	}
+}
+
 // Somebody has to say where pods are that the host reaches. What the switch does not tell now is told later.
 func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	away := errors.New("the switch is away")
