@@ -47,8 +47,8 @@ func choose(all []located, named []netip.Addr) (netip.Addr, error) {
 			candidates = append(candidates, l.addr)
 		}
 	}
-	if len(candidates) == 0 {
-		return netip.Addr{}, fault.New(fault.Unavailable, "host has no IPv4 address outside loopback")
+	if len(candidates) == 0 { // one of IPv6 is not taken in its place: that of IPv4 may come later, and others know the host by one
+		return netip.Addr{}, fault.New(fault.Unavailable, "host has no IPv4 address outside loopback: wait for one, or give the one of IPv6 that others reach it at")
 	}
 	for _, name := range named {
 		if slices.Contains(candidates, name) {

@@ -2,6 +2,7 @@ package hostaddr
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +28,9 @@ func TestNoHostIsKnownByABridgeOfContainers(t *testing.T) {
 		if got, err := choose(c.all, c.named); got != c.want.addr || (err == nil) != c.want.addr.IsValid() {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
+	}
+	if _, err := choose([]located{at("eth0", "2001:db8::5")}, nil); err == nil || !strings.Contains(err.Error(), "give the one of IPv6") {
+		t.Errorf("a host with IPv6 only: %v", err)
 	}
 	for network, want := range map[string]netip.Addr{
 		"172.16.0.0/12": outer.addr, "172.17.0.0/16": docker.addr, "2001:db8::/32": netip.MustParseAddr("2001:db8::5"), "198.51.100.0/24": {},
