@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
-	"github.com/contiv/netplugin/test/testbed"
 )
 
 // An installation of an earlier version is closed by the commands of the page.
@@ -123,7 +122,7 @@ func (i installation) netctl(args ...string) string {
 // plain asks the first netmaster over plain HTTP, from the second node.
 func (i installation) plain(path string) (code int, err error) {
 	transport := &http.Transport{DialContext: i.Nodes[1].DialContext, DisableKeepAlives: true}
-	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, "http://"+i.Nodes[0].MgmtIP+":9999/api/v1"+path, http.NoBody)
+	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, "http://"+i.Nodes[0].At(9999)+"/api/v1"+path, http.NoBody)
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +150,7 @@ func (i installation) patched(folder string) {
 	i.kubectl("label", "node", "--all", label+"=")
 	own, err := os.OpenFile(filepath.Join(i.Installation(folder), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	i.must(err)
-	_, err = own.WriteString(strings.ReplaceAll(patch, example, testbed.VTEPNetwork))
+	_, err = own.WriteString(strings.ReplaceAll(patch, example, i.VTEPNetwork()))
 	i.must(err)
 	i.must(own.Close())
 }

@@ -33,7 +33,7 @@ func (i installation) follow(title string) {
 		if s.Title != title {
 			continue
 		}
-		commands := strings.NewReplacer("NODE:", i.Nodes[0].MgmtIP+":", "NAMESPACE/POD", "default/shown").Replace(s.Commands)
+		commands := strings.NewReplacer("NODE:9999", i.Nodes[0].At(9999), "NAMESPACE/POD", "default/shown").Replace(s.Commands)
 		cmd, err := i.Shell(i.Context(), i.Nodes[0].Name, "bash", "-ec", `cd "$1"; eval "$2"`, "bash", i.Files(), prelude+commands)
 		i.must(err)
 		out, err := cmd.CombinedOutput()
@@ -139,7 +139,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing, onlyIPv6}, s.Title) {
 			i.follow(s.Title)
 		}
 	}

@@ -16,7 +16,7 @@ func (i installation) asThief(method, path, body string) (code int, answer strin
 	thief := i.Nodes[1]
 	const dir = "/var/lib/contiv/node/"
 	out, err := thief.Run(i.Context(), "curl", "--silent", "--show-error", "--max-time", "20", "--insecure", "--cert", dir+"node.crt", "--key", dir+"node.key",
-		"--request", method, "--data", body, "--write-out", "\n%{http_code}", "https://"+i.Nodes[0].MgmtIP+":9999"+path)
+		"--request", method, "--data", body, "--write-out", "\n%{http_code}", "https://"+i.Nodes[0].At(9999)+path)
 	i.must(err)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	_, err = fmt.Sscan(lines[len(lines)-1], &code)

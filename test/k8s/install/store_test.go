@@ -121,7 +121,7 @@ func (i installation) knock(n *testbed.Node, scheme string) error {
 		from = i.Nodes[1]
 	}
 	transport := &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, scheme+"://"+n.MgmtIP+":6667/version", http.NoBody)
+	req, err := http.NewRequestWithContext(i.Context(), http.MethodGet, scheme+"://"+n.At(6667)+"/version", http.NoBody)
 	if err != nil {
 		return err
 	}
