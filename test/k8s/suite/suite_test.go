@@ -41,6 +41,9 @@ var partsOfLarge = []part{
 	{name: "zones", focus: `Traffic Distribution|Topology Hints`, want: 7},
 }
 
+// partsOfIPv6 are those parts that run once more where there is no IPv4.
+var partsOfIPv6 = []string{"pods and nodes reach pods", "services, one by one", "changes of services", "names", "policies with peers on all nodes", "host ports"}
+
 func TestKubernetesOwnTests(t *testing.T) {
 	c := runParts(t, cluster.Config{Nodes: 3}, parts)
 	if !clustertest.IsShort() {
@@ -50,6 +53,17 @@ func TestKubernetesOwnTests(t *testing.T) {
 
 func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
+}
+
+func TestKubernetesOwnTestsWithIPv6Only(t *testing.T) {
+	var again []part
+	for _, p := range parts {
+		if slices.Contains(partsOfIPv6, p.name) {
+			p.short = false
+			again = append(again, p)
+		}
+	}
+	runParts(t, cluster.Config{Nodes: 3, OnlyIPv6: true}, again)
 }
 
 // runParts runs those of them that the form has, in a cluster of their own, which it returns.
