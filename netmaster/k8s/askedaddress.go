@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -57,6 +58,9 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 	switch {
 	case err != nil:
 		return err
+	case why != nil && !inUse && !hasVersion(r, at, addr):
+		return refuse(addressInvalid, "pod %s/%s: %s: leave %s out, or choose another network than %s of tenant %s",
+			pod.Namespace, pod.Name, fault.Explain(why), annotation, at.network, at.tenant)
 	case why != nil && !inUse:
 		return refuse(addressInvalid, "pod %s/%s: %s: let %s ask for another one of network %s of tenant %s",
 			pod.Namespace, pod.Name, fault.Explain(why), annotation, at.network, at.tenant)
@@ -79,6 +83,13 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 	}
 	return refuse(addressInUse, "pod %s/%s asks for %s, which pod %s/%s on node %s asks for, too: delete that, or let %s ask for another one",
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
+}
+
+// hasVersion tells whether pods of a network have addresses of the version of IP of one.
+func hasVersion(r ledger.Reader, at place, addr netip.Addr) bool {
+	asked := contivmodel.Network{TenantName: at.tenant, NetworkName: at.network}
+	n, err := ledger.Read[contivmodel.Network](r, mastercfg.ModelKey(asked.ModelType(), asked.ModelKey()))
+	return err != nil || master.SubnetLike(&n, netip.PrefixFrom(addr, addr.BitLen())) != ""
 }
 
 // waitsForAddress tells whether a pod was placed with an address that it asks for, and has not started with it. One of a node with an

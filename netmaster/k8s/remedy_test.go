@@ -91,6 +91,7 @@ func TestAPodWithoutAPlaceHasARemedy(t *testing.T) {
 		"name":      {"InvalidName", "want letters, digits", map[string]string{mastercfg.GroupLabel: "no name"}},
 		"outside":   {"AddressInvalid", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.9.0.5"}},
 		"gateway":   {"AddressInvalid", anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.1"}},
+		"version":   {"AddressInvalid", "leave " + mastercfg.IPv6Annotation + " out", map[string]string{mastercfg.IPv6Annotation: "fd00::5"}},
 		"nonsense":  {"AddressInvalid", "want an address such as 10.1.2.3", map[string]string{mastercfg.IPv4Annotation: "nonsense"}},
 		"mac":       {"AddressInvalid", "ask for one by " + mastercfg.IPv4Annotation, map[string]string{macAnnotation: "02:02:0a:80:00:05"}},
 		"held":      {"AddressInUse", "delete that, or " + anotherOne, map[string]string{mastercfg.IPv4Annotation: "10.128.0.5"}},
