@@ -16,7 +16,8 @@ import (
 type object struct {
 	name    string
 	aliases []string
-	typ     string // type in the model; empty: the endpoint, which has no kind
+	typ     string // type in the model; empty: it has no kind, and is not configured here
+	segment string // where one without a kind is inspected
 	usage   string
 	verbs   []verb
 	cells   map[string]func(any) string // how a column shows a value, by field; default: as it is

@@ -275,7 +275,7 @@ func (p *typed) arguments(ctx context.Context) []string {
 			return nil // a name nobody has yet
 		}
 		if o.typ == "" {
-			return p.names(ctx, "endpoint")
+			return p.names(ctx, o.name)
 		}
 		return p.names(ctx, references[v.args[len(p.args)].field])
 	}
@@ -285,7 +285,7 @@ func (p *typed) arguments(ctx context.Context) []string {
 	case name == "get" && len(p.args) == 0:
 		return append(commandKinds(), "endpoint", "all")
 	case name == "describe" && len(p.args) == 0:
-		return append(commandKinds(), "endpoint")
+		return append(commandKinds(), "endpoint", "network-policy")
 	case (name == "verdict" || name == "trace") && len(p.args) < 2:
 		return p.names(ctx, "endpoint")
 	case (name == "role grant" || name == "role revoke") && len(p.args) == 1:

@@ -17,17 +17,22 @@ var describeTool = tool{
 	name: "describe", usage: "Show all there is to know of an object, for reading", args: "KIND [NAME]", run: doDescribe,
 	flags: func() []cli.Flag { return []cli.Flag{tenantFlag()} },
 	more: "Shows what was configured, what is at run time, what the object refers to and what refers to it. " +
-		"KIND may also be endpoint; NAME is then an endpoint's id, the id or name of its container, or NAMESPACE/POD.",
+		"KIND may also be endpoint; NAME is then an endpoint's id, the id or name of its container, or NAMESPACE/POD; " +
+		"or network-policy, one of Kubernetes, as NAMESPACE/NAME: it is told on which nodes it is in force.",
 }
 
 func doDescribe(s *session) error {
 	d := &description{&page{session: s}}
 	args := s.cmd.Args()
-	if word, id, joined := strings.Cut(args.Get(0), "/"); meansEndpoints(word) {
-		if !joined {
-			id = args.Get(1)
-		}
+	word, id, joined := strings.Cut(args.Get(0), "/")
+	if !joined {
+		id = args.Get(1)
+	}
+	switch {
+	case meansEndpoints(word):
 		return d.endpoint(id)
+	case meansNetworkPolicies(word):
+		return d.networkPolicy(id)
 	}
 	t, err := s.targetOf(args)
 	if err == nil && t.key == "" && len(t.kind.KeyFields()[0].OneOf) == 1 {

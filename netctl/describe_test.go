@@ -48,3 +48,26 @@ Address   Packets received  Bytes received  Packets sent  Bytes sent
 		t.Errorf("service: %v", got)
 	}
 }
+
+func TestANetworkPolicyIsDescribedByWhereItIsInForce(t *testing.T) {
+	_, url := startFake(t)
+	want := outcome{stdout: `network-policy/shop/db
+
+State:
+  key:       shop:db
+  missing:   1
+  nodes:     n1,n2
+  realised:  on 1 of 2 nodes
+
+Missing:
+Node  Why
+----  ---
+n2    its switch refuses rules of the policy: no?[2J room
+`}
+	for _, line := range []string{"describe network-policy shop/db", "describe netpol/shop/db", "describe NetworkPolicies shop:db"} {
+		wantOutcome(t, line, run(t, url, line), want)
+	}
+	if got := run(t, url, "network-policy inspect shop/db"); got.code != 0 || !strings.Contains(got.stdout, `"realised": "on 1 of 2 nodes"`) {
+		t.Errorf("inspected: %v", got)
+	}
+}

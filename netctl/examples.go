@@ -45,11 +45,13 @@ var examples = map[string][]string{
 		"netctl delete rule shop:web-in -t blue --ignore-not-found",
 		"netctl delete -f shop.yaml --dry-run",
 	},
-	"describe": {"netctl describe network web -t blue", "netctl describe endpoint front-1"},
+	"describe": {"netctl describe network web -t blue", "netctl describe endpoint front-1", "netctl describe network-policy shop/db"},
 	"diff":     {"netctl diff -f shop.yaml", "netctl export -t blue | netctl --netmaster http://other:9999 diff -f -"},
 
 	"endpoint ls":      {"netctl endpoint ls -t blue", "netctl endpoint ls --all --host node1 -o wide"},
 	"endpoint inspect": {"netctl endpoint inspect front-1"},
+
+	"network-policy inspect": {"netctl network-policy inspect shop/db"},
 
 	"trace":   {"netctl trace shop/web shop/db --port 5432", "netctl trace shop/web 10.1.2.3 --protocol icmp"},
 	"verdict": {"netctl verdict shop/web shop/db --port 5432"},

@@ -131,6 +131,9 @@ func (f *fakeMaster) inspect(path string) (any, error) {
 	case path == "endpoints/busy":
 		return contivmodel.EndpointInspect{Oper: contivmodel.EndpointOper{EndpointID: "busy",
 			Counters: &contivmodel.EndpointCounters{RxBytes: 12345678901, RxPackets: 4000000, TxBytes: 1500000, TxPackets: 30}}}, nil
+	case path == "networkPolicies/shop:db":
+		return contivmodel.NetworkPolicyInspect{Oper: contivmodel.NetworkPolicyOper{Key: "shop:db", Realised: "on 1 of 2 nodes", Nodes: []string{"n1", "n2"},
+			Missing: []contivmodel.NetworkPolicyMissing{{Node: "n2", Why: "its switch refuses rules of the policy: no\x1b[2J room"}}}}, nil
 	case path == "endpoints/e1":
 		return contivmodel.EndpointInspect{Oper: contivmodel.EndpointOper{Key: "e1", EndpointID: "e1", Labels: "map[a:<b>]"}}, nil
 	}

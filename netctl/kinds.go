@@ -52,6 +52,9 @@ func findKind(word string) (contivmodel.Kind, error) {
 	if meansEndpoints(word) {
 		return contivmodel.Kind{}, usageError{message: "endpoints are made by container runtimes and cannot be configured; netctl endpoint ls lists them"}
 	}
+	if meansNetworkPolicies(word) {
+		return contivmodel.Kind{}, usageError{message: "NetworkPolicies are objects of Kubernetes, which kubectl lists; netctl network-policy inspect NAMESPACE/NAME tells where one is in force"}
+	}
 	return contivmodel.Kind{}, usageError{message: fmt.Sprintf("unknown kind %q", word) + didYouMean(word, known)}
 }
 

@@ -1,5 +1,7 @@
 package netctl
 
+import "github.com/contiv/netplugin/contivmodel"
+
 // Arguments that several verbs have.
 var (
 	tenantArg   = arg{"tenant", "tenantName"}
@@ -65,7 +67,7 @@ var objects = []object{
 		{name: "ls", usage: "List BGP speakers", run: list},
 		{name: "inspect", usage: "Show a BGP speaker with its run-time data", args: []arg{hostArg}, run: inspect},
 	}},
-	{name: "endpoint", aliases: []string{"ep"}, usage: "Endpoints", verbs: []verb{
+	{name: "endpoint", aliases: []string{"ep"}, segment: contivmodel.EndpointSegment, usage: "Endpoints", verbs: []verb{
 		{name: "ls", usage: "List endpoints", run: listEndpoints},
 		{name: "inspect", usage: "Show an endpoint by id, container id or name", args: []arg{{label: "endpoint"}}, run: inspect},
 	}},
@@ -140,6 +142,9 @@ var objects = []object{
 		{name: "rm", usage: "Delete a network", args: []arg{networkArg}, run: remove, done: "Deleting network {key}"},
 		{name: "ls", usage: "List networks", run: list},
 		{name: "inspect", usage: "Show a network with its run-time data", args: []arg{networkArg}, run: inspect},
+	}},
+	{name: "network-policy", aliases: []string{"netpol"}, segment: contivmodel.NetworkPolicySegment, usage: "NetworkPolicies of Kubernetes", verbs: []verb{
+		{name: "inspect", usage: "Tell on which nodes a NetworkPolicy of Kubernetes is in force, and why not on others", args: []arg{{label: "policy"}}, run: inspect},
 	}},
 	{name: "policy", typ: "policy", usage: "Policies and their rules", verbs: []verb{
 		{name: "create", usage: "Create a policy", args: []arg{policyArg}, run: create, done: "Creating policy {key}"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/contivmodel/client"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // action is what a verb does, and the flags that every such verb has.
@@ -184,9 +185,12 @@ func doInspect(c *call) error {
 	}
 	segment, asked := c.kind.Segment, key
 	if c.kind.Type == "" {
-		segment, asked = contivmodel.EndpointSegment, inspected(key)
+		segment, asked = c.object.segment, inspected(key)
 	}
 	raw, err := c.client.InspectRaw(c.ctx, segment, asked)
+	if c.kind.Type == "" && isAbsent(err) {
+		return fault.New(fault.NotFound, "%s not found: %s", c.object.name, key)
+	}
 	if err != nil {
 		return c.absent(err, c.kind, key)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/k8s"
 	"github.com/contiv/netplugin/netmaster/podjoin"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/k8sutils"
 )
 
@@ -40,13 +41,28 @@ func (o *options) follow(cluster *k8s.Config, pods *podjoin.Cluster) func(contex
 		config.KnowAnyPod = model.KnowAnyPod
 		controller := k8s.New(config, opened)
 		model.Follows(func(ctx context.Context) api.Following { return following(controller.State(ctx)) })
+		model.TellNetworkPolicies(func(ctx context.Context, namespace, name string) (api.NetworkPolicy, error) {
+			return networkPolicy(controller.NetworkPolicy(ctx, namespace, name))
+		})
 		model.TellAddresses(func(p api.PodAddress) { controller.TellAddress(p.Namespace, p.Name, p.UID, p.Node, p.Reason, p.Lack) })
 		err := controller.Run(ctx)
 		if err != nil {
 			model.Follows(func(context.Context) api.Following { return api.Following{Problem: err.Error()} })
+			model.TellNetworkPolicies(func(context.Context, string, string) (api.NetworkPolicy, error) {
+				return api.NetworkPolicy{}, fault.New(fault.Unavailable, "netmaster does not follow the API server: %w", err)
+			})
 		}
 		return err
 	}
+}
+
+// networkPolicy is where a NetworkPolicy counts as the API tells it.
+func networkPolicy(s k8s.PolicyState, err error) (api.NetworkPolicy, error) {
+	p := api.NetworkPolicy{Tenant: s.Tenant}
+	for _, n := range s.Nodes {
+		p.Nodes = append(p.Nodes, api.NetworkPolicyNode(n))
+	}
+	return p, err
 }
 
 // following is the state of a controller as the API tells it.

@@ -86,6 +86,9 @@ pod is ` + "`NAMESPACE:POD`" + `. It is what the state says, which agents make f
 receiver's, do with the first packet of a connection, and which flow of whom drops it. ` + "`to`" + ` may be an address, ` + "`protocol`" + ` ` + "`icmp`" + `, and ` + "`source`" + ` an address that the packet says it
 comes from. Nothing is sent.
 
+` + "`GET /api/v1/inspect/networkPolicies/NAMESPACE:NAME/`" + ` tells where a NetworkPolicy of Kubernetes is in force: ` + "`realised`" + ` "on 1 of 2 nodes" of those (` + "`nodes`" + `) with pods
+that it selects, and which are ` + "`missing`" + `, each with ` + "`why`" + `. Whoever may see what is in a tenant sees the policies of its namespaces, and those that select pods of it; of nodes, those with such pods.
+
 ` + "`GET /api/v1/inspect/serviceLBs/KEY/`" + ` tells in ` + "`Oper.counters`" + ` what each provider received from clients (` + "`rx`" + `)
 and sent to them (` + "`tx`" + `), by its address, as all nodes have counted it; nodes that did not answer are in ` + "`Oper.silent`" + `.
 

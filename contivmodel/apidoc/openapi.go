@@ -37,6 +37,11 @@ func OpenAPI() ([]byte, error) {
 		"parameters": []any{keyParameter("id, container id or name of an endpoint")},
 		"get":        operation("inspectEndpoint", "Show an endpoint", nil, schemaOf(endpoint, schemas)),
 	}
+	policy := reflect.TypeFor[contivmodel.NetworkPolicyInspect]()
+	paths["/api/v1/inspect/"+contivmodel.NetworkPolicySegment+"/{key}/"] = object{
+		"parameters": []any{keyParameter("NAMESPACE:NAME of a NetworkPolicy of Kubernetes")},
+		"get":        operation("inspectNetworkPolicy", "Tell on which nodes a NetworkPolicy of Kubernetes is in force", nil, schemaOf(policy, schemas)),
+	}
 	return json.MarshalIndent(object{
 		"openapi": "3.1.0",
 		"info": object{"title": "netmaster", "version": "v1",

@@ -108,6 +108,8 @@ type API struct {
 
 	following atomic.Pointer[func(context.Context) Following] // Kubernetes; nil: nobody does
 	addresses atomic.Pointer[func(PodAddress)]                // who is told of pods without an address; nil: nobody
+	// policies tells of NetworkPolicies; nil: there are none
+	policies atomic.Pointer[func(ctx context.Context, namespace, name string) (NetworkPolicy, error)]
 }
 
 // New makes the API of a term. It answers at once; watches need Run, which

@@ -58,6 +58,7 @@ var matrix = map[string]map[string]row{
 
 	inspectRoot + "{segment:globals}/{key}":   {inspectRoot + "globals/global": rowKnown},
 	inspectRoot + "{segment:endpoints}/{key}": {inspectRoot + "endpoints/none": rowKnown},
+	inspectRoot + "networkPolicies/{key}":     {inspectRoot + "networkPolicies/shop:none": rowKnown},
 
 	mastercfg.AllocAddressPath:   {mastercfg.AllocAddressPath: rowAgents},
 	mastercfg.ReleaseAddressPath: {mastercfg.ReleaseAddressPath: rowAgents},

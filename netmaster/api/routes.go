@@ -55,6 +55,7 @@ func (a *API) table() []rest.Route {
 		rest.At("/api/v1/{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}),
 		rest.At(inspectRoot+"{segment:globals}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
 		rest.At(inspectRoot+"{segment:"+contivmodel.EndpointSegment+"}/{key}", rights.Known, rest.Methods{http.MethodGet: a.long(a.inspectEndpoint)}),
+		rest.At(inspectRoot+contivmodel.NetworkPolicySegment+"/{key}", rights.Known, rest.Methods{http.MethodGet: a.long(a.inspectNetworkPolicy)}),
 		rest.At(inspectRoot+"{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.inspect}),
 
 		rest.At(mastercfg.AllocAddressPath, rights.Agents, rest.Methods{http.MethodPost: rest.WithBody(a.allocAddress)}),

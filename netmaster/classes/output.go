@@ -45,7 +45,7 @@ func (e *Engine) Take() Changes {
 		c.Policies[id] = nil
 		if p := e.policies[id]; p != nil {
 			rules, tooLarge := e.rules(id)
-			c.Policies[id] = &mastercfg.K8sPolicy{Spec: fingerprint(p.spec), Rules: rules}
+			c.Policies[id] = &mastercfg.K8sPolicy{Spec: Fingerprint(p.spec), Rules: rules}
 			if tooLarge != "" {
 				c.TooLarge[id] = tooLarge
 			}
@@ -84,9 +84,9 @@ func (e *Engine) Failed(c Changes) {
 	e.moved = e.moved || c.Moved
 }
 
-// fingerprint tells what a policy says from what it said before. It is stored: a field that is new must
+// Fingerprint tells what a policy says from what it said before. It is stored: a field that is new must
 // not change that of a policy that says nothing of it, or an upgrade would look like a change of each policy.
-func fingerprint(p Policy) string {
+func Fingerprint(p Policy) string {
 	p.Rules = slices.Clone(p.Rules)
 	for i := range p.Rules {
 		p.Rules[i].Excepts = nil // which are taken out of Nets

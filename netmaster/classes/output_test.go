@@ -19,10 +19,10 @@ func TestTheFingerprintOfAPolicyIsTheOneThatIsStored(t *testing.T) {
 		}
 	}
 	const stored = "33t8fpc25norh" // by a version that knew no names
-	if got := fingerprint(policy()); got != stored {
+	if got := Fingerprint(policy()); got != stored {
 		t.Errorf("got %s, want %s", got, stored)
 	}
-	if one, other := fingerprint(policy("example.org")), fingerprint(policy("example.com")); one == stored || one == other {
+	if one, other := Fingerprint(policy("example.org")), Fingerprint(policy("example.com")); one == stored || one == other {
 		t.Errorf("names make no difference: %s, %s", one, other)
 	}
 }

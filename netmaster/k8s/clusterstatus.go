@@ -83,10 +83,10 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 }
 
 // said is what the nodes of the cluster say. What one said last that is gone from it, such as what its switch refuses, counts no more.
-func (r *reports) said(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
-	all, err := r.cfg.EnforcedPolicies(ctx)
+func (p *policies) said(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
+	all, err := p.cfg.EnforcedPolicies(ctx)
 	maps.DeleteFunc(all, func(name string, _ mastercfg.K8sEnforced) bool {
-		_, err := r.nodes.Get(name)
+		_, err := p.nodes.Get(name)
 		return apierrors.IsNotFound(err)
 	})
 	return all, err

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/auth"
+	"github.com/contiv/netplugin/netmaster/api/rest"
+	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// NetworkPolicy is where a NetworkPolicy of Kubernetes counts.
+type NetworkPolicy struct {
+	Tenant string              // of its namespace
+	Nodes  []NetworkPolicyNode // with pods that it selects, by name
+}
+
+// NetworkPolicyNode is one of them.
+type NetworkPolicyNode struct {
+	Name    string
+	Tenants []string // of these pods
+	Lacks   string   // why its switch does not do what the policy says; empty: it does
+}
+
+// errNoNetworkPolicy is said of those that are not there, and of those that are not the caller's to see.
+var errNoNetworkPolicy = fault.New(fault.NotFound, "network policy not found")
+
+// TellNetworkPolicies has NetworkPolicies inspected. One that is not there is a fault.NotFound.
+func (a *API) TellNetworkPolicies(tell func(ctx context.Context, namespace, name string) (NetworkPolicy, error)) {
+	a.policies.Store(&tell)
+}
+
+// inspectNetworkPolicy says on which nodes a NetworkPolicy is in force, NAMESPACE:NAME. Whoever may see what is in a tenant sees those of its
+// namespaces, and those that select pods of it, and of the nodes those with such pods.
+func (a *API) inspectNetworkPolicy(r *http.Request) (rest.Reply, error) {
+	key := mux.Vars(r)["key"]
+	namespace, name, _ := strings.Cut(key, ":")
+	tell := a.policies.Load()
+	if tell == nil {
+		return rest.Reply{}, errNoNetworkPolicy
+	}
+	policy, err := (*tell)(r.Context(), namespace, name)
+	if fault.Is(err, fault.NotFound) {
+		return rest.Reply{}, errNoNetworkPolicy
+	}
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	if err := a.ledger.View(func(reader ledger.Reader) error {
+		tenants, all, err := auth.CallerFrom(r.Context()).Visible(reader, rights.RunTime)
+		if err == nil && !all {
+			policy, err = policy.cut(tenants)
+		}
+		return err
+	}); err != nil {
+		return rest.Reply{}, err
+	}
+	return rest.Reply{Body: contivmodel.NetworkPolicyInspect{Oper: policy.oper(key)}}, nil
+}
+
+// cut leaves what somebody sees who sees some tenants.
+func (p NetworkPolicy) cut(tenants []string) (NetworkPolicy, error) {
+	seen := NetworkPolicy{Tenant: p.Tenant}
+	for _, n := range p.Nodes {
+		if slices.ContainsFunc(n.Tenants, func(t string) bool { return slices.Contains(tenants, t) }) {
+			seen.Nodes = append(seen.Nodes, n)
+		}
+	}
+	if len(seen.Nodes) == 0 && !slices.Contains(tenants, p.Tenant) {
+		return seen, errNoNetworkPolicy
+	}
+	return seen, nil
+}
+
+func (p NetworkPolicy) oper(key string) contivmodel.NetworkPolicyOper {
+	oper := contivmodel.NetworkPolicyOper{Key: key, Nodes: []string{}, Missing: []contivmodel.NetworkPolicyMissing{}}
+	for _, n := range p.Nodes {
+		oper.Nodes = append(oper.Nodes, n.Name)
+		if n.Lacks != "" {
+			oper.Missing = append(oper.Missing, contivmodel.NetworkPolicyMissing{Node: n.Name, Why: n.Lacks})
+		}
+	}
+	oper.Realised = fmt.Sprintf("on %d of %d nodes", len(oper.Nodes)-len(oper.Missing), len(oper.Nodes))
+	return oper
+}
