@@ -109,9 +109,17 @@ func (e entrances) chains() []chain {
 		}
 	}
 	return []chain{
-		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, fromAbroad(in)},
-		{"node-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, here},
+		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, fromAbroad(in)},
+		{"node-ports-here", knftables.NATType, knftables.OutputHook, leadPriority, here},
+		{"external-in", knftables.NATType, knftables.PreroutingHook, stayPriority, stay},
+		{"external-here", knftables.NATType, knftables.OutputHook, stayPriority, stay},
 	}
+}
+
+// stay are rules by which an external address, to which a route leads, is not translated by others.
+var stay = []rule{
+	{knftables.Concat("ip daddr @"+setExternal, "dnat ip to ip daddr"), "external addresses of services"},
+	{knftables.Concat("ip6 daddr @"+setExternal6, "dnat ip6 to ip6 daddr"), "external addresses of services"},
 }
 
 // places match packets by their destination: the addresses that may have the node ports, of a prefix's

@@ -41,6 +41,21 @@ if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x"
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
+// elsewhere are rules of others, as Kubernetes' own proxy has them: what is for services, and ports, goes to where nobody is, as if the host
+// had sent it. They come after ours, as the kernel asks the chain first that was made last of those with one priority.
+const elsewhere = `nft -f - <<END
+table inet proxy {
+	chain services {
+		ip daddr { 198.51.100.80, 203.0.113.1 } meta l4proto { tcp, udp } meta mark set 0x4000 dnat ip to 203.0.113.77
+		ip6 daddr { 2001:db8:80::1, 2001:db8:1::1 } meta l4proto { tcp, udp } meta mark set 0x4000 dnat ip6 to 2001:db8:1::77
+		ip daddr 127.0.0.1 tcp dport { 8080, 54323 } meta mark set 0x4000 dnat ip to 203.0.113.77
+	}
+	chain in { type nat hook prerouting priority -100; jump services; }
+	chain here { type nat hook output priority -100; jump services; }
+	chain out { type nat hook postrouting priority 100; meta mark 0x4000 masquerade; }
+}
+END`
+
 // Kubernetes says by which addresses it knows a node. One that it does not know has its own.
 func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing.T) {
 	primary := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
@@ -64,7 +79,7 @@ func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing
 }
 
 // The host and the world beyond it get to services and to the host ports of endpoints, and answers
-// back to them; who answers is told who it is.
+// back to them; who answers is told who it is. Nothing of it changes where others would lead it elsewhere.
 func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	testkit.NeedsMachine(t)
 	in := entrances{agent.Entrances{
@@ -113,6 +128,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback(true)); err != nil {
 		t.Fatal(err)
 	}
+	run(t, elsewhere)
 	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}

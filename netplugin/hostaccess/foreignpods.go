@@ -206,7 +206,7 @@ func (f foreignPods) chains() []chain {
 			"fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to pods of other tenants"})
 	}
 	return []chain{
-		{"pods-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
+		{"pods-here", knftables.NATType, knftables.OutputHook, leadPriority, lead},
 		{"pods-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 	}
 }

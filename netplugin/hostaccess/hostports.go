@@ -97,8 +97,8 @@ func (h hostPorts) chains() []chain {
 			rule{knftables.Concat(led, "fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to a host port"})
 	}
 	return []chain{
-		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority, fromAbroad(lead)},
-		{"host-ports-here", knftables.NATType, knftables.OutputHook, knftables.DNATPriority, lead},
+		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, fromAbroad(lead)},
+		{"host-ports-here", knftables.NATType, knftables.OutputHook, leadPriority, lead},
 		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 	}
 }

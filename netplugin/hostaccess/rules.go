@@ -145,6 +145,14 @@ func ownSources() chain {
 	}}
 }
 
+// Where destinations are translated, before the rules of others, such as those of Kubernetes' own proxy: these lead node ports and external
+// addresses to pods, from an address of the host, which translatedSources drops. The first rule that translates a destination, or keeps it,
+// is the last one.
+const (
+	leadPriority = knftables.DNATPriority + "-2" // by ourselves
+	stayPriority = knftables.DNATPriority + "-1"
+)
+
 // Where sources are translated, before the rules of others. The first rule that translates a source, or keeps it, is the last one.
 const (
 	hidePriority = knftables.SNATPriority + "-2" // by ourselves
