@@ -28,7 +28,7 @@ var checkTool = tool{
 		"Without flags: netmaster, store, the votes of its members, leader, and of every node that it is registered, that its agent is ready, that its "+
 		"switch is in sync, that it has a tunnel to every other node and gets an answer by it, that nothing waits that it should serve, that its uplinks work, and that names are answered; "+
 		"how many services there are, and which have nobody behind them; "+
-		"of Kubernetes, that it is followed, that every node has an agent, and that pods, services and policies get what they ask for.", exitPartial),
+		"of Kubernetes, that it is followed, that every node has an agent and none has rules of kube-proxy, and that pods, services and policies get what they ask for.", exitPartial),
 }
 
 func doCheck(s *session) error {

@@ -419,6 +419,8 @@ func TestWhoDoesNotAnswerByTheTunnelIsTold(t *testing.T) {
 
 func TestWhatANodeComplainsOfIsTold(t *testing.T) {
 	for problem, want := range map[string]string{
+		`"KubeProxy":"table ip kube-proxy"`: "FAIL  kube-proxy n1: its rules are in nftables: table ip kube-proxy; they lead the node's processes to those that it knew, or knows, " +
+			"at addresses of services: when nobody needs it any more, remove it and them, see docs/kubernetes.md, From kube-proxy\n",
 		`"PodConfiguration":"runtimes take 00-other.conflist"`: "FAIL  pods n1: runtimes take 00-other.conflist; see docs/kubernetes.md, Debug\n",
 		`"Registrations":"host n2 is at 192.0.2.2, a later registration says 192.0.2.9"`: "FAIL  registrations n1: host n2 is at 192.0.2.2, a later registration says 192.0.2.9; " +
 			"two agents run with one --host-label, or one --vtep-ip; stop the one that is wrong\n",

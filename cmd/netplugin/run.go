@@ -88,10 +88,14 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, keep)
 	}
 	host = newHostAccess(o, node, master, db, driver, own[0], cni, portsMoved)
+	var kubeProxy func(context.Context) (string, error)
+	if o.Mode == "kubernetes" {
+		kubeProxy = new(hostaccess.KubeProxy).Find
+	}
 	installed := switchPackage{dpkg.Database}
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, Socket: o.socket, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
-		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
 		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began), Listeners: own[0].Listeners,
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})

@@ -193,6 +193,10 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 	if problem := view.VXLAN.ErrStats["HostAccess"]; problem != "" {
 		report.check("host "+n.Host, "its pods do not reach the outside, or it does not reach them; see docs/networking.md, Outside", "", errors.New(problem))
 	}
+	if where := view.VXLAN.ErrStats["KubeProxy"]; where != "" {
+		report.check("kube-proxy "+n.Host, "they lead the node's processes to those that it knew, or knows, at addresses of services: when nobody needs it any more, remove it and them, see docs/kubernetes.md, From kube-proxy",
+			"", fmt.Errorf("its rules are in nftables: %s", where))
+	}
 	if problem := view.VXLAN.ErrStats["PodConfiguration"]; problem != "" {
 		report.check("pods "+n.Host, "see docs/kubernetes.md, Debug", "", errors.New(problem))
 	}

@@ -1,8 +1,10 @@
 package nodeapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -55,6 +57,9 @@ func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	if err := h.listeners(r.Context(), &view.VXLAN.Datapath); err != nil {
 		view.VXLAN.ErrStats["Listeners"] = err.Error()
 	}
+	if where, err := h.kubeProxy(r.Context()); err != nil || where != "" {
+		view.VXLAN.ErrStats["KubeProxy"] = cmp.Or(where, fmt.Sprint("it is not known: ", err))
+	}
 	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
 		if problem == nil {
 			continue
@@ -97,6 +102,16 @@ func (h handlers) listeners(ctx context.Context, of *datapathView) (err error) {
 	defer cancel()
 	of.Listeners, err = h.Listeners(ctx)
 	return err
+}
+
+// kubeProxy says where rules of Kubernetes' own proxy are.
+func (h handlers) kubeProxy(ctx context.Context) (string, error) {
+	if h.KubeProxy == nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	return h.KubeProxy(ctx)
 }
 
 // inspectTunnels tells whether other nodes answer, by host.

@@ -81,6 +81,8 @@ type Config struct {
 	BGP         func() *mastercfg.NodeBgp // nil, as what it answers: the node is to be no router
 	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
 	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
+	// KubeProxy is where rules of Kubernetes' own proxy are on the node, "" if nowhere; nil: nobody looks.
+	KubeProxy func(context.Context) (string, error)
 	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none, and Replaced
 	// whether that was installed after the one that runs began, as far as is known; nil: nobody looks.
 	Release  func(context.Context) (string, error)

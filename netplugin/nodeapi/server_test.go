@@ -108,7 +108,8 @@ func start(t *testing.T, n *node, change ...func(*Config)) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := Config{Address: "[::]:0", CtrlIP: "198.51.100.1", Agent: n, Attachments: n, Names: exampleNames{}, Metrics: metrics, Drops: exampleDrops,
-		Release: func(context.Context) (string, error) { return "3.1.0", nil }, Package: func() (string, error) { return "3.1.0-2", nil },
+		KubeProxy: func(context.Context) (string, error) { return "table ip kube-proxy", nil },
+		Release:   func(context.Context) (string, error) { return "3.1.0", nil }, Package: func() (string, error) { return "3.1.0-2", nil },
 		Replaced: func(context.Context) (bool, error) { return true, nil },
 		Listeners: func(context.Context) ([]drivers.Listener, error) {
 			return []drivers.Listener{{Target: "ptcp:6640"}}, errors.New("no control socket")
@@ -221,6 +222,9 @@ func TestInspectDriverShowsWhatTheAgentThinks(t *testing.T) {
 	}
 	if !strings.Contains(body, `"Listeners":[{"Target":"ptcp:6640"}]`) || !strings.Contains(body, `"Listeners":"no control socket"`) {
 		t.Errorf("who else changes the switch is not shown: %s", body)
+	}
+	if !strings.Contains(body, `"KubeProxy":"table ip kube-proxy"`) {
+		t.Errorf("rules of kube-proxy are not shown: %s", body)
 	}
 	if !strings.Contains(body, `"FloodMembers":1,"FloodVteps":["192.0.2.2"]`) {
 		t.Errorf("whom the network floods to is not shown: %s", body)
