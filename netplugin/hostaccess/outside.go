@@ -67,7 +67,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 		return notLearned
 	}
 	m.closes = true
-	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods)); err != nil {
+	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods).withInfraSources(infraSourcesOf(access.Networks), o)); err != nil {
 		return err
 	}
 	forgotten := m.forget(ports, in) // what fails is tried again, and keeps nothing closed

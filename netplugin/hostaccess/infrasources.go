@@ -1,0 +1,62 @@
+package hostaccess
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// What the host itself sends to a cluster address comes from its address in an infra network, as the route there says. Where rules of others, such
+// as those of Kubernetes' own proxy, make the destination one outside of these networks, such as the API server's, it leaves by another link,
+// and that address is known to nobody there.
+
+// Sets of the host's own addresses in infra networks. That of IPv6 has a 6 at the end.
+const setInfraOwn = "infra-own"
+
+// infraSources are the host's own addresses in infra networks.
+type infraSources []netip.Addr
+
+// infraSourcesOf are those that the store has.
+func infraSourcesOf(networks []agent.HostNetwork) (all infraSources) {
+	for _, n := range networks {
+		if n.Endpoint == nil {
+			continue
+		}
+		for _, text := range []string{n.Endpoint.IPAddress, n.Endpoint.IPv6Address} {
+			bare, _, _ := strings.Cut(text, "/")
+			if a, err := netip.ParseAddr(bare); err == nil {
+				all = append(all, a)
+			}
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// withInfraSources puts what has them leave as the host into the table of a way out.
+func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
+	if len(own) == 0 {
+		return t
+	}
+	hide := chain{name: "infra-hide", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: hidePriority}
+	for _, p := range o.Prefixes() {
+		addresses := set{name: setInfraOwn + suffix(p), kind: addressKind(p)}
+		for _, a := range own {
+			if a.Is4() == p.Addr().Is4() {
+				addresses.elements = append(addresses.elements, a.String())
+			}
+		}
+		t.sets = append(slices.Clone(t.sets), addresses)
+		hide.rules = append(hide.rules, rule{
+			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+addresses.name, "masquerade"),
+			comment: "by other links the host is known by another address",
+		})
+	}
+	t.chains = append(slices.Clone(t.chains), hide)
+	return t
+}

@@ -1,0 +1,57 @@
+package hostaccess
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Rules of others lead a process that asks for a cluster address to a machine outside.
+func TestTheHostIsKnownOutsideByNoAddressOfAnInfraNetwork(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() {
+		run(t, "nft flush ruleset; for l in contivh1 toworld; do ip link del $l 2>/dev/null || true; done; ip netns del world || true")
+	})
+	run(t, `set -e
+ip link set lo up
+ip netns add world
+ip link add toworld type veth peer name eth0 netns world
+ip addr add 203.0.113.1/24 dev toworld; ip addr add 2001:db8:1::1/64 dev toworld nodad; ip link set toworld up
+ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world addr add 2001:db8:1::2/64 dev eth0 nodad; ip -n world link set eth0 up
+ip -n world route add 10.127.0.0/16 via 203.0.113.1; ip -n world route add fd00:10:127::/64 via 2001:db8:1::1
+ip link add contivh1 type bridge; ip link set contivh1 group 194 up
+ip addr add 10.127.0.4/16 dev contivh1; ip addr add fd00:10:127::4/64 dev contivh1 nodad
+ip route add 10.96.0.0/16 dev contivh1 src 10.127.0.4; ip route add fd00:10:96::/112 dev contivh1 src fd00:10:127::4
+nft -f - <<END
+table inet proxy {
+	chain here { type nat hook output priority -100; ip daddr 10.96.0.1 dnat ip to 203.0.113.2; ip6 daddr fd00:10:96::1 dnat ip6 to 2001:db8:1::2; }
+}
+END`)
+	networks := []agent.HostNetwork{
+		{Network: mastercfg.CfgNetworkState{NetworkName: "another"}}, // the store does not have its endpoint yet
+		{Endpoint: &mastercfg.CfgEndpointState{IPAddress: "10.127.0.4", IPv6Address: "fd00:10:127::4/64"}},
+	}
+	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withInfraSources(infraSourcesOf(networks), wayOut)); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command("ip", "netns", "exec", "world", "python3", "-c", answering)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	for at, as := range map[string]string{"10.96.0.1": "203.0.113.1", "fd00:10:96::1": "2001:db8:1::1"} {
+		testkit.Eventually(t, time.Minute, "an answer at "+at, func() bool {
+			got := strings.TrimSpace(run(t, fmt.Sprintf("python3 -c '%s' tcp %s 80 2>&1 || true", asking, at)))
+			if strings.Contains(got, "10:127") || strings.Contains(got, "10.127") {
+				t.Fatalf("%s is asked by %s, want %s", at, got, as)
+			}
+			return got == as
+		})
+	}
+}
