@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/test/k8s/clustertest"
 )
 
@@ -55,7 +56,8 @@ func TestKubernetesOwnTestsOfFamiliesAndZones(t *testing.T) {
 	runParts(t, cluster.Config{Nodes: 6, DualStack: true, Zones: 3}, partsOfLarge)
 }
 
-func TestKubernetesOwnTestsWithIPv6Only(t *testing.T) {
+func TestLongKubernetesOwnTestsWithIPv6Only(t *testing.T) {
+	testkit.TakesLong(t)
 	var again []part
 	for _, p := range parts {
 		if slices.Contains(partsOfIPv6, p.name) {
