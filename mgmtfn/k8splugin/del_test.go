@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,10 +107,11 @@ func TestAServerStartsOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	full()
-	node.Start(t, func(c *k8splugin.Config) { c.Boot = "another" })
-	fakenode.Eventually(t, "what was begun and what was deleted is gone", func() bool {
+	var told atomic.Int32
+	node.Start(t, func(c *k8splugin.Config) { c.Boot, c.AttachedChanged = "another", func() { told.Add(1) } })
+	fakenode.Eventually(t, "what was begun and what was deleted is gone, and the host is told", func() bool {
 		left, err := node.Cluster.Endpoints()
-		return err == nil && len(left) == 0
+		return err == nil && len(left) == 0 && told.Load() > 0
 	})
 	free()
 	do(t, node, request(cniwire.Add, "pod", fakenode.NewNamespace(t), ""))

@@ -101,6 +101,9 @@ func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 		return err
 	}
 	s.unmarked.Delete(a)
+	if r.State == attachment.Ready { // it was among those that have their ports until now
+		s.tellAttached(&r)
+	}
 	log.WithField("after", time.Since(r.Since).Round(time.Millisecond)).Info("leftover undone")
 	return nil
 }

@@ -53,7 +53,7 @@ func (a *API) enforce(r *http.Request) (rest.Reply, error) {
 		closed, err := enforced(is, daemons)
 		if err == nil && len(exposed) > 0 && is.Mode != mastercfg.SecurityEnforced {
 			return is, fault.New(fault.Conflict, "security: the store speaks plainly with whoever reaches %s, and who does owns the cluster: "+
-				"start one netmaster after the other with https in its URLs of the store, or give an etcd of your own certificates (--etcd-cert)", strings.Join(exposed, ", ")).WithDetails(exposed...)
+				"start one netmaster after the other with https in its URLs of the store, or have an etcd of your own serve clients and peers by https alone", strings.Join(exposed, ", ")).WithDetails(exposed...)
 		}
 		return closed, err
 	})

@@ -42,7 +42,7 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 		return nil
 	}
 	if founded == mastercfg.SecurityEnforced {
-		if err := d.refuseExposedStore(ctx); err != nil {
+		if err := d.foundingRefusedByStore(ctx); err != nil {
 			return err
 		}
 	}
@@ -67,9 +67,9 @@ type StoreExposed struct{ error }
 // Unwrap is the reason.
 func (s StoreExposed) Unwrap() error { return s.error }
 
-// refuseExposedStore refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
-func (d *Daemon) refuseExposedStore(ctx context.Context) error {
-	if err := d.cfg.checkStoreURLs(); err != nil {
+// foundingRefusedByStore refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
+func (d *Daemon) foundingRefusedByStore(ctx context.Context) error {
+	if err := d.cfg.foundingRefusal(); err != nil {
 		return err
 	}
 	exposed, err := d.db.ExposedURLs(ctx)
@@ -79,8 +79,8 @@ func (d *Daemon) refuseExposedStore(ctx context.Context) error {
 	return err
 }
 
-// checkStoreURLs returns a StoreExposed if an enforced cluster is to be founded on a store that flags expose.
-func (cfg Config) checkStoreURLs() error {
+// foundingRefusal returns a StoreExposed if an enforced cluster is to be founded on a store that flags expose.
+func (cfg Config) foundingRefusal() error {
 	if cfg.Security.Founding != mastercfg.SecurityEnforced {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (cfg Config) completed() (Config, error) {
 	}
 	if cfg.Embedded != nil {
 		embedded := *cfg.Embedded
-		embedded.MayNotFound = cfg.checkStoreURLs()
+		embedded.FoundingRefused = cfg.foundingRefusal()
 		cfg.Embedded = &embedded
 	}
 	cfg.Security.Store = isSecure(cfg.Embedded)

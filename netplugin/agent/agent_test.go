@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -342,8 +343,20 @@ func TestPeerWhoseAgentIsDownIsRememberedAcrossARestart(t *testing.T) {
 	store.put(blueState...)
 	store.del(vtepKey("192.0.2.2"))
 	store.put(mastercfg.OperEndpointPrefix+"web.blue-2", `{"homingHost":"node2","vtepIP":"192.0.2.2"}`)
-	startAgent(t, store.db, driver).awaitReady(t)
+	a := newAgent(store.db, driver)
+	for _, m := range a.mirrors { // as it is before anything was recalled
+		m.complete = true
+	}
+	a.cache.apply(mastercfg.GlobalConfigKey, []byte(globalValue), 1)
+	if access, err := a.HostAccess(); err != nil || access.AllVTEPs {
+		t.Errorf("ends of tunnels are said to be complete, which are %v: %v", access.VTEPs, err)
+	}
+	r := startAgent(t, store.db, driver)
+	r.awaitReady(t)
 	expectObjects(t, driver, "node2 is reached at its last VTEP", blueObjects...)
+	if access, err := r.HostAccess(); err != nil || !access.AllVTEPs || !slices.Equal(access.VTEPs, []netip.Addr{netip.MustParseAddr("192.0.2.2")}) {
+		t.Errorf("the host is told of %v (all: %v), %v", access.VTEPs, access.AllVTEPs, err)
+	}
 }
 
 // They are more than are asked for one by one; of the last one, most endpoints were never reported.

@@ -24,6 +24,7 @@ type HostAccess struct {
 	Primary     []netip.Addr // by which Kubernetes knows this host, of each version of IP at most one; none: it does not know it
 	Nodes       []netip.Addr // of the cluster's machines, this one included
 	VTEPs       []netip.Addr // ends of tunnels that the switch believes
+	AllVTEPs    bool         // they are complete: those of nodes whose agents are away have been recalled
 	MasterPorts []uint16     // at which netmasters listen
 	HealthPorts []uint16     // at which this host is asked about services
 }
@@ -47,7 +48,9 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 	if err := a.missing(); err != nil {
 		return HostAccess{}, err
 	}
-	return a.cache.hostAccess(), nil
+	access := a.cache.hostAccess()
+	access.AllVTEPs = a.started
+	return access, nil
 }
 
 // HostChanged wakes its one reader when HostAccess may say something else.

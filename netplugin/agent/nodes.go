@@ -107,7 +107,7 @@ func parseMachine(text string) (netip.Addr, error) {
 	if err != nil {
 		return a, fmt.Errorf("address %.60q: %w", text, err)
 	}
-	if !pipeline.OfOneHost(a.Unmap()) {
+	if a = a.Unmap(); !pipeline.OfOneHost(a) {
 		return netip.Addr{}, fmt.Errorf("address %.60q is not one of a host in any network", text)
 	}
 	return a, nil

@@ -43,7 +43,8 @@ func (a *Agent) program(ctx context.Context) error {
 		a.mu.Unlock()
 		return err
 	}
-	a.started = true
+	a.started, a.cache.hostDirty = true, true // the host waits for all ends of tunnels
+	a.tellHost()
 	a.speak()
 	change, _ := a.planner.plan(a.cache, everything)
 	change.Replace, change.Known = true, a.existing()

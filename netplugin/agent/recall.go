@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func (a *Agent) recall(value []byte, wanted func(host string) bool) bool {
 	if json.Unmarshal(value, &record) != nil || !wanted(record.HomingHost) {
 		return false
 	}
-	vtep, err := netip.ParseAddr(record.VtepIP)
+	vtep, err := parseMachine(record.VtepIP)
 	if err != nil {
 		return false
 	}

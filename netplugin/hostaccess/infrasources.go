@@ -53,7 +53,7 @@ func (t table) withInfraSources(own infraSources, o pipeline.Outside) table {
 		}
 		t.sets = append(slices.Clone(t.sets), addresses)
 		hide.rules = append(hide.rules, rule{
-			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+addresses.name, "masquerade"),
+			text:    knftables.Concat("oifgroup !=", infraGroup, "oifname != {", quoted(outsideLink), ",", quoted("lo"), "}", version(p), "saddr @"+addresses.name, "ct status dnat", "masquerade"),
 			comment: "by other links the host is known by another address",
 		})
 	}

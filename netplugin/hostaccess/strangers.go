@@ -14,8 +14,9 @@ import (
 // switch drops it, too, once it has taken it out of its tunnel, which costs more, and says nothing of what a fault of
 // the kernel's tunnels makes of it. The set of nodes is the one that the switch believes.
 //
-// A node that comes is in the set as soon as in the flows, or a moment later: this is the first thing that is done. Sets are
-// changed in one transaction with the rule, and stay when the agent ends, so nothing is lost from nodes that are known.
+// Sets are changed in one transaction with the rule, and stay when the agent ends. An agent that starts leaves them until it knows all
+// ends of tunnels, also those of nodes whose own agents are away, so nothing is lost from nodes that are known. A node that comes is in the
+// set when the host is looked at next, which is at once unless it is being looked at.
 //
 // Where Open vSwitch forwards packets itself, it reads them from links, before nftables is asked.
 
@@ -30,7 +31,7 @@ func (m *Manager) keepStrangers(ctx context.Context, access agent.HostAccess) er
 	receives, known := m.KernelReceives()
 	var err error
 	switch {
-	case !known: // what an earlier process has left stays
+	case !known || !access.AllVTEPs: // what an earlier process has left stays
 	case receives:
 		err = m.strangers.apply(ctx, strangerTable(access.VTEPs, m.Closed.VXLANPort))
 		m.excludes = true

@@ -1,10 +1,8 @@
 package nodeapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -57,8 +55,11 @@ func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	if err := h.listeners(r.Context(), &view.VXLAN.Datapath); err != nil {
 		view.VXLAN.ErrStats["Listeners"] = err.Error()
 	}
-	if where, err := h.kubeProxy(r.Context()); err != nil || where != "" {
-		view.VXLAN.ErrStats["KubeProxy"] = cmp.Or(where, fmt.Sprint("it is not known: ", err))
+	switch where, err := h.kubeProxy(r.Context()); {
+	case err != nil: // such as on a host without nft(8)
+		view.VXLAN.ErrStats["KubeProxyUnknown"] = err.Error()
+	case where != "":
+		view.VXLAN.ErrStats["KubeProxy"] = where
 	}
 	for what, problem := range map[string]func() string{"HostAccess": h.Host, "PodConfiguration": h.Pods} {
 		if problem == nil {

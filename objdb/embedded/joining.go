@@ -38,10 +38,10 @@ func (c Config) clusterState(peers map[string]string) (string, error) {
 	}
 	cluster, err := etcdserver.GetClusterFromRemotePeers(zap.NewNop(), slices.Sorted(maps.Values(others)), transport)
 	switch { // nobody has a cluster yet, or nobody answers
-	case err != nil && len(others) > 0 && c.MayNotFound != nil:
-		return "", fault.New(fault.Unavailable, "embedded etcd: no peer of %q answers, and it founds no cluster: %v", c.Name, c.MayNotFound)
+	case err != nil && len(others) > 0 && c.FoundingRefused != nil:
+		return "", fault.New(fault.Unavailable, "embedded etcd: no peer of %q answers, and it founds no cluster: %v", c.Name, c.FoundingRefused)
 	case err != nil:
-		return embed.ClusterStateFlagNew, c.MayNotFound
+		return embed.ClusterStateFlagNew, c.FoundingRefused
 	}
 	for _, m := range cluster.Members() {
 		if !slices.Contains(m.PeerURLs, c.PeerURL) {

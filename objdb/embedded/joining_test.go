@@ -16,12 +16,12 @@ import (
 // What keeps a member from founding a cluster keeps it neither from its own nor from one that it was added to.
 func TestAMemberThatMayNotFoundIsRefusedWhereThereIsNoCluster(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), Name: "b", ClientURL: testkit.FreeURL(), PeerURL: testkit.FreeURL(), Log: testkit.Quiet(), NoFsync: true}
-	cfg.MayNotFound = fault.New(fault.Invalid, "not here")
-	if s, err := Start(t.Context(), cfg); err != cfg.MayNotFound {
+	cfg.FoundingRefused = fault.New(fault.Invalid, "not here")
+	if s, err := Start(t.Context(), cfg); err != cfg.FoundingRefused {
 		t.Errorf("%v, %v", s, err)
 	}
-	for _, why := range []error{nil, cfg.MayNotFound} { // the second time it has data
-		cfg.MayNotFound = why
+	for _, why := range []error{nil, cfg.FoundingRefused} { // the second time it has data
+		cfg.FoundingRefused = why
 		s, err := Start(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -72,8 +72,8 @@ type Config struct {
 	// added (objdb.AddMember); none: it founds the cluster. Of one with data they say nothing.
 	Grows bool
 
-	// MayNotFound is why a member without data founds no cluster where no other one says that there is one; nil: it founds one.
-	MayNotFound error
+	// FoundingRefused is why a member without data founds no cluster where no other one says that there is one; nil: it founds one.
+	FoundingRefused error
 
 	// Quota is the size of the member's file, in bytes, at which it refuses to
 	// grow; 0: 4 GiB. The same for all members.
