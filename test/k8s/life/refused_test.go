@@ -47,6 +47,7 @@ func (s *story) refused() {
 	var refused string
 	s.soon(func() (err error) { refused, err = s.toldOf("PolicyNotEnforced"); return err })
 	s.soon(func() error { return allowed(roomFor, "one", "two") })
+	s.soon(func() error { return s.inForce(refused, "on 0 of 1 nodes", "refuses rules of the policy") })
 
 	s.noPolicy(map[string]string{"one": "two", "two": "one"}[refused]) // nobody judges who comes there any more
 	s.soon(func() error {
@@ -57,7 +58,17 @@ func (s *story) refused() {
 		return err
 	})
 	s.soon(func() error { return allowed(2*rulesEach, "one", "two") })
+	s.soon(func() error { return s.inForce(refused, "on 1 of 1 nodes", "") })
 	s.noPolicy(refused)
+}
+
+// inForce says why netctl does not tell this of a NetworkPolicy.
+func (s *story) inForce(policy, realised, why string) error {
+	out, err := s.Netctl(s.ctx, "describe", "network-policy", "default/"+policy)
+	if err == nil && !(strings.Contains(out, realised) && strings.Contains(out, why)) {
+		err = fmt.Errorf("policy %s: want %q, %q:\n%s", policy, realised, why, out)
+	}
+	return err
 }
 
 // answering is at how many ports a pod answers another. Those that do not are asked again as long as some more answer: of so many datagrams
