@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -30,6 +31,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer present.Close()
+	sweep(time.Now(), writtenTo(o.join.dir), log)
 	if err := openSettings(settingsDir); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
+	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/hostaddr"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
@@ -130,6 +131,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.log.WithError(err).Warn("closing the store")
 		}
 	}()
+	d.sweep(time.Now())
 	listeners, err := d.listeners()
 	if err != nil {
 		return err
@@ -200,6 +202,21 @@ func (d *Daemon) Run(ctx context.Context) error {
 	auditing.Wait()
 	d.log.Info("netmaster stopped")
 	return err
+}
+
+// sweep removes what earlier runs left that were killed while they wrote a small file, of the authorities or beside the embedded store. It is no
+// reason not to start.
+func (d *Daemon) sweep(started time.Time) {
+	var dirs []string
+	if d.cfg.Security.Dir != "" {
+		dirs = append(dirs, d.cfg.Security.Dir)
+	}
+	if d.cfg.Embedded != nil {
+		dirs = append(dirs, d.cfg.Embedded.Dir)
+	}
+	if err := durable.SweepOld(started, dirs...); err != nil {
+		d.log.WithError(err).Warn("what interrupted writers of files left stays there")
+	}
 }
 
 // loop stands for election again and again until ctx ends, and follows the

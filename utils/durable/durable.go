@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // tempPrefix marks files whose writer did not get to the rename.
@@ -100,10 +101,37 @@ func List(dir, suffix string) ([]string, error) {
 
 // Sweep removes what interrupted writers left. Only for a directory that
 // nobody writes to at the moment.
-func Sweep(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
-	for _, path := range left {
-		err = errors.Join(err, Remove(path))
+func Sweep(dir string) error { return sweep(dir, func(fs.FileInfo) bool { return true }) }
+
+// overlap is longer than a writer takes. Another process may write to a directory while its
+// owner starts: the one that the owner takes over from, or one that shares the directory.
+const overlap = time.Minute
+
+// SweepOld removes what writers left in directories that were interrupted before a process
+// has started. A directory that is not there is empty.
+func SweepOld(started time.Time, dirs ...string) (err error) {
+	for _, dir := range dirs {
+		err = errors.Join(err, sweep(dir, func(f fs.FileInfo) bool { return f.ModTime().Before(started.Add(-overlap)) }))
+	}
+	return err
+}
+
+// sweep removes those files of interrupted writers that are to go. Others may have files whose names begin alike.
+func sweep(dir string, goes func(fs.FileInfo) bool) error {
+	names, err := List(dir, "")
+	for _, name := range names {
+		number, is := strings.CutPrefix(name, tempPrefix)
+		if !is || number == "" || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		info, problem := os.Lstat(filepath.Join(dir, name))
+		switch {
+		case errors.Is(problem, fs.ErrNotExist): // its writer has come to the rename
+		case problem != nil:
+			err = errors.Join(err, fmt.Errorf("sweep %s: %w", dir, problem))
+		case goes(info):
+			err = errors.Join(err, Remove(filepath.Join(dir, name)))
+		}
 	}
 	return err
 }

@@ -24,10 +24,11 @@ const suffix = ".json"
 // Queue is a directory of requests.
 type Queue struct{ dir string }
 
+// Dir is where the queue of a state directory is.
+func Dir(stateDir string) string { return filepath.Join(stateDir, "pending-del") }
+
 // Open names the queue of a state directory; it need not exist yet.
-func Open(stateDir string) Queue {
-	return Queue{dir: filepath.Join(stateDir, "pending-del")}
-}
+func Open(stateDir string) Queue { return Queue{dir: Dir(stateDir)} }
 
 // Put remembers a deletion.
 func (q Queue) Put(r cniwire.Request) error {
