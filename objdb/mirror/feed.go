@@ -229,6 +229,7 @@ func (f *Feed) skip(rev int64) {
 func (f *Feed) add(events []*clientv3.Event, rev int64, progress bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.begun = true // the store still tells what came after the floor
 	for _, e := range events {
 		c := Change{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision, Created: e.IsCreate()}
 		if e.Type != clientv3.EventTypeDelete {
