@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 
@@ -32,11 +33,17 @@ const (
 	feedBacklog = 10000 // revisions
 )
 
+// What a reader is given at once, and one revision at least: it may keep that for long.
+const (
+	pieceChanges = 256
+	pieceBytes   = 256 << 10
+)
+
 // Feed keeps the recent changes below a prefix, once for any number of readers.
 //
 // A reader is a revision: it asks for what came after, and is told when there
-// is more. It holds nothing, so a slow one costs nothing; one that falls behind
-// what is kept has to start over. A feed begins with the past that the store
+// is more. It holds no more than a piece of the past, so a slow one costs little; one
+// that falls behind what is kept has to start over. A feed begins with the past that the store
 // remembers, so that readers of a predecessor can go on. When the store went
 // back or is another one, the feed begins anew with what was there when that
 // was found out.
@@ -134,10 +141,11 @@ func (f *Feed) count(ctx context.Context, rev int64) (*clientv3.GetResponse, err
 	})
 }
 
-// After returns the changes after a revision, those of one revision together,
-// and the revision up to which they are complete. Without any it returns a
-// channel that is closed when it is time to ask again. It fails, with kind
-// Conflict, when changes after the revision are not kept any more.
+// After returns the next changes after a revision, those of one revision together,
+// and the revision up to which they are complete: there may be more after that. They
+// are the reader's own. Without any it returns a channel that is closed when it is
+// time to ask again. It fails, with kind Conflict, when changes after the revision are
+// not kept any more.
 func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +156,26 @@ func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struc
 		return nil, rev, nil, fault.New(fault.Conflict, "revision %d is too old, changes are known after %d", rev, f.floor)
 	}
 	first := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].Revision > rev })
-	return f.changes[first:len(f.changes):len(f.changes)], f.revision, f.more, nil
+	piece := pieceOf(f.changes[first:])
+	upTo = f.revision
+	if first+len(piece) < len(f.changes) {
+		upTo = piece[len(piece)-1].Revision
+	}
+	return slices.Clone(piece), upTo, f.more, nil
+}
+
+// pieceOf is as much from the beginning of changes as a reader is given at once.
+func pieceOf(changes []Change) []Change {
+	bytes, whole := 0, 0
+	for i, c := range changes {
+		if i > 0 && c.Revision != changes[i-1].Revision {
+			whole = i
+		}
+		if bytes += c.size(); whole > 0 && (i >= pieceChanges || bytes > pieceBytes) {
+			return changes[:whole]
+		}
+	}
+	return changes
 }
 
 // Revision is how far the feed has come; begun is false while it does not know
@@ -263,7 +290,7 @@ func (f *Feed) trim() {
 			forget++
 		}
 	}
-	f.changes = append([]Change(nil), f.changes[forget:]...) // readers may hold the old ones
+	f.changes = append([]Change(nil), f.changes[forget:]...) // verify may read the old ones
 }
 
 // advanced wakes the readers. The lock is held.

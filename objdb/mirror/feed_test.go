@@ -131,9 +131,16 @@ func TestAFeedKeepsABoundedPast(t *testing.T) {
 				e := &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(watched + "k"), Value: c.value, ModRevision: rev}}
 				f.add([]*clientv3.Event{e}, rev, false)
 			}
-			changes, upTo, _, err := f.After(last - int64(c.most)/2)
-			if err != nil || len(changes) != c.most/2 || upTo != last {
-				t.Errorf("%d changes up to %d, %v", len(changes), upTo, err)
+			from, count := last-int64(c.most)/2, 0
+			for from < last {
+				changes, upTo, _, err := f.After(from)
+				if err != nil || len(changes) == 0 || len(changes) > pieceChanges || upTo != changes[len(changes)-1].Revision {
+					t.Fatalf("%d changes after %d up to %d, %v", len(changes), from, upTo, err)
+				}
+				from, count = upTo, count+len(changes)
+			}
+			if count != c.most/2 || from != last {
+				t.Errorf("%d changes up to %d", count, from)
 			}
 			if _, _, _, err := f.After(last - int64(c.most) - 1); !fault.Is(err, fault.Conflict) {
 				t.Errorf("what was forgotten: %v", err)
@@ -142,6 +149,37 @@ func TestAFeedKeepsABoundedPast(t *testing.T) {
 				t.Errorf("%d changes of %d bytes are kept", len(f.changes), f.bytes)
 			}
 		})
+	}
+}
+
+// What one revision has changed is told at once, however much it is.
+func TestAPieceOfAFeedHasWholeRevisions(t *testing.T) {
+	f := NewFeed(testdb.At(t, "http://127.0.0.1:1"), watched)
+	const each = pieceChanges*2/3 + 1
+	write := func(rev int64, changes, size int) {
+		var events []*clientv3.Event
+		for range changes {
+			events = append(events, &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(watched + "k"), Value: make([]byte, size), ModRevision: rev}})
+		}
+		f.add(events, rev, false)
+	}
+	write(2, each, 0)
+	write(3, each, 0)
+	write(4, 3*pieceChanges, 0)
+	write(5, 1, 2*pieceBytes)
+	write(6, 1, pieceBytes/2)
+	write(7, 1, pieceBytes/4)
+	f.add(nil, 9, true)
+	var got []string
+	for rev := int64(1); rev < 9; {
+		changes, upTo, _, err := f.After(rev)
+		if err != nil || upTo <= rev {
+			t.Fatalf("after %d: up to %d, %v", rev, upTo, err)
+		}
+		got, rev = append(got, fmt.Sprintf("%d up to %d", len(changes), upTo)), upTo
+	}
+	if got, want := strings.Join(got, ", "), fmt.Sprintf("%d up to 2, %d up to 3, %d up to 4, 1 up to 5, 2 up to 9", each, each, 3*pieceChanges); got != want {
+		t.Errorf("told %s, want %s", got, want)
 	}
 }
 
