@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -308,22 +309,18 @@ func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 	})
 }
 
-// tell writes the changes that are in the scope. No state is held while the
-// client is waited for.
+// tell writes the changes that are in the scope. While the client is waited for, no state
+// is held, nor a change that it was told already or is not told.
 func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
-	for len(changes) > 0 {
+	own := slices.DeleteFunc(changes, w.passes) // clears the rest
+	for begun := len(changes) == 0; !begun || len(own) > 0; begun = true {
 		err := w.api.ledger.View(func(r ledger.Reader) error {
 			if err := w.allowed(r); err != nil {
 				return err
 			}
-			for len(changes) > 0 && !out.Full() {
-				c := changes[0]
-				changes = changes[1:]
-				if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
-					w.passed++
-					continue
-				}
-				w.passed = 0
+			for len(own) > 0 && !out.Full() {
+				c := own[0]
+				own[0], own = mirror.Change{}, own[1:]
 				if e, ok := w.event(r, c); ok {
 					if err := out.Line(e); err != nil {
 						return err
@@ -343,6 +340,16 @@ func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) erro
 	}
 	w.revision = upTo
 	return nil
+}
+
+// passes tells whether the client does not hear of a change, and counts those that it does not.
+func (w *watch) passes(c mirror.Change) bool {
+	if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
+		w.passed++
+		return true
+	}
+	w.passed = 0
+	return false
 }
 
 // event says what a change means; ok is false for values nobody can read.
