@@ -2,9 +2,12 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -92,6 +95,37 @@ func TestAListingWaitsForWhoseRecordsAre(t *testing.T) {
 	}
 	if got := strings.Join(keys, " "); err != nil || got != "eps/net.red-c1 nets/net.red" {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A node that comes from another netmaster names a revision that this one has not heard of yet: it waits, and hears what follows.
+func TestAWatchOfWhatTheStoreHasIsServedByAGateThatIsBehind(t *testing.T) {
+	b := newBed(t)
+	n, hold := behind(b)
+	client, err := n.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold.Lock()
+	for _, name := range []string{"x1", "x2", "x3"} {
+		b.put(mastercfg.GlobalRoot+name, name)
+	}
+	last, err := b.db.Get(t.Context(), mastercfg.GlobalRoot+"x3")
+	if err != nil {
+		hold.Unlock()
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), soon)
+	defer stop()
+	key, err := answers(b, hold, func() (string, error) {
+		heard := <-client.Watch(ctx, mastercfg.GlobalRoot, clientv3.WithPrefix(), clientv3.WithRev(last.ModRevision))
+		if len(heard.Events) == 0 {
+			return "", fmt.Errorf("no event: %v, %w", heard.Err(), ctx.Err())
+		}
+		return string(heard.Events[0].Kv.Key), nil
+	})
+	if err != nil || key != last.Key {
+		t.Errorf("it hears of %s, %v", key, err)
 	}
 }
 

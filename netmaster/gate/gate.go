@@ -49,6 +49,7 @@ type replica interface {
 	Run(ctx context.Context) error
 	Synced() bool
 	WaitRevision(ctx context.Context, rev int64) error
+	WaitChange(ctx context.Context, rev int64) error
 }
 
 // Gate serves nodes. Run has to run while it does.
@@ -62,6 +63,7 @@ type Gate struct {
 	queue     *queue
 	scans     chan struct{} // room for reads of many keys
 	renewals  *renewals
+	present   *present
 	streams   streams
 	server    *grpc.Server
 }
@@ -80,7 +82,7 @@ func New(cfg Config) *Gate {
 		}
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf})}
+	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), present: newPresent(cfg.DB), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf})}
 	g.index.spread = g.pruneEvery()
 	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
 	g.server = grpc.NewServer(

@@ -88,7 +88,7 @@ func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
 		return nil, err
 	}
 	if create := r.GetCreateRequest(); create != nil && create.StartRevision > 1 {
-		return r, w.g.inStep(ctx, create.StartRevision-1)
+		return r, w.g.inStepWith(ctx, create.StartRevision-1)
 	}
 	return r, nil
 }

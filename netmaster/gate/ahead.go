@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/time/rate"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+)
+
+// Before the index is made as new as a revision that a node names, the store is asked whether it has that: to wait for one that is
+// still to come, the whole state would be read again and again. The store is asked for all nodes together, and not often.
+const (
+	changeTime = 50 * time.Millisecond // that a change of the store takes to be here, mostly
+	lookEvery  = 2 * time.Second
+)
+
+// present is how far the store has come, as it said last.
+type present struct {
+	db   *objdb.DB
+	pace *rate.Limiter
+	turn chan struct{} // held by who asks, or reads what follows
+
+	asked    time.Time
+	history  int // of the store
+	revision int64
+}
+
+func newPresent(db *objdb.DB) *present {
+	return &present{db: db, pace: rate.NewLimiter(rate.Every(lookEvery), 1), turn: make(chan struct{}, 1)}
+}
+
+// has tells whether the store has a revision. That it has not, it said after it was asked here: to somebody else, perhaps.
+func (p *present) has(ctx context.Context, rev int64) (bool, error) {
+	called := time.Now()
+	if err := occupy(ctx, p.turn); err != nil {
+		return false, err
+	}
+	defer func() { <-p.turn }()
+	if known := p.history == p.db.Standing().History && p.revision >= rev; known || p.asked.After(called) {
+		return p.revision >= rev, nil
+	}
+	if err := p.pace.Wait(ctx); err != nil {
+		return false, err
+	}
+	wire, err := p.db.Wire(ctx)
+	if err != nil {
+		return false, err
+	}
+	asked, history := time.Now(), p.db.Standing().History
+	answer, err := wire.KV.Range(ctx, &pb.RangeRequest{Key: []byte(mastercfg.Root), CountOnly: true}) // one key, that nobody writes
+	if err != nil {
+		return false, err
+	}
+	p.asked, p.history, p.revision = asked, history, answer.Header.Revision
+	return p.revision >= rev, nil
+}
+
+// inStepWith is inStep for a revision that a node names. One that is still to come is not waited for.
+func (g *Gate) inStepWith(ctx context.Context, rev int64) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	soon, end := context.WithTimeout(ctx, changeTime)
+	defer end()
+	if g.mirror.WaitChange(soon, rev) == nil {
+		return nil
+	}
+	switch has, err := g.present.has(ctx, rev); {
+	case err != nil:
+		return unavailable("it is not known how far the store has come: %v", err)
+	case !has:
+		return unavailable("the store has no revision %d yet", rev)
+	}
+	return g.inStep(ctx, rev)
+}
