@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Who shows a join token in the URL, which many write down on the way, joins nobody, though all the rest is right, and netmaster writes it
@@ -67,13 +69,14 @@ func TestAJoinTokenInTheURLIsRefusedAndNotWrittenDown(t *testing.T) {
 		t.Errorf("in the body: %d %s, %v", code, answer, err)
 	}
 
+	var told []byte
+	testkit.Eventually(t, 10*time.Second, "the audit log tells of joins", func() bool { // it is written behind the answer
+		told, err = os.ReadFile(filepath.Join(c.dir, "audit.log"))
+		return err == nil && strings.Contains(string(told), `"key":"`+mastercfg.JoinPath+`"`) && strings.Contains(string(told), `"status":403`) && strings.Contains(string(told), `"status":200`)
+	})
 	c.kill() // what it has written stays
-	told, err := os.ReadFile(filepath.Join(c.dir, "audit.log"))
-	if err != nil {
+	if told, err = os.ReadFile(filepath.Join(c.dir, "audit.log")); err != nil {
 		t.Fatal(err)
-	}
-	if !strings.Contains(string(told), `"key":"`+mastercfg.JoinPath+`"`) || !strings.Contains(string(told), `"status":403`) {
-		t.Errorf("the audit log does not tell of joins:\n%s", told)
 	}
 	for where, text := range map[string]string{"the audit log": string(told), "the log": c.log.String()} {
 		if strings.Contains(text, secret) {

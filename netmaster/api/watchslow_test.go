@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Whoever reads a watch slowly costs the leader what is written for it and not read yet, not the past of all that there is.
-func TestWatchersThatReadSlowlyDoNotKeepThePastOfAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes some hundred MiB")
-	}
+func TestLongWatchersThatReadSlowlyDoNotKeepThePastOfAll(t *testing.T) {
+	testkit.TakesLong(t) // it writes some hundred MiB
 	b := ready(t)
 	contracts := make([]string, 40)
 	for i := range contracts {
