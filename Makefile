@@ -15,7 +15,7 @@ GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins iproute2 iputils-ping \
-            ethtool iperf3 procps util-linux nftables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
+            ethtool iperf3 procps util-linux nftables iptables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
 # What only the long tests need: routers, a directory and name servers of others, and who listens on a link.
 LONG_PACKAGES := bird2 frr slapd dnsmasq-base unbound bind9 tcpdump
@@ -32,7 +32,7 @@ PEER_PACKAGES  := ovn-central ovn-host
 
 # What a Kubernetes cluster for tests needs beside its own components: how containers
 # are run, a store, and what the suites run in pods.
-K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl iptables etcd-client
+K8S_PACKAGES := containerd runc busybox bind9-dnsutils netcat-openbsd iperf wget curl etcd-client
 
 # A test that hangs is a failure. The longest package takes seven minutes of the suite's seventeen in a slow hour
 # of our machine; in others it has twice the speed. Many tests mostly wait

@@ -1,6 +1,7 @@
 package hostaccess
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -92,12 +93,25 @@ func foreignChains(list string) map[foreignChain]hooked {
 }
 
 func (c foreignChain) list(ctx context.Context) (string, error) {
-	rules, err := exec.CommandContext(ctx, "nft", "list", "chain", c.family, c.table, c.name).Output()
+	var unknown bytes.Buffer
+	cmd := exec.CommandContext(ctx, "nft", "list", "chain", c.family, c.table, c.name)
+	cmd.Stderr = &unknown
+	rules, err := cmd.Output()
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "nft list chain %s %s %s: %w", c.family, c.table, c.name, err)
 	}
+	if notShown.Match(unknown.Bytes()) {
+		return gap.ReplaceAllString(string(rules), ""), nil
+	}
 	return string(rules), nil
 }
+
+// Conditions of iptables(8) that nft(8) shows by the libraries of that program alone. Where it has them not, as in our image, it leaves them out, and a
+// rule that had nothing in front of them looks as if it was about everything. Of those that had, there is no telling.
+var (
+	notShown = regexp.MustCompile(`(?m)^XT match .* not found`)
+	gap      = regexp.MustCompile(`(?m)^\t\t +.*\n`)
+)
 
 // aboutAll is a rule without a condition that decides, or leaves it to another chain; it may count and log what it decides about.
 var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(?:(accept|drop|reject)\b|(jump|goto) (\S+))`)

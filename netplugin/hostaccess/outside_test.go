@@ -166,6 +166,26 @@ func TestRulesOfOthersInTheWayAreNamed(t *testing.T) {
 	}
 }
 
+// Kubernetes' own proxy drops what is invalid. Our image has nft without what shows such a condition of iptables.
+func TestRulesWhoseConditionsAreNotShownAreNotInTheWay(t *testing.T) {
+	testkit.NeedsMachine(t)
+	t.Cleanup(func() { run(t, "nft flush ruleset") })
+	run(t, "iptables-nft -N KUBE-FORWARD; iptables-nft -A FORWARD -m comment --comment 'kubernetes forwarding rules' -j KUBE-FORWARD; "+
+		"iptables-nft -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP")
+	for _, where := range []string{"", t.TempDir()} {
+		if where != "" {
+			t.Setenv("XTABLES_LIBDIR", where)
+		}
+		if err := new(rules).inTheWay(t.Context()); err != nil {
+			t.Errorf("libraries of iptables in %q: %v", where, err)
+		}
+	}
+	run(t, "iptables-nft -P FORWARD DROP")
+	if err := new(rules).inTheWay(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a policy that drops: %v", err)
+	}
+}
+
 // Firewalld's chains accept what no rule is about, and end with a rule about everything.
 func TestChainsThatEndWithADropAreInTheWay(t *testing.T) {
 	testkit.NeedsMachine(t)
