@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"github.com/contiv/netplugin/test/testbed"
 )
 
 // EchoPort is where pods send back what they get.
@@ -33,13 +35,25 @@ func (p *Pod) Echo() error {
 
 // During sends a datagram per millisecond from a pod to an echo, for as long as
 // something happens, at most ten minutes. Streams to other addresses may be part of what happens.
-func (p *Pod) During(ctx context.Context, to string, happens func() error) (s Stream, err error) {
-	name := "stream-" + p.Name + "-" + to
-	log := p.Node.LogFile(name)
+func (p *Pod) During(ctx context.Context, to string, happens func() error) (Stream, error) {
+	return Sender{p.Name, p.Node, p.Start}.During(ctx, net.JoinHostPort(to, fmt.Sprint(EchoPort)), happens)
+}
+
+// Sender is where datagrams come from: a node, or what is on it.
+type Sender struct {
+	Name  string
+	Node  *testbed.Node
+	Start func(name string, args ...string) (*testbed.Process, error)
+}
+
+// During is that of a pod, to a port, with options of `probe stream`.
+func (f Sender) During(ctx context.Context, to string, happens func() error, options ...string) (s Stream, err error) {
+	name := strings.Join(append([]string{"stream", f.Name, to}, options...), "-")
+	log := f.Node.LogFile(name)
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return s, err // an earlier stream's
 	}
-	sending, err := p.Start(name, p.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(to, fmt.Sprint(EchoPort)), "-count", "600000")
+	sending, err := f.Start(name, append([]string{f.Node.Tool("probe"), "stream", "-to", to, "-count", "600000"}, options...)...)
 	if err != nil {
 		return s, err
 	}

@@ -116,3 +116,27 @@ exec `+agnhostProgram+` "$@"
 `)
 	return l
 }
+
+// KubeProxy is what runs it in clusters that kubeadm makes.
+const KubeProxy = "registry.k8s.io/kube-proxy:v1.36.3"
+
+// BuildKubeProxy writes the image with it into an archive at path.
+func BuildKubeProxy(ctx context.Context, from Sources, path string) error {
+	l := toolsLayer(ctx)
+	l.Tools(ctx, "nft")
+	for _, version := range []string{"iptables", "ip6tables"} {
+		l.Tools(ctx, version, version+"-save", version+"-restore")
+	}
+	extensions, err := filepath.Glob("/usr/lib/*/xtables/*.so")
+	for _, file := range extensions {
+		l.File(file, file)
+	}
+	l.Program("/usr/local/bin/kube-proxy", filepath.Join(from.Bin, "kube-proxy"))
+	if err == nil {
+		err = imagefile.Write(path, runtime.GOARCH, imagefile.Image{Names: []string{KubeProxy}, Layers: []*imagefile.Layer{l}})
+	}
+	if err != nil {
+		return fmt.Errorf("image %s: %w", KubeProxy, err)
+	}
+	return nil
+}

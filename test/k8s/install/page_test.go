@@ -8,41 +8,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/contiv/netplugin/test/k8s/clustertest"
 	"github.com/contiv/netplugin/test/pages"
 )
 
 // page is where the commands stand.
-const page = "../../../docs/kubernetes.md"
+const page = clustertest.Page
 
-// prelude stands for what is done elsewhere: images are built before, and the addresses in
-// contiv.env are those of the bed.
-const prelude = `
-make() { [ "$*" = images ] && [ -e bin/contiv-images.tar ]; }
-vi() { [ -e "$1" ]; }
-export NETCTL_CONFIG=$PWD/netctl.json
-set -x
-`
-
-// follow runs the commands of a section of the page on the first node, at the top of a tree
-// that has the manifests and what was built.
+// follow runs the commands of a section of the page.
 func (i installation) follow(title string) {
 	i.Helper()
-	sections, err := pages.Commands(page)
-	i.must(err)
-	for _, s := range sections {
-		if s.Title != title {
-			continue
-		}
-		commands := strings.NewReplacer("NODE:9999", i.Nodes[0].At(9999), "NAMESPACE/POD", "default/shown").Replace(s.Commands)
-		cmd, err := i.Shell(i.Context(), i.Nodes[0].Name, "bash", "-ec", `cd "$1"; eval "$2"`, "bash", i.Files(), prelude+commands)
-		i.must(err)
-		out, err := cmd.CombinedOutput()
-		if i.Logf("%s\n%s", title, out); err != nil {
-			i.Fatalf("%s: %v", title, err)
-		}
-		return
-	}
-	i.Fatalf("%s has no commands in section %s", page, title)
+	clustertest.Follow(i.T, i.Cluster, title)
 }
 
 // byThePage installs as the page says, with its examples of patches.
@@ -139,7 +115,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing, onlyIPv6}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing, onlyIPv6, "End it", "Take its rules away", "See that it is gone"}, s.Title) {
 			i.follow(s.Title)
 		}
 	}
