@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/test/k8s/cluster"
-	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/test/k8s/clustertest"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // part is a set of upstream tests, by regular expressions over their names.
