@@ -124,6 +124,7 @@ const KubeProxy = "registry.k8s.io/kube-proxy:v1.36.3"
 func BuildKubeProxy(ctx context.Context, from Sources, path string) error {
 	l := toolsLayer(ctx)
 	l.Tools(ctx, "nft")
+	l.File("/etc/protocols", "/etc/protocols") // without it nft shows numbers, and kube-proxy, when it starts again, does not know its own rules
 	for _, version := range []string{"iptables", "ip6tables"} {
 		l.Tools(ctx, version, version+"-save", version+"-restore")
 	}
