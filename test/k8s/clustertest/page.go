@@ -32,7 +32,7 @@ func Follow(t *testing.T, c *cluster.Cluster, title string) string {
 		if s.Title != title {
 			continue
 		}
-		commands := strings.NewReplacer("NODE:", strings.TrimSuffix(c.Nodes[0].At(0), "0"), "NAMESPACE/POD", "default/shown").Replace(s.Commands)
+		commands := strings.NewReplacer("NODE:", strings.TrimSuffix(c.Nodes[0].At(0), "0"), "NAMESPACE/POD", "default/shown", "NAMESPACE/NAME", "default/shown").Replace(s.Commands)
 		cmd, err := c.Shell(t.Context(), c.Nodes[0].Name, "bash", "-ec", `cd "$1"; eval "$2"`, "bash", c.Files(), prelude+commands)
 		if err != nil {
 			t.Fatal(err)
