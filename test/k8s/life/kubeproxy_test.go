@@ -98,6 +98,7 @@ func (s *story) leaveKubeProxy(mode string) {
 		}
 	}
 	before := streamsTo("before")
+	s.knownToKubeProxy(before[0].to)
 	answers(before)
 	if mode == "nftables" {
 		s.writeRulesOfKubeProxyAnew()
@@ -134,6 +135,20 @@ func (s *story) leaveKubeProxy(mode string) {
 		if left, _ := n.Run(s.ctx, "sh", "-c", "nft list chains | grep -E 'kube-proxy|KUBE-(SERVICES|NODEPORTS|SVC|SEP)'"); left != "" { // grep fails if there is nothing
 			s.Errorf("%s has rules of kube-proxy:\n%s", n.Name, left)
 		}
+	}
+}
+
+// knownToKubeProxy waits until every node has its rules for an address of a service. What a process of a node has begun before by UDP stands still
+// when they come: it ends what the kernel knows of that, as the page says.
+func (s *story) knownToKubeProxy(at string) {
+	s.Helper()
+	address, _, err := net.SplitHostPort(at)
+	s.must(err)
+	for _, n := range s.Nodes {
+		s.soon(func() error {
+			_, err := n.Run(s.ctx, "sh", "-c", `nft list ruleset | grep -F "$0 " | grep -qiE 'KUBE-SV|service-'`, address)
+			return err
+		})
 	}
 }
 
