@@ -17,6 +17,9 @@ import (
 // happen twice, the second time when what it did has been undone. So a transaction of Commit compares the revision
 // of the candidate's key. After a lost answer that key is written: what was sent before can never happen from then
 // on, and the keys that it was to write tell whether it has. This costs nothing while the store answers.
+//
+// A member that says the store is full may have seen that before it proposed the transaction or when it applied it, which it does
+// all the same (quotaApplierV3.Txn of etcd). It does not happen later, and its keys tell here, too, whether it has.
 
 // firstTry is how long the answer to a try is waited for at first; one that takes longer has the next wait twice as
 // long, up to the request timeout. What a member has dropped while the store chose another leader is not answered before etcd's
@@ -53,16 +56,19 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 	for {
 		known := t.db.standing.ask().revision
 		rev, ok, err := t.try(ctx, txn.If, txn.ops()...)
-		if !fault.Is(err, fault.Unavailable) {
+		full := fault.Is(err, fault.Exhausted)
+		if !full && !fault.Is(err, fault.Unavailable) {
 			return rev, ok, err
 		}
-		c.open = true
-		rev, happened, doubt := t.outcome(ctx, txn, known)
+		c.open = c.open || !full
+		rev, happened, doubt := t.outcome(ctx, txn, known, full)
 		switch {
 		case doubt != nil:
 			return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w, and then: %w", err, doubt)
 		case happened:
 			return rev, true, nil
+		case full:
+			return 0, false, err
 		}
 		retry.Pause(ctx, RetryFirst)
 		if ctx.Err() != nil || t.ctx.Err() != nil {
@@ -124,12 +130,15 @@ func (t *Term) settle(ctx context.Context) error {
 }
 
 // outcome finds out whether a transaction has happened, and at which revision; if not, it never will. The store was
-// known to have a revision before it was sent.
-func (t *Term) outcome(ctx context.Context, txn Txn, known int64) (rev int64, happened bool, err error) {
-	if err := t.settle(ctx); err != nil {
-		return 0, false, err
+// known to have a revision before it was sent. What is final was answered, and is not settled first.
+func (t *Term) outcome(ctx context.Context, txn Txn, known int64, final bool) (rev int64, happened bool, err error) {
+	at, others := int64(0), false // as its keys are now
+	if !final {
+		if err := t.settle(ctx); err != nil {
+			return 0, false, err
+		}
+		at = t.commits.last
 	}
-	at, others := t.commits.last, false
 	for i, key := range txn.keys() {
 		now, err := t.readBack(ctx, key, at)
 		switch {

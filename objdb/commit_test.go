@@ -247,3 +247,23 @@ func TestAFullStoreTakesDeletionsAfterALostAnswer(t *testing.T) {
 		t.Errorf("%+v, %v", kv, err)
 	}
 }
+
+// A member may say that the store is full of what it has taken all the same. What was not taken is told as that.
+func TestACommitThatAFullStoreHasTakenIsToldSo(t *testing.T) {
+	d := disturb(t, requestLimit)
+	d.said = rpctypes.ErrGRPCNoSpace
+	for _, happens := range []bool{true, false} {
+		key := state + fmt.Sprint("taken ", happens)
+		d.loses(key, happens)
+		rev, ok, err := d.term.Commit(t.Context(), Txn{If: []Guard{Absent(key)}, Puts: []KV{{Key: key}}})
+		if ok != happens || fault.Is(err, fault.Exhausted) == happens {
+			t.Errorf("happens %t: %t, %v", happens, ok, err)
+		}
+		if kv, err := d.near.Get(t.Context(), key); happens && (err != nil || kv.ModRevision != rev) {
+			t.Errorf("told at %d: %+v, %v", rev, kv, err)
+		}
+	}
+	if d.term.commits.open {
+		t.Error("it is open")
+	}
+}

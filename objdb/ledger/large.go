@@ -251,7 +251,8 @@ func (l *Ledger) decide(ctx context.Context, g *group, d *decided, m mark) error
 // mark puts the mark "committed" and returns the revision that created it. If
 // the outcome of that is not known, the store is asked until it answers or the
 // term ends. From then on a refusal proves nothing: the sending that had no
-// answer may have happened before it.
+// answer may have happened before it. A store that says it is full may have put the
+// mark, too, but does not put it later (see objdb/commit.go).
 func (l *Ledger) mark(m mark) (created int64, err error) {
 	value, err := json.Marshal(m)
 	if err != nil {
@@ -268,9 +269,12 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for unknown := error(nil); ; {
 		created, err = l.send(ctx, l.term.Txn, txn, 1)
+		full := unknown == nil && fault.Is(err, fault.Exhausted)
 		switch {
 		case err == nil:
 			return created, nil
+		case full:
+			unknown = fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
 		case unknown == nil && !fault.Is(err, fault.Unavailable):
 			return 0, err
 		case unknown == nil:
@@ -283,6 +287,8 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 		switch {
 		case asked == nil && bytes.Equal(there.Value, value):
 			return there.CreateRevision, nil
+		case full && (asked == nil || fault.Is(asked, fault.NotFound)):
+			return 0, err
 		case !fault.Is(err, fault.Unavailable) || !fault.Is(asked, fault.NotFound) || l.term.Context().Err() != nil:
 			return 0, unknown
 		}
