@@ -152,8 +152,10 @@ func (l *Ledger) serve(list []*submission) {
 }
 
 // commitSome commits as many submissions as fit into one group and returns how
-// many it has dealt with.
+// many it has dealt with. When the store has no room for a group of several plans they run again: those that
+// put are refused, so that deletions, which make room, are not.
 func (l *Ledger) commitSome(list []*submission) int {
+	var noRoom error // what the store has said
 	for try := 1; ; {
 		if l.stale {
 			if err := l.reload(l.term.Context()); err != nil {
@@ -162,7 +164,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 				return len(list)
 			}
 		}
-		a := l.assemble(list)
+		a := l.assemble(list, noRoom)
 		rev, err := l.commit(a.group, len(a.members))
 		if errors.Is(err, errBehind) {
 			if err = l.await(); err == nil {
@@ -170,6 +172,10 @@ func (l *Ledger) commitSome(list []*submission) int {
 			}
 		}
 		if l.fewer(err) {
+			continue
+		}
+		if fault.Is(err, fault.Exhausted) && len(a.members) > 1 && noRoom == nil {
+			noRoom = err
 			continue
 		}
 		if err != nil {
@@ -237,9 +243,10 @@ type assembly struct {
 
 // assemble runs the plans that fit into one group. A plan that fails is a
 // member too: its error may be owed to writes of the plans before it, so it is
-// as good as their commit.
-func (l *Ledger) assemble(list []*submission) (a assembly) {
+// as good as their commit. With noRoom, plans that put fail with that.
+func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 	a.group = l.newGroup()
+	a.group.noRoom = noRoom
 	for _, s := range list {
 		var err error
 		v := taken
@@ -256,6 +263,7 @@ func (l *Ledger) assemble(list []*submission) (a assembly) {
 		case oversize: // and the first with any writes
 			a.large = append(a.large, s)
 			a.group = l.newGroup()
+			a.group.noRoom = noRoom
 		case full:
 			return a
 		}

@@ -19,6 +19,7 @@ type group struct {
 	corrupt  *corruption
 	maxOps   int
 	admit    func() error // refuses plans that add keys; nil: none
+	noRoom   error        // of plans that put something, as the store is full; nil: it may have room
 	waits    *decided     // large plan that is being stored; nil: none
 	decoded  decodings    // of ReadShared; nil: each plan has its own
 	reserved *footprint   // what a large plan that runs has used; nil: all may be changed
@@ -57,6 +58,9 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 	if err == nil && g.admit != nil && g.tree.Len() > before {
 		err = g.admit()
 	}
+	if err == nil && g.noRoom != nil && tx.puts() {
+		err = g.noRoom
+	}
 	switch {
 	case err != nil:
 		tx.rollback(0)
@@ -81,6 +85,17 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 // is never large: if the store does not take it, nothing helps.
 func (tx *Tx) isLarge() bool {
 	return len(tx.touched())+len(tx.spans) > tx.group.maxOps || tx.size() > objdb.MaxTxnBytes && len(tx.wrote) > 1
+}
+
+// puts tells whether the plan has the group put something.
+func (tx *Tx) puts() bool {
+	for key := range tx.wrote {
+		before, had := tx.group.base.Get(record{key: key})
+		if after, has := tx.group.tree.Get(record{key: key}); has && !(had && bytes.Equal(before.value, after.value)) {
+			return true
+		}
+	}
+	return false
 }
 
 // run calls the plan; a panic in it is an error of this plan only.
