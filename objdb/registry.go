@@ -189,38 +189,53 @@ func (r *Registration) entries() map[string]string {
 	return entries
 }
 
-// publish puts the wanted entries and deletes what was published besides. A key that
+// publish puts the wanted entries and deletes what was published besides, unless one of the keys is written meanwhile: an earlier
+// try that had no answer may happen later, and then does nothing. A key that
 // names another host goes first: the age of a key is that of what it says of a host.
 func (r *Registration) publish(ctx context.Context, held *lease, published, wanted map[string]string) error {
-	var ops []clientv3.Op
+	var t Txn
 	for key, value := range wanted {
-		if err := r.withdrawOther(ctx, key, value); err != nil {
+		rev, err := r.withdrawOther(ctx, key, value)
+		if err != nil {
 			return err
 		}
-		ops = append(ops, clientv3.OpPut(key, value, clientv3.WithLease(held.id)))
+		t.If = append(t.If, AtRevision(key, rev))
+		t.Puts = append(t.Puts, KV{Key: key, Value: []byte(value)})
 	}
 	for key := range published {
-		if _, ok := wanted[key]; !ok {
-			ops = append(ops, clientv3.OpDelete(key))
+		if _, ok := wanted[key]; ok {
+			continue
 		}
+		there, err := r.db.Get(ctx, key)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		t.If = append(t.If, AtRevision(key, there.ModRevision))
+		t.Deletes = append(t.Deletes, key)
 	}
-	_, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).Then(ops...).Commit()
+	resp, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(t.compares()...).Then(t.ops(clientv3.WithLease(held.id))...).Commit()
 	})
+	if err == nil && !resp.Succeeded {
+		err = fault.New(fault.Conflict, "services: their keys were written meanwhile")
+	}
 	return err
 }
 
-// withdrawOther deletes a key if it is there and names another host than value does.
-func (r *Registration) withdrawOther(ctx context.Context, key, value string) error {
+// withdrawOther deletes a key if it is there and names another host than value does. It returns the revision
+// at which the key was written if it stays; 0: it is not there.
+func (r *Registration) withdrawOther(ctx context.Context, key, value string) (rev int64, err error) {
 	there, err := r.db.Get(ctx, key)
-	if fault.Is(err, fault.NotFound) || err == nil && hostname(there.Value) == hostname([]byte(value)) {
-		return nil
-	}
-	if err != nil {
-		return err
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case hostname(there.Value) == hostname([]byte(value)):
+		return there.ModRevision, nil
 	}
 	_, _, err = r.db.Txn(ctx, Txn{If: []Guard{Unchanged(there)}, Deletes: []string{key}})
-	return err
+	return 0, err
 }
 
 // hostname is what an entry says; empty if it is corrupt.
