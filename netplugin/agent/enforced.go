@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
-	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -98,11 +97,11 @@ func policyOf(rule pipeline.Key) string {
 func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
 	if enforced.Number == 0 { // nothing is known of policies: what was said of them stays
 		said := mastercfg.K8sEnforced{}
-		_ = json.Unmarshal(r.enforced, &said) // none, or one that says nothing
+		_ = json.Unmarshal(r.enforced.value, &said) // none, or one that says nothing
 		said.Troubles = enforced.Troubles
 		enforced = said
 	}
-	if enforced.Number == 0 && len(enforced.Troubles) == 0 && r.enforced == nil {
+	if enforced.Number == 0 && len(enforced.Troubles) == 0 && r.enforced.value == nil {
 		return 0, nil
 	}
 	if r.unsure {
@@ -111,28 +110,26 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 		}
 	}
 	value, err := json.Marshal(enforced)
-	if err != nil || bytes.Equal(value, r.enforced) {
+	if err != nil || bytes.Equal(value, r.enforced.value) {
 		return 0, err
 	}
 	if rest := enforcedEvery - now.Sub(r.enforcedAt); rest > 0 {
 		return rest, nil
 	}
 	r.enforcedAt = now
-	if _, _, err := r.store.Txn(ctx, objdb.Txn{Puts: []objdb.KV{{Key: mastercfg.K8sEnforcedKey(r.host), Value: value}}}); err != nil {
+	if err := r.enforced.replace(ctx, r.store, value); err != nil {
 		r.unsure = true // nobody knows which one the store has
 		return 0, err
 	}
-	r.enforced = value
 	return 0, nil
 }
 
 // loadEnforced reads what the store has of it.
 func (r *reporter) loadEnforced(ctx context.Context) error {
-	kv, err := r.store.Get(ctx, mastercfg.K8sEnforcedKey(r.host))
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	if err := r.enforced.look(ctx, r.store); err != nil {
 		return err
 	}
-	r.enforced, r.unsure = kv.Value, false
+	r.unsure = false
 	return nil
 }
 

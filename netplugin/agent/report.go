@@ -48,12 +48,51 @@ type reporter struct {
 	written map[string]mastercfg.OperEndpointState // what the store has
 	doubt   map[string]struct{}                    // ids of records that the store may have
 
-	summary   []byte    // as the store has it; nil: absent
+	summary   kept      // as the store has it
 	summaryAt time.Time // when it was last written
 
-	enforced   []byte // the epoch of policies, likewise
-	unsure     bool   // the store may have something else
+	enforced   kept // the epoch of policies, likewise
+	unsure     bool // the store may have something else
 	enforcedAt time.Time
+}
+
+// kept is the value of one record as the store has it, and when it was written; nil: absent. Who replaces it compares that:
+// what had no answer before may happen later, and does nothing then.
+type kept struct {
+	key   string
+	value []byte
+	rev   int64
+}
+
+// look reads what the store has.
+func (k *kept) look(ctx context.Context, from store) error {
+	kv, err := from.Get(ctx, k.key)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	k.value, k.rev = kv.Value, kv.ModRevision
+	return nil
+}
+
+// replace puts a value in its place, or deletes it; after an error the store may have either.
+func (k *kept) replace(ctx context.Context, in store, value []byte) error {
+	txn := objdb.Txn{If: []objdb.Guard{objdb.AtRevision(k.key, k.rev)}}
+	if value == nil {
+		txn.Deletes = []string{k.key}
+	} else {
+		txn.Puts = []objdb.KV{{Key: k.key, Value: value}}
+	}
+	rev, ok, err := in.Txn(ctx, txn)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fault.New(fault.Conflict, "record %s: is not the one that was read any more", k.key)
+	case value == nil:
+		rev = 0
+	}
+	k.value, k.rev = value, rev
+	return nil
 }
 
 // operational is what this node has to report.
@@ -203,21 +242,21 @@ func (r *reporter) load(ctx context.Context) error {
 	}
 	if r.written == nil {
 		r.written, r.doubt = make(map[string]mastercfg.OperEndpointState), make(map[string]struct{})
+		r.summary.key, r.enforced.key = mastercfg.OvsDriverPrefix+r.host, mastercfg.K8sEnforcedKey(r.host)
 	}
 	if err := r.loadEnforced(ctx); err != nil {
 		return err
 	}
-	kv, err := r.store.Get(ctx, mastercfg.OvsDriverPrefix+r.host)
-	if err != nil && !fault.Is(err, fault.NotFound) {
+	if err := r.summary.look(ctx, r.store); err != nil {
 		return err
 	}
 	var summary mastercfg.OvsDriverOperState
-	if kv.Value != nil && json.Unmarshal(kv.Value, &summary) == nil { // an unreadable one is replaced
+	if r.summary.value != nil && json.Unmarshal(r.summary.value, &summary) == nil { // an unreadable one is replaced
 		for id := range summary.LocalEpInfo {
 			r.doubt[id] = struct{}{}
 		}
 	}
-	r.summary, r.loaded = kv.Value, true
+	r.loaded = true
 	return nil
 }
 
@@ -332,30 +371,23 @@ func (r *reporter) commitEach(ctx context.Context, want operational, ids []strin
 // summarise writes the node's summary if it has changed and is due, and says
 // how long until it is; 0: the store has it.
 func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
-	key := mastercfg.OvsDriverPrefix + r.host
 	var value []byte
 	if len(want.LocalEpInfo) > 0 {
 		var err error
 		if value, err = json.Marshal(want); err != nil {
-			return 0, fmt.Errorf("record %s: %w", key, err)
+			return 0, fmt.Errorf("record %s: %w", r.summary.key, err)
 		}
 	}
-	if bytes.Equal(value, r.summary) {
+	if bytes.Equal(value, r.summary.value) {
 		return 0, nil
 	}
 	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil {
 		return rest, nil
 	}
-	var txn objdb.Txn
-	if value == nil {
-		txn.Deletes = []string{key}
-	} else {
-		txn.Puts = []objdb.KV{{Key: key, Value: value}}
-	}
-	if _, _, err := r.store.Txn(ctx, txn); err != nil {
+	if err := r.summary.replace(ctx, r.store, value); err != nil {
 		r.loaded = false // nobody knows which one the store has
 		return 0, err
 	}
-	r.summary, r.summaryAt = value, now
+	r.summaryAt = now
 	return 0, nil
 }
