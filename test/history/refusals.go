@@ -63,6 +63,7 @@ var refusals = []refusal{
 	{Post, "endpointGroup", fault.Invalid, "must be a subset of network", poolOutside},
 	{Post, "endpointGroup", fault.Immutable, "Cannot change network association", differs(func(a, b *contivmodel.EndpointGroup) bool { return a.NetworkName != b.NetworkName })},
 	{Post, "endpointGroup", fault.Immutable, "Cannot change IP pool", differs(func(a, b *contivmodel.EndpointGroup) bool { return a.IPPool != b.IPPool })},
+	{Post, "endpointGroup", fault.Immutable, "Cannot change the tag", differs(func(a, b *contivmodel.EndpointGroup) bool { return a.CfgdTag != b.CfgdTag })},
 	{Delete, "endpointGroup", fault.InUse, "active endpoints", groupHasEndpoints},
 	{Delete, "endpointGroup", fault.InUse, "associated to appProfile", groupInProfile},
 
