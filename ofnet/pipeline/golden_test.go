@@ -55,6 +55,19 @@ var goldenObjects = []Object{
 	rule("ipv6-network", 20, func(r *Rule) { r.Src, r.Protocol = prefix("fd00:1::/64"), 1 }),
 	rule("any-ipv4", 2, func(r *Rule) { r.Src = prefix("0.0.0.0/0") }),
 	rule("everything", 1, func(*Rule) {}),
+	rule("final-in", 30, func(r *Rule) {
+		r.SrcGroup, r.DstGroup, r.Protocol, r.DstPort, r.Allow, r.Ends = front, store, 6, 5432, true, EndsIn
+	}),
+	rule("final-out", 31, func(r *Rule) {
+		r.SrcGroup, r.Dst, r.Dst6, r.Allow, r.Ends = front, prefix("10.1.2.0/24"), prefix("fd00:2::/64"), true, EndsOut
+	}),
+	rule("final-deny", 32, func(r *Rule) { r.DstGroup, r.Protocol, r.TCPFlags, r.Ends = store, 6, "syn,!ack", EndsIn }),
+	rule("final-sctp", 33, func(r *Rule) {
+		r.DstGroup, r.Src, r.Protocol, r.DstPort, r.Allow, r.Ends = store, prefix("10.1.1.0/24"), 132, 7, true, EndsIn
+	}),
+	rule("final-answers", 34, func(r *Rule) {
+		r.SrcGroup, r.Protocol, r.SrcPort, r.Allow, r.Ends = store, 6, 5432, true, EndsOut
+	}),
 	judged(endpoint("gone", webBlue, 9, 0), 5, JudgesIn|IsolatesIn), // on another node: its class alone counts
 	Epoch{Number: 77},
 	Peer{vtep2},

@@ -55,7 +55,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, slowed, guard, arp, nd,
 // gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
-// policy, track, overheard, tier, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names, announced, visit, stray.
+// policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
 
 import (
@@ -125,6 +125,7 @@ func New(c Config) *Pipeline {
 		tracking{},
 		overheard{noMeter: !c.hasMeter(LastMeter)},
 		tiers{},
+		final{},
 		forward{gateway: c.GatewayMAC, others: others, size: size},
 		size,
 		answer{},

@@ -99,6 +99,11 @@ func ruleMatch(r Rule, f family) openflow.Match {
 	if r.DstGroup != 0 {
 		m = append(m, regDstGroup.is(uint32(r.DstGroup)))
 	}
+	return append(m, packetMatch(r, f)...)
+}
+
+// packetMatch is what a rule says of packets, but for groups.
+func packetMatch(r Rule, f family) (m openflow.Match) {
 	if r.Src.IsValid() && r.Src.Bits() > 0 {
 		m = append(m, f.src(r.Src.Masked()))
 	}

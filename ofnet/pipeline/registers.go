@@ -33,8 +33,8 @@ var (
 	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
 	regEpoch    = Register{"EPOCH", 0, 18, 6, "1 plus the epoch modulo 63, of the moment when the packet was classified; 0: there was no epoch."}
 	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
-	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown."}
-	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; 0: none, or unknown."}
+	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown. Its highest bit: the group's own rules are not asked again (*Tiers*)."}
+	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; likewise."}
 	regVRF      = Register{"VRF", 3, 0, 16, "Routing domain, one per tenant."}
 	regSrcClass = Register{"SRC_CLASS", 3, 16, 16, "Class of the sender, which the rules of tiers name; 0: none."}
 	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network the packet came in by, by its tag: the sender's, or that of the VNI."}

@@ -110,6 +110,7 @@ const (
 	priorityNear    uint16 = 50   // what is known of a receiver that is not found by MAC
 	priorityExact   uint16 = 100  // one object, one kind of packet
 	priorityChecked uint16 = 101  // of these, what is looked at for its size
+	priorityTurned  uint16 = 102  // an answer of or to a group whose rules end judgements
 	priorityRefuse  uint16 = 105  // what a flow for all of an object's packets would let pass
 	priorityOutside uint16 = 106  // what such a flow would refuse leaves by the host
 	priorityInside  uint16 = 107  // and what of it does not

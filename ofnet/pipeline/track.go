@@ -146,7 +146,7 @@ func (t tracking) base(w *Wants) {
 	}
 	w.flow(
 		at(tableKnown, priorityExact, tracked(openflow.CTRpl)).
-			do(turned(regSrcClass, regDstClass)...).do(turned(regSrcTiers, regDstTiers)...).goTo(tableFirstOut),
+			do(turnedEnds()...).goTo(tableFirstOut),
 		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
 }
 
@@ -178,6 +178,11 @@ func (t tracking) network(w *Wants, n Network) {
 
 // ndTypes are the types of neighbour discovery, and of those who listen to multicast.
 var ndTypes = []uint8{130, 131, 132, 133, 134, 135, 136, 137, 143}
+
+// turnedEnds has the ends of a connection change places, for an answer.
+func turnedEnds() []openflow.Action {
+	return append(turned(regSrcClass, regDstClass), turned(regSrcTiers, regDstTiers)...)
+}
 
 // turned exchanges two registers.
 func turned(a, b Register) []openflow.Action {
