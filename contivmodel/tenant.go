@@ -15,6 +15,7 @@ type Tenant struct {
 	MaxRules       int            `json:"maxRules,omitempty" model:"max=1000000 changeable" doc:"rules that who administers the tenant may make; 0: 2000"`
 	MaxServices    int            `json:"maxServices,omitempty" model:"max=65535 changeable" doc:"services that who administers the tenant may make; 0: 256"`
 	Namespaces     string         `json:"namespaces,omitempty" model:"max=4096 rule=NAMES0 changeable" doc:"namespaces of Kubernetes whose pods may be in the tenant; empty: all that name it"`
+	PolicyMode     string         `json:"policyMode,omitempty" model:"max=64 oneof=final changeable" doc:"final: what a rule of a group allows no policy of Kubernetes is asked about, in the direction of the rule; empty: policies judge what groups allow"`
 	TenantName     string         `json:"tenantName,omitempty" model:"key=1 required max=64 rule=NAME" doc:"name of the tenant" column:"1 Name"`
 	Vlans          string         `json:"vlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VLANs that who administers the tenant may take for networks; empty: none"`
 	Vxlans         string         `json:"vxlans,omitempty" model:"max=1024 rule=TAGS0 changeable" doc:"VNIs that who administers the tenant may ask for by number; empty: none"`
@@ -52,21 +53,21 @@ type TenantOper struct {
 // TenantInspect answers inspection of a tenant.
 type TenantInspect = Inspect[Tenant, TenantOper]
 
-// TenantBounds are the fields of a tenant that bound who administers it, and who may use it.
+// TenantBounds are the fields of a tenant that bound who administers it, and who may use it, and say how far its rules judge.
 type TenantBounds struct {
 	MaxEndpoints, MaxGroups, MaxNetworks, MaxRules, MaxServices int
-	Namespaces, Vlans, Vxlans                                   string
+	Namespaces, PolicyMode, Vlans, Vxlans                       string
 }
 
 // Bounds returns them.
 func (t *Tenant) Bounds() TenantBounds {
-	return TenantBounds{t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.Vlans, t.Vxlans}
+	return TenantBounds{t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices, t.Namespaces, t.PolicyMode, t.Vlans, t.Vxlans}
 }
 
 // SetBounds takes them from another one.
 func (t *Tenant) SetBounds(b TenantBounds) {
 	t.MaxEndpoints, t.MaxGroups, t.MaxNetworks, t.MaxRules, t.MaxServices = b.MaxEndpoints, b.MaxGroups, b.MaxNetworks, b.MaxRules, b.MaxServices
-	t.Namespaces, t.Vlans, t.Vxlans = b.Namespaces, b.Vlans, b.Vxlans
+	t.Namespaces, t.PolicyMode, t.Vlans, t.Vxlans = b.Namespaces, b.PolicyMode, b.Vlans, b.Vxlans
 }
 
 // Admits tells whether pods of a namespace of Kubernetes may be in the tenant.

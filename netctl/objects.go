@@ -16,7 +16,7 @@ var (
 	contractArg = arg{"contracts group", "contractsGroupName"}
 )
 
-// tenantBounds are the flags for what bounds who administers a tenant.
+// tenantBounds are the flags for what bounds who administers a tenant, and for how far its rules judge.
 var tenantBounds = []flag{
 	{names: "max-endpoints", field: "maxEndpoints"},
 	{names: "max-networks", field: "maxNetworks"},
@@ -24,6 +24,7 @@ var tenantBounds = []flag{
 	{names: "max-rules", field: "maxRules"},
 	{names: "max-services", field: "maxServices"},
 	{names: "namespaces", field: "namespaces"},
+	{names: "policy-mode", field: "policyMode"},
 	{names: "vlans", field: "vlans"},
 	{names: "vxlans", field: "vxlans"},
 }
@@ -189,7 +190,7 @@ var objects = []object{
 	{name: "tenant", typ: "tenant", usage: "Tenants", verbs: []verb{
 		{name: "create", usage: "Create a tenant; one that exists stays as it is", args: []arg{tenantArg}, run: createNew, done: "Creating tenant: {key}",
 			flags: append([]flag{{names: "default-network", field: "defaultNetwork"}}, tenantBounds...)},
-		{name: "update", usage: "Change what who administers the tenant may make", args: []arg{tenantArg}, run: update, done: "Updating tenant {key}", flags: tenantBounds},
+		{name: "update", usage: "Change what who administers the tenant may make, and how far its rules judge", args: []arg{tenantArg}, run: update, done: "Updating tenant {key}", flags: tenantBounds},
 		{name: "rm", usage: "Delete a tenant", args: []arg{tenantArg}, run: remove, done: "Deleting tenant {key}"},
 		{name: "ls", usage: "List tenants", run: list},
 		{name: "inspect", usage: "Show a tenant with its run-time data", args: []arg{tenantArg}, run: inspect},

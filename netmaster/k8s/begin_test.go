@@ -23,7 +23,6 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -331,16 +330,5 @@ func TestEpochsAfterABackupAreNew(t *testing.T) {
 	})
 	if now := w.epoch(); now <= seen {
 		t.Errorf("epoch %d after %d: agents have seen those to %d", now, backup, seen)
-	}
-}
-
-func TestTheNextEpochIsAboveItsFloorAndTheNextToTheSwitch(t *testing.T) {
-	for _, last := range []uint32{0, 1, 62, 63, 490, 1000} {
-		for _, floor := range []uint32{0, 1, 2, 63, 64, 489, 490, 491, 492, 1 << 31} {
-			next := nextEpoch(last, floor)
-			if next <= floor || next <= last || next%pipeline.EpochCycle != (last+1)%pipeline.EpochCycle || next > max(last+1, floor+pipeline.EpochCycle) {
-				t.Errorf("after %d, above %d: %d", last, floor, next)
-			}
-		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
 )
@@ -66,14 +66,11 @@ const (
 	writeAll        = "write"
 )
 
-// lastFloor leaves numbers for epochs, whatever the clock says.
-const lastFloor = math.MaxUint32 - 1<<24
-
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
 		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, heard: map[string]version{}, ranks: map[string]rank{}}
-	p.epochFloor = uint32(max(0, min(time.Now().Unix(), lastFloor)))
+	p.epochFloor = master.EpochFloor(time.Now())
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/classes"
+	"github.com/contiv/netplugin/netmaster/master"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
-	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
 // write makes the state what the engine says. Rules come before the classes that they name, and those
@@ -39,7 +39,7 @@ func (p *policies) write(ctx context.Context) error {
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
 	bump := changes.Moved || err != nil // there is always one; of a damaged one the number is not known
-	epoch.Number = nextEpoch(epoch.Number, p.epochFloor)
+	epoch.Number = master.NextEpoch(epoch.Number, p.epochFloor)
 	lasting, other := lastingClasses(tx, changes.Classes)
 	bump = bump || other
 	// Whom no policy selects any more is told first: a large plan is stored in parts, and whose class is gone is isolated.
@@ -85,16 +85,6 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 		return nil // else connections are judged anew
 	}
 	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
-}
-
-// nextEpoch is the epoch after another one, above a floor. Switches may know epochs that the store does not, as that has gone back
-// to a backup, and connections that were admitted in these must not count as admitted by what is said today.
-func nextEpoch(last, floor uint32) uint32 {
-	next := last + 1
-	if next <= floor {
-		next += ((floor-next)/pipeline.EpochCycle + 1) * pipeline.EpochCycle
-	}
-	return next
 }
 
 // put writes a record, or deletes it if there is none.

@@ -11,16 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Directions of a directional rule: the side of the model rule (in, out) and
-// whether the packets it matches go to the group (Rx) or come from it (Tx).
-const (
-	inRx  = "inRx"
-	inTx  = "inTx"
-	outRx = "outRx"
-	outTx = "outTx"
-)
-
-var directions = []string{inRx, inTx, outRx, outTx}
+var directions = []string{mastercfg.InRx, mastercfg.InTx, mastercfg.OutRx, mastercfg.OutTx}
 
 // connectionSetup is the match on packets that open a TCP connection.
 const connectionSetup = "syn,!ack"
@@ -54,11 +45,11 @@ func Expand(rule *contivmodel.Rule, bindingID string, own int, peer Peer) ([]mas
 	fromGroup.SrcEndpointGroup, fromGroup.DstEndpointGroup = own, peer.Group
 
 	request, reply := &toGroup, &fromGroup
-	names := [2]string{inRx, inTx}
+	names := [2]string{mastercfg.InRx, mastercfg.InTx}
 	remote, local, remote6 := peer.From, peer.To, peer.From6
 	if rule.Direction == "out" {
 		request, reply = &fromGroup, &toGroup
-		names = [2]string{outTx, outRx}
+		names = [2]string{mastercfg.OutTx, mastercfg.OutRx}
 		remote, local, remote6 = peer.To, "", peer.To6
 	}
 	toGroup.SrcIPAddr, toGroup.DstIPAddr = remote, local

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	"github.com/contiv/netplugin/contivmodel"
@@ -33,9 +34,9 @@ func Follow(ctx context.Context, db *objdb.DB) *ledger.Standby {
 
 // Open opens the ledger of a term with the indexes that plans search. What adds
 // to the store is asked for by admit; nil admits all. Without a standby the
-// state is listed.
+// state is listed. Whoever makes a plan of the term, connections are judged anew where it has rules of groups judge otherwise (epoch.go).
 func Open(ctx context.Context, term *objdb.Term, standby *ledger.Standby, admit func() error) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Order: order, Standby: standby})
+	return ledger.Open(ctx, term, ledger.Config{Owned: Owned, Indexes: indexes(), Admit: admit, Derive: rejudging(EpochFloor(time.Now())), Order: order, Standby: standby})
 }
 
 // Terms that values are found under, besides the numbers of numbers.go. What

@@ -15,6 +15,7 @@ const (
 	other
 	newAllowance
 	goneDenial
+	last
 )
 
 // order is the place of a change among those of a plan that agents see one
@@ -32,6 +33,8 @@ const (
 //  5. denials go, whether allowances take their place or nothing: what is left
 //     is what is to be
 //
+// The epoch is last: in it connections are judged by all that the plan has changed.
+//
 // What is allowed before and after may be denied in between. In 3 something may
 // pass for a moment only if there are more changes than fit into one transaction:
 // thousands of rules that one plan deletes and makes anew under their old names.
@@ -43,7 +46,10 @@ func order(key string, before, after []byte) (place int, together bool) {
 }
 
 func placeOf(key string, before, after []byte) int {
-	if !strings.HasPrefix(key, mastercfg.PolicyRulePrefix) {
+	switch {
+	case key == mastercfg.K8sEpochKey:
+		return last
+	case !strings.HasPrefix(key, mastercfg.PolicyRulePrefix):
 		return other
 	}
 	was, is := denies(before), denies(after)

@@ -9,14 +9,18 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// repairVRF gives a tenant a routing domain of its own, and takes it from what is
+// repairVRF gives a tenant a routing domain of its own, with its mode, and takes it from what is
 // no tenant.
 func repairVRF(p *pass, key string) (findings, error) {
-	if tenant, ok := modelBelow(key, "tenant"); ok {
-		if _, has := p.Get(mastercfg.VRFPrefix + tenant); has {
-			return nil, nil
+	if name, ok := modelBelow(key, "tenant"); ok {
+		t, readable := soundTenant(p, name)
+		if _, has := p.Get(mastercfg.VRFPrefix + name); !has {
+			return findings{"routing domain of tenant " + name + " made"}, DeriveVRF(p.Tx, &t)
 		}
-		return findings{"routing domain of tenant " + tenant + " made"}, DeriveVRF(p.Tx, tenant)
+		if vrf, ok := sound[mastercfg.VRFState](p, mastercfg.VRFPrefix+name); ok && readable && t.PolicyMode != vrf.PolicyMode {
+			return findings{fmt.Sprintf("policyMode %q of tenant %s written", t.PolicyMode, name)}, DerivePolicyMode(p.Tx, &t)
+		}
+		return nil, nil
 	}
 	tenant := key[len(mastercfg.VRFPrefix):]
 	if !Exists(p, "tenant", tenant) {
@@ -28,8 +32,16 @@ func repairVRF(p *pass, key string) (findings, error) {
 	if !ok || vrf.VRF != 0 && other == key {
 		return nil, nil
 	}
+	t, _ := soundTenant(p, tenant)
 	p.Delete(key)
-	return findings{fmt.Sprintf("routing domain %d of tenant %s, like %s, replaced", vrf.VRF, tenant, other)}, DeriveVRF(p.Tx, tenant)
+	return findings{fmt.Sprintf("routing domain %d of tenant %s, like %s, replaced", vrf.VRF, tenant, other)}, DeriveVRF(p.Tx, &t)
+}
+
+// soundTenant is a tenant that is there; of one that cannot be read the name alone is known.
+func soundTenant(p *pass, name string) (t contivmodel.Tenant, readable bool) {
+	t, readable = sound[contivmodel.Tenant](p, mastercfg.ModelKey("tenant", name))
+	t.TenantName = name
+	return t, readable
 }
 
 // oldest is the key that was written first of those under a term.

@@ -8,6 +8,8 @@
 // rest is composed of several parts, there is a function for this kind of key here.
 package mastercfg
 
+import "strings"
+
 // Scheme is that of the REST servers of netmaster and the agents in an open cluster.
 const Scheme = "http"
 
@@ -93,6 +95,25 @@ func PolicyID(groupKey, policyKey string) string { return groupKey + ":" + polic
 // RuleID is the id of one directional rule, "T:G:T:P:T:P:R:inRx".
 func RuleID(policyID, ruleKey, direction string) string {
 	return policyID + ":" + ruleKey + ":" + direction
+}
+
+// Directions of a directional rule: the side of the model rule (in, out) and
+// whether the packets it matches go to the group (Rx) or come from it (Tx).
+const (
+	InRx  = "inRx"
+	InTx  = "inTx"
+	OutRx = "outRx"
+	OutTx = "outTx"
+)
+
+// RuleDirection is the direction in the id of a directional rule.
+func RuleDirection(ruleID string) string { return ruleID[strings.LastIndexByte(ruleID, ':')+1:] }
+
+// IsOfFirstPackets tells whether a directional rule, by its id, is about packets in the direction of the model rule: the first one of a
+// connection is one of these. The others are about answers.
+func IsOfFirstPackets(ruleID string) bool {
+	direction := RuleDirection(ruleID)
+	return direction == InRx || direction == OutTx
 }
 
 // ServiceID is the state id of a service, "S:T".

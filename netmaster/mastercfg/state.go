@@ -97,7 +97,14 @@ type CfgPolicyRule struct {
 type VRFState struct {
 	ID  string `json:"id"`  // tenant
 	VRF uint16 `json:"vrf"` // 1..32765
+
+	// PolicyMode is how far rules of the tenant's groups judge: PolicyFinal, or empty.
+	PolicyMode string `json:"policyMode,omitempty"`
 }
+
+// PolicyFinal is the mode in which a rule of a group that allows a connection ends the judgement of it, in the direction that the rule is of.
+// In the other one policies of Kubernetes judge what groups allow.
+const PolicyFinal = "final"
 
 // GlobConfig is the run-time configuration every agent follows.
 type GlobConfig struct {

@@ -273,7 +273,7 @@ func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 
 func (l *Ledger) newGroup() *group {
 	g := newGroup(l.state.Load(), l.owned, l.corrupt)
-	g.maxOps, g.admit, g.waits, g.reserved, g.decoded = l.maxOps, l.admit, l.decided, l.reserved, &l.decoded
+	g.maxOps, g.admit, g.derive, g.waits, g.reserved, g.decoded = l.maxOps, l.admit, l.derive, l.decided, l.reserved, &l.decoded
 	return g
 }
 

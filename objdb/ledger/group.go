@@ -18,11 +18,12 @@ type group struct {
 	owned    prefixes
 	corrupt  *corruption
 	maxOps   int
-	admit    func() error // refuses plans that add keys; nil: none
-	noRoom   error        // of plans that put something, as the store is full; nil: it may have room
-	waits    *decided     // large plan that is being stored; nil: none
-	decoded  decodings    // of ReadShared; nil: each plan has its own
-	reserved *footprint   // what a large plan that runs has used; nil: all may be changed
+	admit    func() error    // refuses plans that add keys; nil: none
+	derive   func(*Tx) error // is a part of each plan that writes; nil: none is
+	noRoom   error           // of plans that put something, as the store is full; nil: it may have room
+	waits    *decided        // large plan that is being stored; nil: none
+	decoded  decodings       // of ReadShared; nil: each plan has its own
+	reserved *footprint      // what a large plan that runs has used; nil: all may be changed
 
 	keys   map[string]struct{} // read or written
 	spans  map[span]struct{}   // ranges read
@@ -55,6 +56,9 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 	tx := newTx(ctx, g)
 	before := g.tree.Len()
 	err := tx.run(plan)
+	if err == nil && g.derive != nil && len(tx.wrote) > 0 {
+		err = tx.run(g.derive)
+	}
 	if err == nil && g.admit != nil && g.tree.Len() > before {
 		err = g.admit()
 	}

@@ -98,7 +98,7 @@ func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, e
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
-	g.maxOps, g.admit, g.terms = maxOps, l.admit, map[span]struct{}{}
+	g.maxOps, g.admit, g.derive, g.terms = maxOps, l.admit, l.derive, map[span]struct{}{}
 	verdict, err := g.add(ctx, s.plan)
 	*used = g.footprint()
 	switch {

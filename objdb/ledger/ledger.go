@@ -33,6 +33,7 @@ type Ledger struct {
 	indexes  []Index
 	observer Observer
 	admit    func() error
+	derive   func(*Tx) error
 	order    func(key string, before, after []byte) (place int, together bool)
 	corrupt  *corruption
 	decoded  ofViews
@@ -77,6 +78,9 @@ type Config struct {
 	// error refuses the plan. Nil: all are admitted. A store that is nearly full
 	// refuses these, so that what remains is there for deletions.
 	Admit func() error
+	// Derive is run behind each plan that has written something, as a part of it: it writes what follows from what the
+	// plan has (Tx.Changes), whoever made it. Nil: nothing does.
+	Derive func(tx *Tx) error
 	// Order gives the change of a key its place among those of a large plan,
 	// the lowest first; before and after are its values, nil for none. Those of
 	// one place keep the order of the plan. Those that have to be seen together are
@@ -102,7 +106,7 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	db := term.DB()
 	log := db.Log().WithField("ledger", strings.Join(cfg.Owned, " "))
 	l := &Ledger{
-		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
+		term: term, db: db, log: log, owned: cfg.Owned, indexes: cfg.Indexes, observer: cfg.Observer, admit: cfg.Admit, derive: cfg.Derive, order: cfg.Order, corrupt: newCorruption(log), decoded: ofViews{all: ofPlan{}},
 		foreign: make(chan mirror.Batch), deleted: map[string]int64{},
 		small: newQueue(), large: newQueue(), asks: make(chan func()), journal: journalOf(term),
 		due: notify.New(), patience: awaitOthers, pace: retry.NewPacer(objdb.RetryFirst, objdb.RetryMost),

@@ -149,6 +149,20 @@ func (tx *Tx) replaced(key string, had record, held bool) {
 	tx.wrote[key] = len(tx.undo)
 }
 
+// Changes are the keys that the plan has written so far, in the order in which it first did, with their values before it and
+// now; nil for none. The plan writes nothing meanwhile.
+func (tx *Tx) Changes(yield func(key string, before, now []byte) bool) {
+	for _, u := range tx.undo {
+		if u.place != 0 {
+			continue // not the first time
+		}
+		now, _ := tx.group.tree.Get(record{key: u.key})
+		if !yield(u.key, u.had.value, now.value) {
+			return
+		}
+	}
+}
+
 // Try runs a part of a plan and undoes what it wrote if it fails.
 func (tx *Tx) Try(part func() error) error {
 	begun := len(tx.undo)

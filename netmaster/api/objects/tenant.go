@@ -17,7 +17,7 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 		return fault.New(fault.Invalid, "Invalid tenant name").WithField("tenantName").
 			WithExplanation("tenantName is empty: want the name of a tenant, such as blue")
 	}
-	if err := master.DeriveVRF(c.Tx, t.TenantName); err != nil {
+	if err := master.DeriveVRF(c.Tx, t); err != nil {
 		return err
 	}
 	return master.Put(c.Tx, t)
@@ -35,6 +35,9 @@ func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 		return immutable(stored, "Cant change tenant parameters after its created")
 	}
 	stored.SetBounds(bounds)
+	if err := master.DerivePolicyMode(c.Tx, stored); err != nil {
+		return err
+	}
 	return master.Put(c.Tx, stored)
 }
 
