@@ -31,6 +31,7 @@ type cache struct {
 	rules     map[string]rule
 	limits    map[string]pipeline.Limits // by group; of those that have some
 	vrfs      map[string]uint16          // by tenant
+	final     map[string]struct{}        // tenants in which rules of groups end the judgement of what they allow
 	peers     peers
 	nodes     nodes
 	global    mastercfg.GlobConfig // zero: not known
@@ -61,7 +62,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		host: host, log: log,
 		networks: make(map[string]network), endpoints: make(map[string]endpoint), rules: make(map[string]rule),
 		limits: make(map[string]pipeline.Limits),
-		vrfs:   make(map[string]uint16), peers: newPeers(), nodes: newNodes(),
+		vrfs:   make(map[string]uint16), final: make(map[string]struct{}), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
 		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
@@ -83,7 +84,7 @@ var kinds = []struct {
 	{mastercfg.ProviderPrefix, (*cache).putProvider, (*cache).removeProvider},
 	{mastercfg.BgpPrefix, (*cache).putBGP, (*cache).removeBGP},
 	{mastercfg.PolicyRulePrefix, (*cache).putRule, func(c *cache, id string) { c.setRule(id, rule{}, false) }},
-	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0) }},
+	{mastercfg.VRFPrefix, (*cache).putVRF, func(c *cache, id string) { c.setVRF(id, 0, false) }},
 	{mastercfg.K8sPodPrefix, (*cache).putPod, (*cache).removePod},
 	{mastercfg.K8sServicePrefix, (*cache).putKubeService, (*cache).removeKubeService},
 	{mastercfg.K8sBackendPrefix, (*cache).putBackend, (*cache).removeBackend},
@@ -258,15 +259,22 @@ func (c *cache) setRule(id string, r rule, exists bool) {
 }
 
 func (c *cache) putVRF(tenant string, value []byte, _ int64) error {
-	vrf, err := decodeVRF(value)
+	vrf, final, err := decodeVRF(value)
 	if err != nil {
 		return err
 	}
-	c.setVRF(tenant, vrf)
+	c.setVRF(tenant, vrf, final)
 	return nil
 }
 
-func (c *cache) setVRF(tenant string, vrf uint16) {
+func (c *cache) setVRF(tenant string, vrf uint16, final bool) {
+	if _, was := c.final[tenant]; was != final {
+		c.final[tenant] = struct{}{}
+		if !final {
+			delete(c.final, tenant)
+		}
+		c.markRules(tenant)
+	}
 	if c.vrfs[tenant] == vrf {
 		return
 	}

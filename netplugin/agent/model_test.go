@@ -111,7 +111,7 @@ func (m *model) refuse() {
 
 // naive is the specification: every object wanted, from the records alone.
 func (m *model) naive() map[pipeline.Key]pipeline.Object {
-	networks, vrfs, present := map[string]network{}, map[string]uint16{}, map[string]bool{}
+	networks, vrfs, final, present := map[string]network{}, map[string]uint16{}, map[string]bool{}, map[string]bool{}
 	shared := func(n network) bool {
 		return n.record.PktTagType == "vlan" && n.problem == "" && m.mode == pipeline.Routed
 	}
@@ -131,8 +131,8 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 				limits[id] = l
 			}
 		} else if id, ok := strings.CutPrefix(key, mastercfg.VRFPrefix); ok {
-			if vrf, err := decodeVRF([]byte(value)); err == nil {
-				vrfs[id] = vrf
+			if vrf, ends, err := decodeVRF([]byte(value)); err == nil {
+				vrfs[id], final[id] = vrf, ends
 			}
 		}
 	}
@@ -206,6 +206,12 @@ func (m *model) naive() map[pipeline.Key]pipeline.Object {
 	for key, value := range m.keys {
 		if id, ok := strings.CutPrefix(key, mastercfg.PolicyRulePrefix); ok {
 			if r, err := decodeRule(id, []byte(value)); err == nil && (present[r.tenant] || anyShared && sharing[r.tenant]) {
+				switch direction := id[strings.LastIndex(id, ":")+1:]; {
+				case final[r.tenant] && direction == "inRx":
+					r.part.Ends = pipeline.EndsIn
+				case final[r.tenant] && direction == "outTx":
+					r.part.Ends = pipeline.EndsOut
+				}
 				add(r.part)
 			}
 		}
@@ -244,12 +250,12 @@ func drawChange(t *rapid.T) (key, value string) {
 			Bandwidth: rapid.SampledFrom([]string{"", "10Mbps", "nonsense"}).Draw(t, "bandwidth"),
 		})
 	case "rule":
-		id := fmt.Sprintf("%s:front:%s:p:%s:p:%d:inRx", tenant, tenant, tenant, number.Draw(t, "rule"))
+		id := fmt.Sprintf("%s:front:%s:p:%s:p:%d:%s", tenant, tenant, tenant, number.Draw(t, "rule"), rapid.SampledFrom([]string{"inRx", "inTx", "outRx", "outTx"}).Draw(t, "direction"))
 		key = mastercfg.PolicyRulePrefix + id
 		value = text(mastercfg.CfgPolicyRule{RuleID: id, Priority: number.Draw(t, "priority"), Action: rapid.SampledFrom([]string{"allow", "deny", "?"}).Draw(t, "action")})
 	case "vrf":
 		key = mastercfg.VRFPrefix + tenant
-		value = text(mastercfg.VRFState{ID: tenant, VRF: uint16(rapid.IntRange(0, 2).Draw(t, "vrf"))})
+		value = text(mastercfg.VRFState{ID: tenant, VRF: uint16(rapid.IntRange(0, 2).Draw(t, "vrf")), PolicyMode: rapid.SampledFrom([]string{"", "", "final", "later"}).Draw(t, "mode")})
 	case "peer":
 		n := number.Draw(t, "address")
 		key = fmt.Sprintf("%s192.0.2.%d:4789", peerPrefix, n)

@@ -43,6 +43,7 @@ type endpoint struct {
 type rule struct {
 	tenant string
 	part   pipeline.Rule
+	ends   pipeline.Ends // what it ends where the tenant's rules are final
 }
 
 // ignored takes the place of a member that is expensive to decode and not needed.
@@ -161,7 +162,8 @@ func decodeRule(id string, value []byte) (rule, error) {
 	}
 	tenant, _, _ := strings.Cut(id, ":")
 	part, err := rulePart(id, r)
-	return rule{tenant, part}, err
+	ends := map[string]pipeline.Ends{mastercfg.InRx: pipeline.EndsIn, mastercfg.OutTx: pipeline.EndsOut}[mastercfg.RuleDirection(id)]
+	return rule{tenant, part, ends}, err
 }
 
 func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
@@ -205,15 +207,16 @@ func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
 	return rule, nil
 }
 
-func decodeVRF(value []byte) (uint16, error) {
+// decodeVRF reads the number of a tenant, and whether its rules are final. A mode that a later netmaster knows is none.
+func decodeVRF(value []byte) (vrf uint16, final bool, err error) {
 	var r mastercfg.VRFState
 	if err := json.Unmarshal(value, &r); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if r.VRF == 0 {
-		return 0, fmt.Errorf("VRF 0 is not in 1..%d", pipeline.MaxVRF)
+		return 0, false, fmt.Errorf("VRF 0 is not in 1..%d", pipeline.MaxVRF)
 	}
-	return r.VRF, nil
+	return r.VRF, r.PolicyMode == mastercfg.PolicyFinal, nil
 }
 
 // decodePeer reads a registry entry of the VTEP service.

@@ -120,5 +120,8 @@ func (c *cache) wantedRule(id string) (pipeline.Object, error) {
 	case !c.ruledHere(r.tenant):
 		return nil, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", r.tenant)
 	}
+	if _, final := c.final[r.tenant]; final {
+		r.part.Ends = r.ends
+	}
 	return r.part, nil
 }
