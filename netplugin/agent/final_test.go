@@ -27,7 +27,7 @@ func TestRulesOfATenantWhoseModeIsFinalEndTheJudgementInTheirDirection(t *testin
 			}
 		}
 	}
-	const in, out = "+rule blue:front:blue:p:blue:p:1:inRx", "+rule blue:g:blue:p:blue:p:1:outTx"
+	const in, out = "+rule blue:front:blue:p:blue:p:1:inRx", "+rule blue:front:blue:p:blue:p:1:outTx"
 	sees("no mode", false)
 	n.put(vrfKey("red"), `{"vrf":2,"policyMode":"final"}`).expect("of another tenant")
 	n.put(vrfKey("blue"), `{"vrf":1,"policyMode":"final"}`).expect("the mode is final", in, out)
