@@ -170,8 +170,8 @@ var examples = map[string][]string{
 
 	"status": {"netctl status", "netctl --netmaster http://10.0.0.1:9999,http://10.0.0.2:9999 status -o yaml"},
 
-	"tenant create":  {"netctl tenant create blue", "netctl tenant create blue --max-networks 10 --vlans 100-109"},
-	"tenant update":  {"netctl tenant update blue --max-networks 100 --vlans 100,200-299"},
+	"tenant create":  {"netctl tenant create blue", "netctl tenant create blue --max-networks 10 --vlans 100-109", "netctl tenant create shop --policy-mode final"},
+	"tenant update":  {"netctl tenant update blue --max-networks 100 --vlans 100,200-299", "netctl tenant update shop --policy-mode ''"},
 	"tenant rm":      {"netctl tenant rm blue", "netctl tenant rm blue --ignore-not-found"},
 	"tenant ls":      {"netctl tenant ls", "netctl tenant ls -o wide"},
 	"tenant inspect": {"netctl tenant inspect blue"},

@@ -21,7 +21,7 @@ import (
 const VerdictPath = "/api/v1/verdict"
 
 // tierNames are how people call the tiers.
-var tierNames = map[int]string{tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
+var tierNames = map[int]string{tiers.OfGroups: "groups, final", tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
 
 // verdict says whether an endpoint may begin a connection to another, and what decides.
 func (a *API) verdict(r *http.Request) (rest.Reply, error) {
@@ -84,7 +84,12 @@ func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to
 	}); err != nil {
 		return err
 	}
-	j.state = tiers.State{Classes: map[uint16]mastercfg.K8sClass{}, Policies: map[string]mastercfg.K8sPolicy{}}
+	if vrf, err := ledger.Read[mastercfg.VRFState](r, mastercfg.VRFPrefix+j.from.tenant); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	} else if vrf.PolicyMode == mastercfg.PolicyFinal {
+		j.state.Final = j.rules
+	}
+	j.state.Classes, j.state.Policies = map[uint16]mastercfg.K8sClass{}, map[string]mastercfg.K8sPolicy{}
 	for _, end := range []tiers.End{j.from.end, j.to.end} {
 		if class, err := ledger.Read[mastercfg.K8sClass](r, mastercfg.K8sClassKey(end.Class)); err == nil {
 			j.state.Classes[end.Class] = class
@@ -143,6 +148,7 @@ func (j *judge) verdict(from, to netip.Addr) contivmodel.Verdict {
 	c := j.about
 	c.From, c.To = j.from.end, j.to.end
 	c.From.Address, c.To.Address = from, to
+	c.From.Group, c.To.Group = j.from.group, j.to.group
 	c.From.Known = slices.DeleteFunc(slices.Clone(j.from.known), func(a netip.Addr) bool { return a.Is4() != from.Is4() })
 	c.OwnNode = j.from.node == j.to.node && (j.from.access || j.to.access)
 	if j.from.id == j.to.id {

@@ -92,6 +92,15 @@ func TestItIsToldWhoDecidesAboutAConnection(t *testing.T) {
 	if v := got.Verdicts[0]; v.Allowed || len(v.Judged) != 1 || v.Judged[0].Tier != "groups" || v.Judged[0].Rule == "" {
 		t.Errorf("a rule of the group denies: %+v", v)
 	}
+	allows := `{"tenantName":"blue","policyName":"p","ruleId":"2","direction":"in","protocol":"tcp","port":80,"action":"allow","priority":2}`
+	b.ok("POST", "rules/blue:p:2", allows)
+	const rule = "blue:front:blue:p:blue:p:2:inRx"
+	deny := map[string]any{mastercfg.K8sPolicyPrefix + "clusternetworkpolicy/pods": mastercfg.K8sPolicy{Rules: []mastercfg.TierRule{{Verdict: "deny", Subjects: []uint16{7}, AnyPeer: true}}}}
+	write(deny)
+	says("a rule of the group allows, the first tier denies", tcp, "false; packets true groups "+rule+"; egress true none; ingress false ClusterNetworkPolicy, Admin clusternetworkpolicy/pods")
+	b.ok("POST", "tenants/blue", `{"tenantName":"blue","policyMode":"final"}`)
+	says("and is final", tcp, "true; packets true groups "+rule+"; egress true none; ingress true groups, final "+rule)
+	says("for its port", "protocol=tcp&port=82", "false; packets true none; egress true none; ingress false ClusterNetworkPolicy, Admin clusternetworkpolicy/pods")
 	// The name of a network may have dots.
 	b.ok("POST", "networks/blue:web.v2", `{"tenantName":"blue","networkName":"web.v2","encap":"vxlan","subnet":"10.6.0.0/24","gateway":"10.6.0.254"}`)
 	plug[mastercfg.CreateEndpointResponse](b, mastercfg.CreateEndpointPath, mastercfg.CreateEndpointRequest{

@@ -23,6 +23,25 @@ func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowe
 	return allowed, rule
 }
 
+// ended tells whether rules of the sender's group, or those of the receiver's, end the judgement of a connection in that direction: the highest
+// of these that is about it allows it. Those of the other end do not count.
+func ended(final []mastercfg.CfgPolicyRule, out bool, c Connection) (rule string, ends bool) {
+	own := func(r mastercfg.CfgPolicyRule) bool {
+		if out {
+			return mastercfg.RuleDirection(r.RuleID) == mastercfg.OutTx && r.SrcEndpointGroup != 0
+		}
+		return mastercfg.RuleDirection(r.RuleID) == mastercfg.InRx && r.DstEndpointGroup != 0
+	}
+	var rules []mastercfg.CfgPolicyRule
+	for _, r := range final {
+		if own(r) {
+			rules = append(rules, r)
+		}
+	}
+	allowed, rule := Groups(rules, c.From.Group, c.To.Group, c)
+	return rule, allowed && rule != ""
+}
+
 func isAbout(r mastercfg.CfgPolicyRule, from, to int, c Connection) bool {
 	return (r.SrcEndpointGroup == 0 || r.SrcEndpointGroup == from) && (r.DstEndpointGroup == 0 || r.DstEndpointGroup == to) &&
 		isAt(c.From.Address, r.SrcIPAddr, r.SrcIPv6Addr) && isAt(c.To.Address, r.DstIPAddr, r.DstIPv6Addr) &&

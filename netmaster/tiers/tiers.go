@@ -18,6 +18,7 @@ import (
 type State struct {
 	Classes  map[uint16]mastercfg.K8sClass
 	Policies map[string]mastercfg.K8sPolicy // by id
+	Final    []mastercfg.CfgPolicyRule      // rules of groups, in a tenant whose mode is final; else none
 }
 
 // End is an end of a connection.
@@ -25,6 +26,7 @@ type End struct {
 	Judged  bool // it is a pod with a network of its own
 	Classed bool // it is known which class it has; else it is isolated
 	Class   uint16
+	Group   int // 0: none
 	Address netip.Addr
 	Known   []netip.Addr // of a node: its InternalIPs of the same family, by which policies let in its processes
 }
@@ -40,12 +42,15 @@ type Connection struct {
 // Decision is what the tiers say of a connection in one direction.
 type Decision struct {
 	Allowed bool
-	Tier    int    // that has decided; None: none
+	Tier    int    // that has decided; None: none; OfGroups: none was asked
 	Policy  string // whose rule has decided; empty: that none allows it, or that nothing judges it
 }
 
-// None is no tier: what nothing is said about is allowed.
-const None = -1
+// These are no tiers.
+const (
+	None     = -1 // what nothing is said about is allowed
+	OfGroups = -2 // a rule of the group allows, and ends the judgement
+)
 
 // isolating is the tier of policies.
 const isolating = 1
@@ -59,6 +64,9 @@ func (s State) In(c Connection) Decision { return s.decide(c.To, c.From, false, 
 func (s State) decide(subject, peer End, out bool, c Connection) Decision {
 	if !subject.Judged || c.OwnNode {
 		return Decision{Allowed: true, Tier: None}
+	}
+	if rule, ends := ended(s.Final, out, c); ends {
+		return Decision{true, OfGroups, rule}
 	}
 	class, known := s.Classes[subject.Class]
 	isolates := class.IsolatesIn

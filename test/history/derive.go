@@ -26,7 +26,11 @@ func Derive(w *World, held Held) (map[string]document, error) {
 	d.global()
 	for _, t := range all[contivmodel.Tenant](w) {
 		key := statePrefix + "vrfs/" + t.TenantName
-		d.put(key, document{"id": t.TenantName, "vrf": w.record(key)["vrf"]})
+		domain := document{"id": t.TenantName, "vrf": w.record(key)["vrf"]}
+		if t.PolicyMode != "" {
+			domain["policyMode"] = t.PolicyMode
+		}
+		d.put(key, domain)
 	}
 	for _, n := range all[contivmodel.Network](w) {
 		d.network(n)

@@ -48,7 +48,7 @@ func (g *generator) next() Operation {
 // furnish makes a tenant with all networks that have room beside each other.
 func (g *generator) furnish() Operation {
 	tenant := g.tenant()
-	op := Operation{Verb: Apply, Members: []Operation{g.post(&contivmodel.Tenant{TenantName: tenant}, "")}}
+	op := Operation{Verb: Apply, Members: []Operation{g.post(tenantNamed(tenant), "")}}
 	for i := range g.scale.networks {
 		s := g.scale.shapes[0]
 		op.Members = append(op.Members, g.post(&contivmodel.Network{TenantName: tenant, NetworkName: fmt.Sprintf("n%d", i),

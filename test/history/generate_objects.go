@@ -7,7 +7,16 @@ import (
 )
 
 func (g *generator) createTenant() Operation {
-	return g.post(&contivmodel.Tenant{TenantName: g.name("t", tenants)}, "")
+	return g.post(tenantNamed(g.name("t", tenants)), "")
+}
+
+// tenantNamed is the tenant of a name, always the same: whoever creates it again changes nothing. Rules of every other one are final.
+func tenantNamed(name string) *contivmodel.Tenant {
+	t := &contivmodel.Tenant{TenantName: name}
+	if name[len(name)-1]%2 == 1 {
+		t.PolicyMode = "final"
+	}
+	return t
 }
 
 func (g *generator) deleteTenant() Operation { return g.delete("tenant", g.name("t", tenants)) }
