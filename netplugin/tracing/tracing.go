@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,7 +90,7 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	if err != nil {
 		return oftrace.Trace{}, err
 	}
-	t := oftrace.Parse(text)
+	t := w.judged(ctx, oftrace.Parse(text))
 	for table, more := behindGroup(t.Steps); more; {
 		now := cmp.Or(t.Final, packet)
 		if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
@@ -98,12 +99,76 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
 			return t, err
 		}
-		rest := oftrace.Parse(text)
+		rest := w.judged(ctx, oftrace.Parse(text))
 		table, more = behindGroup(rest.Steps)
 		t = oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Final: rest.Final, Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}
 	}
 	return t, nil
 }
+
+// judged has the tables that judge connections asked again, if a trace has met them. The switch does not say there what the connection
+// tracker would know of the packet, so that no rule about addresses and ports would be about it.
+func (w *world) judged(ctx context.Context, t oftrace.Trace) oftrace.Trace {
+	at := slices.IndexFunc(t.Resumed, func(r oftrace.Resumed) bool { return pipeline.AsksTracker(r.Table) })
+	if at < 0 {
+		return t
+	}
+	for range mostResumed {
+		from := t.Resumed[at]
+		text, err := w.sw.TraceFrom(ctx, from.Table, tracked(from.Packet))
+		if err != nil {
+			t.Warnings = append(t.Warnings, "rules of policies about addresses and ports were not asked: "+err.Error())
+			break
+		}
+		rest := oftrace.Parse(text)
+		t.Steps = append(t.Steps[:from.Before:from.Before], rest.Steps...)
+		for i := range rest.Resumed {
+			rest.Resumed[i].Before += from.Before
+		}
+		t.Final, t.Datapath, t.Warnings, t.Resumed, at = rest.Final, rest.Datapath, append(t.Warnings, rest.Warnings...), rest.Resumed, len(rest.Resumed)-1
+		if !rest.Lost || at < 0 {
+			break
+		}
+	}
+	return t
+}
+
+// mostResumed is how often a packet is followed behind the connection tracker: more often than any comes back from there.
+const mostResumed = 8
+
+// tracked adds to the fields of a packet, as the switch prints them, what the connection tracker knows when it is the first one of a connection. Of what
+// it prints it takes neither all nor under the same names; what comes from the tunnel has been looked at before.
+func tracked(packet string) string {
+	var fields, known []string
+	protocol := ""
+	for field := range strings.SplitSeq(packet, ",") {
+		name, value, _ := strings.Cut(field, "=")
+		switch {
+		case slices.Contains(leftOut, name), slices.ContainsFunc(leftOut, func(all string) bool { return strings.HasSuffix(all, "_") && strings.HasPrefix(name, all) }):
+			continue
+		case transports[strings.TrimSuffix(name, "6")] != "":
+			protocol = strings.TrimSuffix(name, "6")
+			known = append(known, "ct_nw_proto="+transports[protocol])
+		case name == "icmp":
+			known = append(known, "ct_nw_proto=1")
+		case name == "icmp6":
+			known = append(known, "ct_nw_proto=58")
+		case name == "nw_proto", name == "nw_src", name == "nw_dst", name == "ipv6_src", name == "ipv6_dst":
+			known = append(known, "ct_"+field)
+		case protocol != "" && (name == "tp_src" || name == "tp_dst"):
+			field = protocol + strings.TrimPrefix(field, "tp")
+			known = append(known, "ct_"+name+"="+value)
+		}
+		fields = append(fields, field)
+	}
+	return asTaken.Replace(strings.Join(append(fields, known...), ","))
+}
+
+// leftOut are fields, and with what others begin, that the switch does not take, or that are made anew.
+var leftOut = []string{"recirc_id", "eth", "tun_", "gtpu_", "ct_nw_", "ct_ipv6_", "ct_tp_"}
+
+// transports are the numbers of protocols with ports.
+var transports = map[string]string{"tcp": "6", "udp": "17", "sctp": "132"}
 
 var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
 

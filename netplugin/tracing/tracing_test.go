@@ -43,6 +43,22 @@ var (
 	noSSH      = pipeline.Rule{ID: "blue:db:blue:p1:1:inRx", Priority: 10, SrcGroup: 7, DstGroup: 8, Protocol: 6, DstPort: 22}
 )
 
+// An isolated endpoint, and what its group allows: finally.
+var (
+	isolated = func() pipeline.Endpoint {
+		e := endpointOf(db, 4, 9, true)
+		e.Class, e.Tiers = 5, pipeline.JudgesIn|pipeline.IsolatesIn
+		return e
+	}()
+	isolated6 = func() pipeline.Endpoint {
+		e := endpointOf(web, 6, 0, true)
+		e.IPv4, e.Class, e.Tiers = netip.Addr{}, 6, pipeline.JudgesIn|pipeline.IsolatesIn
+		return e
+	}()
+	byWeb2   = pipeline.TierRule{ID: "networkpolicy/blue/web2#0", Tier: pipeline.PolicyTier, Number: 1, Subjects: []uint16{6}, Nets: []netip.Prefix{netip.PrefixFrom(web2.IPv6, 128)}}
+	finalSQL = pipeline.Rule{ID: "blue:sql:blue:p2:1:inRx", Priority: 10, DstGroup: 9, Protocol: 6, DstPort: 5432, Allow: true, Ends: pipeline.EndsIn}
+)
+
 // Two tenants with routed VLANs, which share a VRF, and bridged networks of both kinds. The VLANs' tags are
 // in the third byte of addresses, as above.
 var (
@@ -229,7 +245,7 @@ func told(t *testing.T, tracer tracing.Tracer, file string, stories []story) (te
 
 // The stories of testdata/traces.txt are what a real switch says; "-update" writes them anew.
 func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
-	tracer := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH)
+	tracer := startTracer(t, web, db, web1, web2, web9, db1, slow1, noSSH, isolated, isolated6, finalSQL, byWeb2)
 	told(t, tracer, "testdata/traces.txt", []story{
 		{"a neighbour", hops.Delivered, "", tracing.Query{From: web1.ID, To: web2.ID, Protocol: "tcp", Port: 80}},
 		{"by the gateway", hops.Delivered, "", tracing.Query{From: web1.ID, To: "10.2.0.1", Protocol: "tcp", Port: 80}},
@@ -245,6 +261,12 @@ func TestItIsToldWhatBecomesOfAPacket(t *testing.T) {
 		{"out of the tunnel", hops.Delivered, "", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "sctp", Port: 80}},
 		{"out of the tunnel, and denied here, too", hops.Dropped, "denied", tracing.Query{From: web9.ID, To: db1.ID, Protocol: "tcp", Port: 22}},
 		{"out of the tunnel, from somebody else", hops.Dropped, "other node", tracing.Query{From: web9.ID, To: web1.ID, Protocol: "tcp", Port: 80, Source: web2.IPv4}},
+		{"allowed by a rule that is final", hops.Delivered, "", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "tcp", Port: 5432}},
+		{"allowed out of the tunnel", hops.Delivered, "", tracing.Query{From: web9.ID, To: isolated.ID, Protocol: "tcp", Port: 5432}},
+		{"allowed over IPv6, by a policy about the address", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
+		{"allowed by it to be pinged", hops.Delivered, "", tracing.Query{From: web2.ID, To: isolated6.ID, Protocol: "icmp"}},
+		{"and not by others", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated6.ID, Protocol: "udp", Port: 53}},
+		{"about which it says nothing", hops.Dropped, "network policies", tracing.Query{From: web1.ID, To: isolated.ID, Protocol: "tcp", Port: 5433}},
 	})
 
 	for _, wrong := range []struct {

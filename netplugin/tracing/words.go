@@ -30,6 +30,9 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 			if step.Of = w.owner(object); !w.own(object) {
 				step.Match = "" // addresses, ports and groups of somebody else
 			}
+			if r, is := object.(pipeline.Rule); is && pipeline.EndsJudgement(s.Table, r) {
+				step.Does = "final: no policy is asked, " + step.Does
+			}
 			left.flooded = left.flooded || object.Key().Kind == pipeline.KindFloodSet
 		}
 		h.Steps = append(h.Steps, step)

@@ -16,6 +16,15 @@ type Trace struct {
 	Final    string // fields of the packet in the end, if they are others than at first
 	Datapath string // what the datapath does with such packets in the end; "drop": nothing
 	Warnings []string
+	Resumed  []Resumed // behind the connection tracker, in their order
+	Lost     bool      // the last of these was not followed: the switch does not do that for a packet that did not begin in its first table
+}
+
+// Resumed is where a packet goes on that the connection tracker was asked about.
+type Resumed struct {
+	Table  uint8
+	Before int    // how many steps come before
+	Packet string // its fields then
 }
 
 // Step is a table with the flow that matched there.
@@ -29,6 +38,7 @@ type Step struct {
 
 var (
 	stepLine = regexp.MustCompile(`^\s*(\d{1,3})(?:\([^)]*\))?\. (.*)$`)
+	forkLine = regexp.MustCompile(`The forked pipeline will be resumed at table (\d{1,3})\.`)
 	flowText = regexp.MustCompile(`^(?:(.*), )?priority \d+(?:, cookie 0x([0-9a-f]+))?`)
 )
 
@@ -43,9 +53,19 @@ const (
 func Parse(text string) Trace {
 	var t Trace
 	walking, bridge := false, "" // between the name of the bridge and the outcome
+	var forks []uint8            // tables where the packet is to go on
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		words := strings.TrimSpace(line)
+		if fork := forkLine.FindStringSubmatch(words); fork != nil {
+			table, _ := strconv.ParseUint(fork[1], 10, 8) // three digits: if they are too many, the last table
+			forks = append(forks, uint8(table))
+		}
+		if packet, is := strings.CutPrefix(words, "Flow: "); is && len(forks) > 0 {
+			t.Resumed = append(t.Resumed, Resumed{forks[0], len(t.Steps), packet})
+			forks = forks[1:]
+		}
+		t.Lost = t.Lost || strings.Contains(words, "Recirculation conflict")
 		datapath, isOutcome := strings.CutPrefix(words, datapathActions)
 		switch {
 		case isOutcome:

@@ -51,7 +51,7 @@ Datapath actions: drop
 
 func TestTheWayOfAPacketIsRead(t *testing.T) {
 	got := Parse(recorded)
-	want := Trace{Datapath: "drop", Warnings: []string{"output skipped"}, Steps: []Step{
+	want := Trace{Datapath: "drop", Warnings: []string{"output skipped"}, Resumed: []Resumed{{34, 4, "recirc_id=0x1,ct_state=new|trk"}}, Steps: []Step{
 		{Table: 0, Match: "in_port=2", Cookie: 0xc003e3de7e120d50, Actions: []string{"resubmit(,42)"}},
 		{Table: 42, Missed: true, Actions: []string{"drop", "set_field:0x1/0x7->reg0", "goto_table:20"}},
 		{Table: 20, Match: "ip,in_port=2,dl_src=02:02:0a:01:00:01,nw_src=10.1.0.1", Cookie: 0xc003e3de7e120d50, Actions: []string{"goto_table:33"}},

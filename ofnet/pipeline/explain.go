@@ -31,6 +31,14 @@ func IsOnlyAsked(id uint8) bool {
 	return known && t.Miss == t.ID && id != tableDrop
 }
 
+// AsksTracker tells whether flows of a table compare with what the connection tracker knows of the first packet of a connection.
+func AsksTracker(table uint8) bool { return table == tableKnown }
+
+// EndsJudgement tells whether no tier is asked behind the flow of a rule in a table: the rule allows, and is final.
+func EndsJudgement(table uint8, r Rule) bool {
+	return r.Allow && (table == tableFirstOut || table == tableFirstIn)
+}
+
 // IsTooBig tells whether a flow is for packets that are larger than the way to other nodes carries.
 func IsTooBig(table uint8, match string) bool {
 	return table == tableOutput && match == (openflow.Match{regTooBig.is(1)}).String()
