@@ -66,7 +66,13 @@ func TestConnectionsAreJudgedAnewWhenFinalRulesChange(t *testing.T) {
 	if got := epoch(); got.Number != 0 {
 		t.Errorf("nothing is admitted in any epoch, and there is %d", got.Number)
 	}
-	b.plan(func(tx *ledger.Tx) error { return ledger.Write(tx, mastercfg.K8sEpochKey, mastercfg.K8sEpoch{Number: 5}) })
+	b.plan(func(tx *ledger.Tx) error {
+		return ledger.Write(tx, mastercfg.K8sEpochKey, mastercfg.K8sEpoch{Number: 5})
+	})
+	ep := b.endpoint("blue", "web", "front", "c1")
+	if got := epoch(); got.Number != 5 {
+		t.Errorf("a new endpoint: epoch %d", got.Number)
+	}
 	for _, step := range []struct {
 		name, method, path, body string
 		anew                     bool
@@ -80,6 +86,8 @@ func TestConnectionsAreJudgedAnewWhenFinalRulesChange(t *testing.T) {
 		{"a rule of no group", "POST", "rules/blue:p:1", rule(blue, "1"), false},
 		{"now of a group", "POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web","policies":["p"]}`, true},
 		{"another rule", "POST", "rules/blue:p:2", rule(blue, "2"), true},
+		{"its group is another one", "PUT", "", "back", true},
+		{"its group is the one before", "PUT", "", "front", true},
 		{"a rule goes", "DELETE", "rules/blue:p:2", "", true},
 		{"its policy is taken from the group", "POST", "endpointGroups/blue:front", `{"tenantName":"blue","groupName":"front","networkName":"web"}`, true},
 		{"bounds change", "POST", "tenants/blue", `{"tenantName":"blue","policyMode":"final","maxGroups":9}`, false},
@@ -89,7 +97,18 @@ func TestConnectionsAreJudgedAnewWhenFinalRulesChange(t *testing.T) {
 		{"the other's", "POST", "tenants/red", `{"tenantName":"red","policyMode":"final"}`, true},
 	} {
 		before := epoch()
-		b.ok(step.method, step.path, step.body)
+		if step.method == "PUT" {
+			b.plan(func(tx *ledger.Tx) error {
+				record, err := ledger.Read[mastercfg.CfgEndpointState](tx, mastercfg.EndpointPrefix+ep.ID)
+				if err != nil {
+					return err
+				}
+				record.EndpointGroupKey, record.EndpointGroupID = step.body+":blue", len(step.body)
+				return ledger.Write(tx, mastercfg.EndpointPrefix+ep.ID, record)
+			})
+		} else {
+			b.ok(step.method, step.path, step.body)
+		}
 		if after := epoch(); (after != before) != step.anew || after.Number < before.Number {
 			t.Errorf("%s: epoch %d after %d; judged anew: want %v", step.name, after.Number, before.Number, step.anew)
 		}

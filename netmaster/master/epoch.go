@@ -2,6 +2,7 @@ package master
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // Connections that were admitted are judged anew in another epoch (docs/pipeline.md, Tiers). Policies of Kubernetes change it
 // where they are written. Rules of groups do where they end the judgement of connections: in a tenant whose policyMode is
-// final. Whoever changes such rules, or the mode of a tenant, the epoch changes in the same plan; other tenants' rules
+// final. Whoever changes such rules, the group of an endpoint there, or the mode of a tenant, the epoch changes in the same plan; other tenants' rules
 // judge every packet, so nothing has to be judged anew.
 
 // lastFloor leaves numbers for epochs, whatever the clock says.
@@ -51,7 +52,7 @@ func rejudging(floor uint32) func(*ledger.Tx) error {
 // judgesOtherwise tells whether a plan has changed the mode of a tenant, or rules of one whose mode is final. What it has changed the epoch for
 // itself does not count twice.
 func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
-	rules := map[string]bool{} // tenants of which it has changed some
+	rules := map[string]bool{} // tenants of which it has changed some, or who is in which group
 	its := false
 	tx.Changes(func(key string, before, now []byte) bool {
 		its = its || key == mastercfg.K8sEpochKey
@@ -62,6 +63,12 @@ func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
 			tenant, _, _ := strings.Cut(id, ":")
 			rules[tenant] = true
 		}
+		if strings.HasPrefix(key, mastercfg.EndpointPrefix) && before != nil && now != nil {
+			was, is := groupIn(before), groupIn(now)
+			if was.EndpointGroupID != is.EndpointGroupID {
+				rules[was.tenant()], rules[is.tenant()] = true, true
+			}
+		}
 		otherwise = otherwise || strings.HasPrefix(key, mastercfg.VRFPrefix) && modeIn(before) != modeIn(now)
 		return true
 	})
@@ -70,4 +77,21 @@ func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
 		otherwise = otherwise || modeIn(record) == mastercfg.PolicyFinal
 	}
 	return otherwise && !its
+}
+
+// member is what the record of an endpoint says of its group.
+type member struct {
+	EndpointGroupID  int    `json:"endpointGroupId"`
+	EndpointGroupKey string `json:"endpointGroupKey"` // G:T; empty: none
+}
+
+// groupIn reads it; of one that cannot be read nothing is known.
+func groupIn(record []byte) (m member) {
+	_ = json.Unmarshal(record, &m)
+	return m
+}
+
+func (m member) tenant() string {
+	_, tenant, _ := strings.Cut(m.EndpointGroupKey, ":")
+	return tenant
 }

@@ -120,7 +120,13 @@ func TestConnectionsAreJudgedAnewWhenGroupsEndJudgementsOrDoNotAnyMore(t *testin
 	c.judgeBeside([]Rule{in, out}, isolating)
 	var talks []talkOver
 	for i, to := range []Endpoint{db1, db2, db1, db2} {
-		talks = append(talks, c.calls(web1, c.pod(to), []netip.Addr{to.IPv4, to.IPv6}[i%2], 7000+uint16(i)))
+		talk := c.calls(web1, c.pod(to), []netip.Addr{to.IPv4, to.IPv6}[i%2], 7000+uint16(i))
+		for _, end := range []net.Conn{talk.client, talk.server} { // nobody speaks who is not told to
+			if err := end.(*net.TCPConn).SetKeepAlive(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		talks = append(talks, talk)
 	}
 	speakers := func(i int) (from, to net.Conn) {
 		if i < 2 {
@@ -141,6 +147,7 @@ func TestConnectionsAreJudgedAnewWhenGroupsEndJudgementsOrDoNotAnyMore(t *testin
 		{"the mode has changed", []Rule{func() Rule { r := in; r.Ends = EndsNone; return r }(), func() Rule { r := out; r.Ends = EndsNone; return r }()}, nil, false},
 		{"policies allow it", nil, policies, true},
 		{"a rule about the other way allows nothing", []Rule{backwards, out}, nil, false},
+		{"nor does it alone", []Rule{backwards}, policies[:1], false}, // policies allow to send
 		{"both allow it", []Rule{in, out, backwards}, policies, true},
 	} {
 		c.judgeBeside(step.groups, isolating, step.rules...)
