@@ -47,6 +47,7 @@ func TestOnOneNode(t *testing.T) {
 		{"a tenant is for the namespaces that it names", (*story).tenants},
 		{"what pods and services do not get is told by events", (*story).told},
 		{"a policy that a switch has no room for is told until it has", (*story).refused},
+		{"an isolated pod is reached where a rule of its group allows it finally", (*story).final},
 		{"a static pod starts while the API server is away", (*story).static},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.tell(on(t, c, api, 2*podLimit)) })
