@@ -181,7 +181,7 @@ func (w *world) answered(p probeFrame, in Network, frame []byte, got map[int][]b
 }
 
 func (w *world) deliver(p probeFrame, to int, frame []byte, got map[int][]byte) {
-	if to != p.from && w.allows(p, w.groupOf(p.from), w.groupOf(to)) {
+	if to != p.from && w.allows(p, w.groupOf(p.from), w.groupOf(to)) && w.admits(p, to) {
 		got[to] = frame
 	}
 }

@@ -18,7 +18,7 @@ import (
 // flows: every endpoint sends to every other, and what each of them receives is
 // compared byte for byte. The worlds are in world_test.go, what is sent in
 // probe_test.go, the oracle in the files of that name. One world in twenty has
-// thousands of rules instead of its own, which are in manyrules_test.go.
+// thousands of rules instead of its own, which are in manyrules_test.go, and isolated endpoints, in finalworlds_test.go.
 
 // A part of all frames is enough for the short test.
 func TestRandomWorldsFareAsTheOracleSays(t *testing.T) { sendThroughWorlds(t, 6, 20) }
@@ -53,6 +53,9 @@ func sendThroughWorlds(t *testing.T, count, share int) {
 				c.live(t, w, m, share)
 				if i%20 == 0 && !t.Failed() {
 					c.judgedByThousands(t, made(), m)
+				}
+				if i%20 == 0 && !t.Failed() {
+					c.judgedFinally(t, made(), m)
 				}
 				if t.Failed() {
 					t.Fatalf("to repeat it: go test ./ofnet/pipeline -run '%s' -world %d\n%s", t.Name(), seed, w)

@@ -1,0 +1,91 @@
+package pipeline
+
+import "testing"
+
+// Worlds in which endpoints are isolated, and no policy allows anything: what arrives is what rules of groups allow finally, of the sender's in
+// one direction, of the receiver's in the other. The oracle knows rules and directions, and nothing of connections: each packet is the first
+// one of its own.
+
+// finals is how many rules there are then.
+const finals = 300
+
+// judgedFinally has endpoints of a world talk of which many are isolated.
+func (c *cluster) judgedFinally(t *testing.T, w *world, m *mailbox) {
+	m.forget()
+	w.rules = nil
+	for i := range finals {
+		rule := w.narrowRule(i)
+		rule.Allow = rule.Allow || chance(w.rand, 40)
+		switch {
+		case rule.SrcGroup != 0 && chance(w.rand, 60):
+			rule.Ends = EndsOut
+		case rule.DstGroup != 0 && chance(w.rand, 80):
+			rule.Ends = EndsIn
+		}
+		w.rules = append(w.rules, rule)
+	}
+	for i := range w.endpoints {
+		w.endpoints[i].Tiers |= pick(w.rand, 0, JudgesOut, JudgesOut|IsolatesOut, JudgesIn|IsolatesIn, JudgesIn|IsolatesIn|JudgesOut)
+	}
+	for _, n := range c.nodes {
+		n.replace(t, w.wants(n))
+		n.Appctl("dpctl/flush-conntrack")
+	}
+	var probes []probeFrame
+	for _, p := range w.ruledProbes(underThem) {
+		if w.begins(&p) {
+			probes = append(probes, p)
+		}
+	}
+	arrived, ended := 0, 0
+	for i, at := range m.exchange(t, w, probes) {
+		if arrived += min(1, len(at)); len(at) == 1 && w.needs(probes[i], at[0]) {
+			ended++
+		}
+	}
+	t.Logf("%d of %d packets passed, %d of them by rules that are final", arrived, len(probes), ended)
+	if few := len(probes) / 100; ended < few || len(probes)-arrived < few || len(probes) < underThem/2 {
+		t.Errorf("of %d packets %d passed, %d of them by rules that are final: too much is alike to show anything", len(probes), arrived, ended)
+	}
+}
+
+// begins makes a packet the first one of a connection that no other is of.
+func (w *world) begins(p *probeFrame) bool {
+	if p.protocol == 6 {
+		p.syn, p.ack = true, false
+	}
+	if p.protocol != 1 && p.src <= portsOfThem && chance(w.rand, 90) { // else the port may be one that a rule is about
+		w.ports++
+		p.src = firstPort + w.ports
+	}
+	return w.address(p)
+}
+
+// admits is what isolates sender and receiver, each by the rules of its own group.
+func (w *world) admits(p probeFrame, to int) bool {
+	return w.lawless || (!w.isolates(p.from, IsolatesOut) || w.ends(p, to, EndsOut)) && (!w.isolates(to, IsolatesIn) || w.ends(p, to, EndsIn))
+}
+
+// needs tells whether sender or receiver is isolated from the other.
+func (w *world) needs(p probeFrame, to int) bool {
+	return w.isolates(p.from, IsolatesOut) || w.isolates(to, IsolatesIn)
+}
+
+func (w *world) isolates(wire int, how Tiers) bool {
+	return wire < plugs && w.endpoints[wire].Tiers&how != 0
+}
+
+// ends asks the rules of one end in its direction: those with the highest priority decide, and each of them may deny.
+func (w *world) ends(p probeFrame, to int, in Ends) bool {
+	verdict, best := false, 0
+	for _, r := range w.rules {
+		switch {
+		case r.Ends != in || r.SrcPort != 0 || r.Priority < best || !r.fits(p, w.groupOf(p.from), w.groupOf(to)):
+		case r.Priority == best:
+			verdict = verdict && r.Allow
+		default:
+			verdict, best = r.Allow, r.Priority
+		}
+	}
+	return verdict
+}
