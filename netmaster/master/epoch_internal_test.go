@@ -3,6 +3,7 @@ package master
 import (
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -13,6 +14,18 @@ func TestTheNextEpochIsAboveItsFloorAndTheNextToTheSwitch(t *testing.T) {
 			if next <= floor || next <= last || next%pipeline.EpochCycle != (last+1)%pipeline.EpochCycle || next > max(last+1, floor+pipeline.EpochCycle) {
 				t.Errorf("after %d, above %d: %d", last, floor, next)
 			}
+		}
+	}
+}
+
+// A large plan is seen in parts: connections are judged anew when all of it is there.
+func TestTheEpochComesLast(t *testing.T) {
+	rule := []byte(`{"Action":"deny"}`)
+	epoch := placeOf(mastercfg.K8sEpochKey, nil, nil)
+	for _, place := range []int{placeOf(mastercfg.PolicyRulePrefix+"r", nil, rule), placeOf(mastercfg.PolicyRulePrefix+"r", rule, nil),
+		placeOf(mastercfg.PolicyRulePrefix+"r", nil, []byte(`{"Action":"allow"}`)), placeOf(mastercfg.VRFPrefix+"blue", nil, nil), placeOf(mastercfg.K8sPolicyPrefix+"p", nil, nil)} {
+		if place >= epoch {
+			t.Errorf("place %d, and that of the epoch is %d", place, epoch)
 		}
 	}
 }

@@ -105,6 +105,7 @@ func TestDamageIsRepairedToWhatItWas(t *testing.T) {
 		},
 		"address held of nothing": func(w *world) { w.damage(mastercfg.HeldKey("x.default", "10.7.0.1"), `{}`) },
 		"routing domain":          func(w *world) { w.damage(mastercfg.VRFPrefix+"default", "") },
+		"mode of rules":           func(w *world) { w.edit(mastercfg.VRFPrefix+"default", "policyMode", "final") },
 		"binding":                 func(w *world) { w.damage(mastercfg.PolicyPrefix+"default:front:default:p", "") },
 		"missing rule":            func(w *world) { w.damage(mastercfg.PolicyRulePrefix+"default:front:default:p:default:p:1:inRx", "") },
 		"changed rule": func(w *world) {

@@ -63,6 +63,14 @@ func TestTheWayOfAPacketIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if got.Lost {
+		t.Error("nothing is lost")
+	}
+	const conflict = "    thaw\n     >>>> Recirculation conflict (actions)! <<<<\n\nFinal flow: unchanged\nDatapath actions: drop\n"
+	cut := strings.Index(recorded, "    thaw")
+	if got := Parse(recorded[:cut] + conflict); !got.Lost || len(got.Steps) != 4 || len(got.Warnings) != 0 || len(got.Resumed) != 1 || got.Resumed[0].Before != 4 {
+		t.Errorf("of one that is lost: %+v", got)
+	}
 	for _, text := range []string{"", "999. x", "bridge(\"b\")\n----\n999. x\n", "Datapath actions: "} {
 		if got := Parse(text); len(got.Steps) != 0 {
 			t.Errorf("%q: %+v", text, got)
