@@ -277,7 +277,7 @@ type Rule struct {
 	DstPort  uint16
 	TCPFlags string // "", syn, ack, "syn,ack", "syn,!ack", "!syn,ack"
 	Allow    bool
-	Ends     Ends // tiers are not asked about connections in this direction that the rule allows
+	Ends     Ends `json:",omitempty"` // tiers are not asked about connections in this direction that the rule allows
 }
 
 // Key identifies the network.
