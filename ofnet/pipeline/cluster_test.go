@@ -83,6 +83,7 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	}
 	c.nodes = append(c.nodes, n)
 	n.AddBridge(bridge)
+	c.t.Cleanup(func() { n.wentRoundTooOften(c.t) })
 	if c.trunks {
 		n.pipeline = New(Config{UplinkPort: exampleTunnelPort})
 		c.trunk(n)
@@ -99,6 +100,14 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 		c.join(n)
 	}
 	return n
+}
+
+// wentRoundTooOften tells of packets that the tables have sent round, to the connection tracker or a group, until the datapath gave up.
+func (n *node) wentRoundTooOften(t *testing.T) {
+	t.Helper()
+	if got := strings.TrimSpace(n.Appctl("coverage/read-counter", "datapath_drop_recirc_error")); got != "0" {
+		t.Errorf("%s packets went round until the datapath gave up", got)
+	}
 }
 
 // join connects a node to the cable of all nodes, and tells it and the others how
