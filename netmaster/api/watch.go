@@ -281,31 +281,42 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 }
 
 // present makes the events of what is there.
-func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, auth.BudgetKey(w.asked), w.api.entrance.LongAnswer(ctx), func(out io.Writer) error {
-		lines := rest.Lines(out)
-		return w.api.ledger.View(func(r ledger.Reader) (err error) {
-			if err = w.begin(r); err != nil {
-				return err
-			}
-			w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
-			w.newest = w.revision
-			for _, prefix := range w.scope.prefixes {
-				r.Range(prefix, func(key string, value []byte) bool {
-					o := w.object(r, value)
-					if o == nil || !w.scope.holds(key) {
-						return true
-					}
-					rev := r.Revision(key)
-					if rev > w.revision {
-						w.listed[key], w.newest = rev, max(rev, w.newest)
-					}
-					err = lines.Encode(event{"ADDED", rev, o})
-					return err == nil
-				})
-			}
+func (w *watch) present(ctx context.Context) (there *spool.Answer, err error) {
+	place := w.api.entrance.LongAnswer(ctx)
+	err = whenStored(ctx, func() (err error) {
+		there, err = w.api.answers.Write(ctx, auth.BudgetKey(w.asked), place, w.list)
+		return err
+	})
+	return there, err
+}
+
+// list writes the events of what is there.
+func (w *watch) list(out io.Writer) error {
+	lines := rest.Lines(out)
+	return w.api.ledger.View(func(r ledger.Reader) (err error) {
+		if err = w.begin(r); err != nil {
 			return err
-		})
+		}
+		w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
+		w.newest = w.revision
+		for _, prefix := range w.scope.prefixes {
+			r.Range(prefix, func(key string, value []byte) bool {
+				o := w.object(r, value)
+				if o == nil || !w.scope.holds(key) {
+					return true
+				}
+				var rev int64
+				if rev, err = r.Tag(key); err != nil {
+					return false
+				}
+				if rev > w.revision {
+					w.listed[key], w.newest = rev, max(rev, w.newest)
+				}
+				err = lines.Encode(event{"ADDED", rev, o})
+				return err == nil
+			})
+		}
+		return err
 	})
 }
 
