@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/netmaster/identity"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -194,5 +199,33 @@ func TestHandshakesAreOfAMachine(t *testing.T) {
 		if wait := due(c.other); wait > 0 != c.limited {
 			t.Errorf("%s: waits for %s, want %t", name, wait, c.limited)
 		}
+	}
+}
+
+// Only what a netmaster shows after another certificate is one: not what it shows first to a process that has begun, nor what
+// another netmaster shows at the same address.
+func TestACertificateIsAnotherOneAfterOne(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	lines := test.NewLocal(log)
+	h := newHandshakes(log.WithField("component", "daemon"))
+	comes := func(name, address string, serial int64) {
+		h.know(&from{ip: address}, identity.Identity{Kind: identity.Master, Name: name}, &x509.Certificate{SerialNumber: big.NewInt(serial)})
+	}
+	comes("m1", "192.0.2.1", 1)
+	comes("m2", "192.0.2.1", 2)
+	comes("m1", "192.0.2.1", 1)
+	comes("m1", "192.0.2.9", 1)
+	if said := lines.AllEntries(); len(said) > 0 {
+		t.Errorf("said of what was shown first: %q", said[0].Message)
+	}
+	comes("m1", "192.0.2.1", 3)
+	comes("m1", "192.0.2.1", 3)
+	said := lines.AllEntries()
+	if len(said) != 1 || said[0].Message != "a netmaster comes with another certificate" || said[0].Data["certificate"] != "3" || fmt.Sprint(said[0].Data["who"]) != "master/m1" {
+		t.Errorf("said %+v, want one line of certificate 3 of m1", said)
+	}
+	if !h.isMaster(netip.MustParseAddr("192.0.2.9")) || h.isMaster(netip.MustParseAddr("192.0.2.2")) {
+		t.Error("where netmasters have come from")
 	}
 }
