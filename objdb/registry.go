@@ -157,7 +157,7 @@ var errMove = errors.New("what was put without an answer must not come any more"
 func (r *Registration) hold(held tenure) error {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
 	published := map[string]struct{}{} // keys that are there, or may be
-	doubt := false                     // some may come
+	doubt, move := false, false        // some may come; and have been withdrawn
 	for {
 		history := r.db.Standing().History
 		wanted := r.entries()
@@ -166,6 +166,7 @@ func (r *Registration) hold(held tenure) error {
 			err = r.publish(held.alive, held.id, txn)
 			doubt = doubt || fault.Is(err, fault.Unavailable)
 			if err == nil {
+				move = move || doubt && len(txn.Deletes) > 0
 				clear(published)
 			}
 			if err == nil || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Exhausted) { // see Term.Commit
@@ -186,7 +187,7 @@ func (r *Registration) hold(held tenure) error {
 			continue
 		}
 		wait.Reset()
-		if doubt && len(txn.Deletes) > 0 {
+		if move {
 			return errMove
 		}
 		if !r.outdated(held.alive, history) {

@@ -401,7 +401,7 @@ func (r *reporter) commitEach(ctx context.Context, want operational, ids []strin
 	return refused
 }
 
-// summarise writes the node's summary if it has changed and is due, and says
+// summarise writes the node's summary if it has changed and is due, as the first and the last one always are, and says
 // how long until it is; 0: the store has it.
 func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
 	var value []byte
@@ -414,7 +414,7 @@ func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperSt
 	if bytes.Equal(value, r.summary.value) {
 		return 0, nil
 	}
-	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil {
+	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil && r.summary.rev != 0 {
 		return rest, nil
 	}
 	if err := r.summary.replace(ctx, r.store, value); err != nil {
