@@ -157,19 +157,20 @@ func (c *cluster) plugIn(n *node) {
 	c.t.Helper()
 	hub := c.nodes[0]
 	if hub.cabled == 0 {
-		hub.Exec("ip", "link", "add", "cable", "type", "bridge", "mcast_snooping", "0")
-		hub.withoutIPv6("cable")
 		// Rules for bridges would cut off what is behind a packet.
-		hub.Exec("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do [ ! -e $f ] || echo 0 > $f; done")
-		hub.Exec("ip", "link", "set", "cable", "up")
+		hub.Exec("sh", "-ec", `
+ip link add cable type bridge mcast_snooping 0
+echo 1 > /proc/sys/net/ipv6/conf/cable/disable_ipv6
+for f in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do [ ! -e $f ] || echo 0 > $f; done
+ip link set cable up`)
 	}
 	hub.cabled++
 	end := fmt.Sprint("cable", hub.cabled)
-	hub.Exec("ip", "link", "add", end, "type", "veth", "peer", "name", "uplink", "netns", n.Netns)
-	hub.withoutIPv6(end)
-	n.withoutIPv6("uplink")
-	hub.Exec("ip", "link", "set", end, "master", "cable", "up")
-	n.Exec("ip", "link", "set", "uplink", "up")
+	hub.Exec("sh", "-ec", `
+ip link add "$1" type veth peer name uplink netns "$2"
+echo 1 > "/proc/sys/net/ipv6/conf/$1/disable_ipv6"
+ip link set "$1" master cable up`, "sh", end, n.Netns)
+	n.Exec("sh", "-ec", "echo 1 > /proc/sys/net/ipv6/conf/uplink/disable_ipv6; ip link set uplink up")
 	hub.AwaitLink(end)
 }
 
