@@ -158,6 +158,7 @@ func (r *Registration) hold(held tenure) error {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
 	published := map[string]struct{}{} // keys that are there, or may be
 	doubt, move := false, false        // some may come; and have been withdrawn
+	var trouble logging.Trouble        // the same is told once in a while
 	for {
 		history := r.db.Standing().History
 		wanted := r.entries()
@@ -182,10 +183,15 @@ func (r *Registration) hold(held tenure) error {
 			return context.Cause(held.alive)
 		}
 		if err != nil {
-			r.db.log.WithError(err).Debug("putting services failed, trying again")
+			level := logrus.DebugLevel
+			if fault.Is(err, fault.Denied) && trouble.IsNews(err, time.Now()) {
+				level = logrus.WarnLevel // what is refused does not pass by itself; of what may, the lease tells when it lasts
+			}
+			r.db.log.WithError(err).Log(level, "putting services failed, trying again")
 			wait.Sleep(held.alive)
 			continue
 		}
+		trouble.Over()
 		wait.Reset()
 		if move {
 			return errMove
