@@ -45,8 +45,8 @@ var patterns = map[string]pattern{
 	"IPOPT":  {expr: regexp.MustCompile(`^(` + ip4 + `)?$`), doc: "empty, or an IPv4 address", example: "10.1.2.254"},
 	"SUBNET": {expr: regexp.MustCompile(`^` + ip4 + `(-` + ip4 + `)?/` + length + `$`), doc: "address/length or first-last/length", example: "10.1.2.0/24"},
 	"POOL":   {expr: regexp.MustCompile(`^$|^` + ip4 + `(-` + ip4 + `)?$`), doc: "empty, an IPv4 address, or first-last", example: "10.1.2.10-10.1.2.20"},
-	"RULEIP": {expr: regexp.MustCompile(`^(` + ip4 + `(/(` + length + `|32))?|` + ip6 + `(/(` + len6 + `|128))?)?$`), parse: optional(isAddressOrPrefix),
-		doc: "empty, an IPv4 or IPv6 address, or address/length", example: "10.1.2.0/24"},
+	"RULEIP": {expr: regexp.MustCompile(`^(` + ip4 + `(/(` + length + `|32|0))?|` + ip6 + `(/(` + len6 + `|128|0))?)?$`), parse: optional(isAddressOrPrefix),
+		doc: "empty, an IPv4 or IPv6 address, or address/length, of which 0.0.0.0/0 and ::/0 are all", example: "10.1.2.0/24"},
 	"RTRIP":    {expr: regexp.MustCompile(`^` + ip4 + `(-` + octet + `)?/` + length + `$`), doc: "IPv4 address/length", example: "10.1.2.3/24"},
 	"PVT16":    {expr: regexp.MustCompile(`^` + ip4 + `/16$`), doc: "IPv4 address/16", example: "172.19.0.0/16"},
 	"V6GW":     {expr: regexp.MustCompile(`^(` + ip6 + `)?$`), parse: optional(isIPv6), doc: "empty, or an IPv6 address", example: "2001:db8::1"},
@@ -75,10 +75,11 @@ func isIPv6Prefix(text string) bool {
 	return isIPv6(addr)
 }
 
+// isAddressOrPrefix also refuses 10.1.2.0/0, which looks like less than the all it is.
 func isAddressOrPrefix(text string) bool {
-	addr, _, _ := strings.Cut(text, "/")
-	_, err := netip.ParseAddr(addr)
-	return err == nil
+	text, length, _ := strings.Cut(text, "/")
+	addr, err := netip.ParseAddr(text)
+	return err == nil && (length != "0" || addr.IsUnspecified())
 }
 
 func isProtocol(text string) bool {

@@ -11,7 +11,8 @@ type Status struct {
 	Masters  []MasterStatus `json:"masters"`
 	Nodes    []NodeStatus   `json:"nodes"`
 	Store    StoreStatus    `json:"store"`
-	Security string         `json:"security"` // open, permissive or enforced; empty: the server does not tell
+	Security string         `json:"security"`          // open, permissive or enforced; empty: the server does not tell
+	Partial  bool           `json:"partial,omitempty"` // who asks is not told which netmasters, nodes and members of the store there are
 
 	Services   *ServicesStatus   `json:"services,omitempty"`   // nil: there are none
 	Kubernetes *KubernetesStatus `json:"kubernetes,omitempty"` // nil: others start containers

@@ -113,7 +113,7 @@ var values = []struct {
 	{"rule.toEndpointGroup", list("", "front"), list("a b"), 65},
 	{"rule.fromNetwork", list("", "web"), list("a b"), 65},
 	{"rule.toNetwork", list("", "web"), list("a b"), 65},
-	{"rule.fromIpAddress", list("", "10.1.1.1", "10.1.1.0/24", "10.1.1.1/32", "2001:db8::1", "2001:db8::/64", "2001:db8::1/128"),
+	{"rule.fromIpAddress", list("", "10.1.1.1", "10.1.1.0/24", "10.1.1.1/32", "2001:db8::1", "2001:db8::/64", "2001:db8::1/128", "0.0.0.0/0", "::/0"),
 		list("10.1.1.1-9", "10.1.1.1-9/24", "10.1.1.0/33", "x", "10.1.1.256", "10.1.1.0/0", "2001:db8::/129", "2001:db8::/0", "2001:db8::1::2", "::ffff:10.1.1.1", "fe80::1%eth0"), 0},
 	{"rule.toIpAddress", list("", "10.1.1.1", "10.1.1.0/24", "2001:db8::/64"), list("10.1.1.1-9", "x", ":"), 0},
 	{"global.networkInfraType", list("", "aci", "aci-opflex", "default"), list("ACI", "other"), 65},

@@ -117,6 +117,30 @@ ok    names n2: answered, others' by 192.0.2.53:53
 `, "PORT", port)})
 }
 
+// Who is not told what the cluster is made of is not told either that there is nothing.
+func TestWhoRunsNoClusterIsToldThatMuchIsNotShown(t *testing.T) {
+	url, port := startCluster(t, contivmodel.Status{Leader: "10.0.0.1:9999", Epoch: 7, Revision: 120, Security: "enforced", Partial: true, Store: contivmodel.StoreStatus{Healthy: true},
+		Version: healthy().Version}, nil)
+	wantOutcome(t, "what is shown is well", run(t, url, "check --agent-port "+port), outcome{stdout: `ok    netmaster: version 1.2.3
+ok    store: healthy
+ok    leader: 10.0.0.1:9999, epoch 7
+ok    security: enforced
+ok    parts: netmasters and nodes are shown to who has the role operator or admin
+`})
+	wantOutcome(t, "so is the status", run(t, url, "status"), outcome{stdout: `Leader:    10.0.0.1:9999
+Epoch:     7
+Revision:  120
+Version:   1.2.3 (` + healthy().Version.GitCommit + `)
+Store:     healthy
+Security:  enforced
+Parts:     netmasters and nodes are shown to who has the role operator or admin
+`})
+	url, port = startCluster(t, contivmodel.Status{Leader: "10.0.0.1:9999", Partial: true}, nil)
+	if got := run(t, url, "check --agent-port "+port); got.code != exitPartial || !strings.Contains(got.stdout, "FAIL  store: not healthy; is etcd running") {
+		t.Errorf("a store that is away: %+v", got)
+	}
+}
+
 func TestFailedChecksHaveAHint(t *testing.T) {
 	status := healthy()
 	status.Leader, status.Store.Healthy, status.Nodes[0].Registered = "", false, false

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netctl/checkup"
 )
 
 var statusTool = tool{
@@ -27,6 +28,9 @@ func doStatus(s *session) error {
 	}
 	p := &page{session: s}
 	p.summary(status)
+	if status.Partial {
+		return p.err
+	}
 	var masters, nodes [][]string
 	for _, m := range status.Masters {
 		masters = append(masters, []string{printable(m.Address), printable(m.Role), printable(m.Version)})
@@ -63,10 +67,16 @@ func (p *page) summary(status contivmodel.Status) {
 		{"Epoch", fmt.Sprint(status.Epoch)},
 		{"Revision", fmt.Sprint(status.Revision)},
 		{"Version", fmt.Sprintf("%s (%s)", status.Version.Version, status.Version.GitCommit)},
-		{"Store", fmt.Sprintf("%s at %s", health, strings.Join(status.Store.Endpoints, ", "))},
+		{"Store", health},
+	}
+	if len(status.Store.Endpoints) > 0 {
+		lines[len(lines)-1][1] += " at " + strings.Join(status.Store.Endpoints, ", ")
 	}
 	if status.Security != "" {
 		lines = append(lines, [2]string{"Security", told(status.Security)})
+	}
+	if status.Partial {
+		lines = append(lines, [2]string{"Parts", checkup.NotShown})
 	}
 	for _, line := range lines {
 		p.printf("%-10s %s\n", line[0]+":", printable(line[1]))

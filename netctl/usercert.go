@@ -21,7 +21,7 @@ var userCertTool = tool{
 	name: "cert", usage: "Get a client certificate of seven days for a user, with a new key", args: "[USER]", run: certifyUser,
 	flags: func() []cli.Flag {
 		return []cli.Flag{
-			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.pem (<user>.ca.pem where that is of another cluster)"},
+			&cli.StringFlag{Name: "dir", Value: ".", TakesFile: true, OnlyOnce: true, Usage: "folder of the files that are written: <user>.crt, <user>.key and ca.pem (<user>.ca.pem where that has other authorities)"},
 			&cli.BoolFlag{Name: "list", Usage: "show the certificates of the user that count instead, and who had them made"},
 			&cli.BoolFlag{Name: "revoke", Usage: "end all certificates of the user instead, which are refused from now on"},
 		}
@@ -69,10 +69,10 @@ func certifyUser(s *session) error {
 		return err
 	}
 	keyFile, certFile, caFile := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".crt"), filepath.Join(dir, "ca.pem")
-	if there, err := os.ReadFile(caFile); err == nil && !shareCertificate(there, []byte(made.Authorities)) {
+	if there, err := os.ReadFile(caFile); err == nil && !isPartOf(there, []byte(made.Authorities)) {
 		others := caFile
 		caFile = filepath.Join(dir, name+".ca.pem")
-		fmt.Fprintf(s.errOut, "warning: %s has other authorities and is left as it is; those of this cluster are in %s\n", others, caFile)
+		fmt.Fprintf(s.errOut, "warning: %s has authorities that this cluster does not have now, and is left as it is; those of this cluster are in %s\n", others, caFile)
 	}
 	for _, file := range []struct {
 		path string
@@ -87,18 +87,23 @@ func certifyUser(s *session) error {
 	return err
 }
 
-// shareCertificate tells whether two bundles have a certificate in common, as those of one cluster have whose authorities are replaced.
-func shareCertificate(a, b []byte) bool {
-	has := map[string]bool{}
-	for block, rest := pem.Decode(a); block != nil; block, rest = pem.Decode(rest) {
-		has[string(block.Bytes)] = true
+// isPartOf tells whether a bundle has certificates, and each of them is in another one, which may take its place then: one besides
+// may be an earlier one of the cluster, or another cluster's that somebody has added.
+func isPartOf(bundle, whole []byte) bool {
+	in := map[string]bool{}
+	for block, rest := pem.Decode(whole); block != nil; block, rest = pem.Decode(rest) {
+		in[string(block.Bytes)] = true
 	}
-	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
-		if has[string(block.Bytes)] {
-			return true
+	block, rest := pem.Decode(bundle)
+	if block == nil {
+		return false
+	}
+	for ; block != nil; block, rest = pem.Decode(rest) {
+		if !in[string(block.Bytes)] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func listCertificates(s *session, name string) error {

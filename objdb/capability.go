@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -33,14 +34,18 @@ func FewerOps(than int) int {
 // MaxOps finds out how many compares, and how many operations, the store takes
 // in one transaction: ManyOps, FewOps, or something between. Another member may
 // take fewer.
+//
+// The transaction is made in the store's own words: the client's copies each compare. It fails
+// at the first of them, so that the store does not look at the others.
 func (db *DB) MaxOps(ctx context.Context) (int, error) {
-	always := clientv3.Compare(clientv3.Version(lockRoot), "=", 0)
-	cmps := slices.Repeat([]clientv3.Cmp{always}, ManyOps)
+	never := clientv3.Compare(clientv3.Version(lockRoot), ">", 0)
+	cmps := slices.Repeat([]*pb.Compare{never.GetCompare()}, ManyOps)
 	// A transaction without operations is answered by one member alone, which may be behind the others.
-	quorum := clientv3.OpGet(lockRoot, clientv3.WithCountOnly())
+	quorum := []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(lockRoot), CountOnly: true}}}}
 	for n := ManyOps; n > FewOps; n = FewerOps(n) {
 		_, err := Call(ctx, db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-			return c.Txn(ctx).If(cmps[:n]...).Then(quorum).Commit()
+			answer, err := clientv3.RetryKVClient(c).Txn(ctx, &pb.TxnRequest{Compare: cmps[:n], Failure: quorum})
+			return (*clientv3.TxnResponse)(answer), clientv3.ContextError(ctx, err)
 		})
 		if !errors.Is(err, rpctypes.ErrTooManyOps) {
 			return n, err

@@ -65,6 +65,8 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 		switch {
 		case doubt != nil:
 			return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w, and then: %w", err, doubt)
+		case happened && full && c.open: // an earlier one may have written the same
+			return 0, false, fault.New(fault.Unavailable, "commit with unknown outcome: %w", err)
 		case happened:
 			return rev, true, nil
 		case full:

@@ -267,3 +267,26 @@ func TestACommitThatAFullStoreHasTakenIsToldSo(t *testing.T) {
 		t.Error("it is open")
 	}
 }
+
+// What an earlier commit without an answer has written late is not taken for what a full store has refused.
+func TestACommitThatAFullStoreHasRefusedIsNotTakenForAnEarlierOne(t *testing.T) {
+	d := disturb(t, requestLimit)
+	first, second := KV{Key: state + "first", Value: []byte("same")}, KV{Key: state + "second"}
+	d.full.Store(true)
+	d.loses(first.Key, false)
+	if _, ok, err := d.term.Commit(t.Context(), Txn{If: []Guard{Absent(first.Key)}, Puts: []KV{first}}); ok || err == nil {
+		t.Fatalf("%t, %v", ok, err)
+	}
+	if _, err := d.kept.Send(); err != nil {
+		t.Fatal(err)
+	}
+	d.said = rpctypes.ErrGRPCNoSpace
+	d.loses(second.Key, false)
+	if rev, ok, err := d.term.Commit(t.Context(), Txn{Puts: []KV{first, second}}); ok || err == nil {
+		t.Errorf("told that it has happened, at %d", rev)
+	}
+	d.full.Store(false)
+	if err := d.term.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

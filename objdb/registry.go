@@ -1,8 +1,10 @@
 package objdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -44,18 +46,30 @@ func (s Service) Key() string {
 	return ServicePrefix + s.ServiceName + "/" + net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))
 }
 
-// Registration keeps services registered on one lease, for as long as the
+// Registration keeps services registered on a lease, for as long as the
 // process lives. A lost lease is replaced and the keys are put again.
+//
+// A put without an answer may happen later, also when its key has been withdrawn since: a key that is not there has no
+// revision to compare. It cannot any more when its lease has ended. So after such a put and a withdrawal there is another
+// lease: the wanted keys go over to that one, and the one before is given back.
 type Registration struct {
-	db     *DB
-	ttl    time.Duration
-	cancel context.CancelFunc
-	done   chan struct{}
-	held   *lease        // the last one; set before done is closed
-	change notify.Signal // wanted has changed
+	db       *DB
+	ttl      time.Duration
+	cancel   context.CancelFunc
+	done     chan struct{}
+	leases   []tenure       // not given back yet, the present one last; Close has them when done is closed
+	renewing sync.WaitGroup // of leases
+	change   notify.Signal  // wanted has changed
 
 	mu     sync.Mutex
 	wanted []Service
+}
+
+// tenure is a lease that is renewed until stop.
+type tenure struct {
+	*lease
+	alive context.Context // ends when the lease is lost or not renewed any more
+	stop  context.CancelCauseFunc
 }
 
 // Register announces services until Close, which withdraws them, or the end of
@@ -96,14 +110,16 @@ func (r *Registration) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "withdraw services: %w", ctx.Err())
 	}
-	if r.held == nil {
-		return nil
+	var failed error
+	for _, held := range r.leases {
+		failed = cmp.Or(failed, held.revoke(ctx))
 	}
-	return r.held.revoke(ctx)
+	return failed
 }
 
 // run holds one lease after the other until ctx ends.
 func (r *Registration) run(ctx context.Context) {
+	defer r.renewing.Wait()
 	wait := retry.NewPacer(RetryFirst, RetryMost)
 	var trouble logging.Trouble // the same is told once in a while
 	for {
@@ -111,14 +127,13 @@ func (r *Registration) run(ctx context.Context) {
 		if err == nil {
 			wait.Reset()
 			trouble.Over()
-			r.held = held
-			err = r.hold(ctx, held)
+			err = r.hold(r.renew(ctx, held))
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		level := logrus.DebugLevel
-		if trouble.IsNews(err, time.Now()) {
+		if !errors.Is(err, errMove) && trouble.IsNews(err, time.Now()) {
 			level = logrus.WarnLevel
 		}
 		r.db.log.WithError(err).Log(level, "services are not registered, registering again")
@@ -126,32 +141,77 @@ func (r *Registration) run(ctx context.Context) {
 	}
 }
 
-// hold keeps the services on a lease until the lease is lost or ctx ends.
-func (r *Registration) hold(ctx context.Context, held *lease) error {
-	alive, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var renewing sync.WaitGroup
-	renewing.Go(func() { stop(held.keep(alive, held.ttl)) })
-	defer renewing.Wait()
+// renew makes a lease the present one. It is renewed until ctx ends or the lease is given back.
+func (r *Registration) renew(ctx context.Context, held *lease) tenure {
+	t := tenure{lease: held}
+	t.alive, t.stop = context.WithCancelCause(ctx)
+	r.renewing.Go(func() { t.stop(held.keep(t.alive, held.ttl)) })
+	r.leases = append(r.leases, t)
+	return t
+}
 
+// errMove asks for another lease.
+var errMove = errors.New("what was put without an answer must not come any more")
+
+// hold keeps the services on a lease until the lease is lost, another one is needed or the registration ends.
+func (r *Registration) hold(held tenure) error {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
-	published := map[string]string{}
+	published := map[string]struct{}{} // keys that are there, or may be
+	doubt, move := false, false        // some may come; and have been withdrawn
+	var trouble logging.Trouble        // the same is told once in a while
 	for {
 		history := r.db.Standing().History
 		wanted := r.entries()
-		if err := r.publish(alive, held, published, wanted); err != nil {
-			if alive.Err() != nil {
-				return context.Cause(alive)
+		txn, err := r.changes(held.alive, published, wanted)
+		if err == nil {
+			err = r.publish(held.alive, held.id, txn)
+			doubt = doubt || fault.Is(err, fault.Unavailable)
+			if err == nil {
+				move = move || doubt && len(txn.Deletes) > 0
+				clear(published)
 			}
-			r.db.log.WithError(err).Debug("putting services failed, trying again")
-			wait.Sleep(alive)
+			if err == nil || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Exhausted) { // see Term.Commit
+				for key := range wanted {
+					published[key] = struct{}{}
+				}
+			}
+		}
+		if err == nil {
+			err = r.giveBack(held.alive)
+		}
+		if held.alive.Err() != nil {
+			return context.Cause(held.alive)
+		}
+		if err != nil {
+			level := logrus.DebugLevel
+			if fault.Is(err, fault.Denied) && trouble.IsNews(err, time.Now()) {
+				level = logrus.WarnLevel // what is refused does not pass by itself; of what may, the lease tells when it lasts
+			}
+			r.db.log.WithError(err).Log(level, "putting services failed, trying again")
+			wait.Sleep(held.alive)
 			continue
 		}
-		published = wanted
-		if !r.outdated(alive, history) {
-			return context.Cause(alive)
+		trouble.Over()
+		wait.Reset()
+		if move {
+			return errMove
+		}
+		if !r.outdated(held.alive, history) {
+			return context.Cause(held.alive)
 		}
 	}
+}
+
+// giveBack ends the leases before the present one.
+func (r *Registration) giveBack(ctx context.Context) error {
+	for len(r.leases) > 1 {
+		if err := r.leases[0].revoke(ctx); err != nil {
+			return err
+		}
+		r.leases[0].stop(nil)
+		r.leases = r.leases[1:]
+	}
+	return nil
 }
 
 // outdated blocks until the entries have to be put again: others are wanted, or
@@ -189,15 +249,14 @@ func (r *Registration) entries() map[string]string {
 	return entries
 }
 
-// publish puts the wanted entries and deletes what was published besides, unless one of the keys is written meanwhile: an earlier
-// try that had no answer may happen later, and then does nothing. A key that
+// changes are what puts the wanted entries and deletes what is published besides, unless one of the keys is written
+// meanwhile: an earlier try that had no answer may happen later. A key that
 // names another host goes first: the age of a key is that of what it says of a host.
-func (r *Registration) publish(ctx context.Context, held *lease, published, wanted map[string]string) error {
-	var t Txn
+func (r *Registration) changes(ctx context.Context, published map[string]struct{}, wanted map[string]string) (t Txn, err error) {
 	for key, value := range wanted {
 		rev, err := r.withdrawOther(ctx, key, value)
 		if err != nil {
-			return err
+			return t, err
 		}
 		t.If = append(t.If, AtRevision(key, rev))
 		t.Puts = append(t.Puts, KV{Key: key, Value: []byte(value)})
@@ -208,13 +267,18 @@ func (r *Registration) publish(ctx context.Context, held *lease, published, want
 		}
 		there, err := r.db.Get(ctx, key)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
+			return t, err
 		}
 		t.If = append(t.If, AtRevision(key, there.ModRevision))
 		t.Deletes = append(t.Deletes, key)
 	}
+	return t, nil
+}
+
+// publish makes changes on a lease.
+func (r *Registration) publish(ctx context.Context, on clientv3.LeaseID, t Txn) error {
 	resp, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).If(t.compares()...).Then(t.ops(clientv3.WithLease(held.id))...).Commit()
+		return c.Txn(ctx).If(t.compares()...).Then(t.ops(clientv3.WithLease(on))...).Commit()
 	})
 	if err == nil && !resp.Succeeded {
 		err = fault.New(fault.Conflict, "services: their keys were written meanwhile")

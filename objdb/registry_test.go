@@ -2,10 +2,17 @@ package objdb
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/contiv/netplugin/objdb/internal/testetcd"
 	"github.com/contiv/netplugin/test/testkit"
@@ -152,6 +159,35 @@ func TestServicesOfAProcessThatEndsWithoutCloseExpire(t *testing.T) {
 	<-expires.done
 	<-stays.done
 	announced(t, db, "netplugin.vtep", second) // it was not withdrawn
+}
+
+// A refusal does not pass by itself, unlike an outage: people have to know what to change, and are told once in a while.
+func TestARefusedRegistrationIsInTheLog(t *testing.T) {
+	url := testetcd.New(t)
+	var refuses atomic.Bool
+	var refused atomic.Int32
+	refuses.Store(true)
+	way := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		if refuses.Load() && r.Method == "Txn" {
+			refused.Add(1)
+			return nil, status.Error(codes.PermissionDenied, "address 10.1.1.1 is not one that the node joined with")
+		}
+		return r.Send()
+	})
+	log, hook := logtest.NewNullLogger()
+	register(t, open(t, Config{Endpoints: []string{way}, Log: logrus.NewEntry(log)}), time.Minute, vtep(4789))
+	testkit.Eventually(t, time.Minute, "tried again and again", func() bool { return refused.Load() > 3 })
+	var told []string
+	for _, e := range hook.AllEntries() {
+		if e.Level == logrus.WarnLevel {
+			told = append(told, e.Message+": "+fmt.Sprint(e.Data[logrus.ErrorKey]))
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "putting services failed, trying again: ") || !strings.Contains(told[0], "address 10.1.1.1 is not one that the node joined with") {
+		t.Errorf("told: %q", told)
+	}
+	refuses.Store(false)
+	announced(t, open(t, Config{Endpoints: []string{url}}), "netplugin.vtep", vtep(4789))
 }
 
 func TestCorruptEntriesAreLeftOut(t *testing.T) {

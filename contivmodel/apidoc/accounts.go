@@ -183,7 +183,7 @@ var plainRoutes = []plainRoute{
 	{"PATCH", proxied + "/openid_configuration", "changeProvider", "change what is given", anAdmin, contivmodel.OpenIDConfig{}, providerShown{}, 0},
 	{"DELETE", proxied + "/openid_configuration", "deleteProvider", "let its users log in no more; sessions go on", anAdmin, nil, nil, 204},
 
-	{"GET", "/api/v1/ca", "authority", "the authorities that netmasters are known by, PEM", everybody, nil, authority{}, 0},
+	{"GET", "/api/v1/ca", "authority", "the authorities that netmasters are known by, as PEM in the member `authorities`", everybody, nil, authority{}, 0},
 	{"POST", "/api/v1/join", "join", "become a node, or a netmaster, with a join token", everybody, joinRequest{}, joinAnswer{}, 0},
 	{"POST", "/api/v1/renew", "renew", "get the next certificate for the key that has joined", "who has joined", renewRequest{}, joinAnswer{}, 0},
 	{"GET", "/api/v1/joinTokens", "listJoinTokens", "list the join tokens, without their secrets", anAdmin, nil, []client.JoinToken{}, 0},

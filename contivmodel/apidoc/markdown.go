@@ -67,7 +67,8 @@ told to ` + "`ignoreNotFound`" + `; ` + "`ifRevision`" + ` is what If-Match is f
 in any order. Deletions are made first, objects before those they refer to; then the others,
 the other way round; then deletions of what was in use until then. ` + "`?dryRun=true`" + ` only says
 what would happen. The request may have 16 MiB and 200,000 operations. Other changes go on
-while it is carried out; one of an object that is part of it waits until that is stored.
+while it is carried out; one of an object that is part of it waits until that is stored,
+and so does an answer with its revision, which is not known before.
 
 ` + "`GET /api/v1/status`" + ` tells how the cluster is doing.
 ` + "`GET /api/v1/security`" + ` tells how far it is closed, ` + "`/report`" + ` below it what an enforced cluster would have

@@ -8,6 +8,7 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // connect opens connections to a service, one after the other, and leaves them.
@@ -52,9 +53,9 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	})
 
 	// What is learned counts when the flows of the datapath have been looked at again.
-	client.exec("python3", "-c", connect, vip, "1")
+	client.exec(testkit.Python, "-ISc", connect, vip, "1")
 	n.Appctl("revalidator/wait")
-	client.exec("python3", "-c", connect, vip, "7")
+	client.exec(testkit.Python, "-ISc", connect, vip, "7")
 	first, other := a, b
 	if asked(a) != 0 {
 		first, other = b, a
@@ -67,18 +68,18 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	r.stop()
 	r = n.start()
 	r.give(all)
-	client.exec("python3", "-c", connect, vip, "8")
+	client.exec(testkit.Python, "-ISc", connect, vip, "8")
 	if asked(first) != 0 || len(learned()) != 1 {
 		t.Errorf("after audits and a restart %d connections have another provider; learned: %q", asked(first), learned())
 	}
 
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, other)}})
 	n.Appctl("revalidator/wait")
-	client.exec("python3", "-c", connect, vip, "2")
+	client.exec(testkit.Python, "-ISc", connect, vip, "2")
 	n.Appctl("revalidator/wait")
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
 	eventually(t, "no connection to the provider that went is left", func() bool { return asked(other) == 0 })
-	client.exec("python3", "-c", connect, vip, "8")
+	client.exec(testkit.Python, "-ISc", connect, vip, "8")
 	if asked(other) != 0 {
 		t.Errorf("the client's provider went; %d connections have another one than the next", asked(other))
 	}
@@ -91,11 +92,11 @@ func TestWhatAClientsProviderIsEndsWithProviderTimeAndService(t *testing.T) {
 	}
 	r.give(drivers.Change{Set: []pipeline.Object{kept(1, a, b)}})
 	n.Ofctl("add-flow", bridge, before[0])
-	client.exec("python3", "-c", connect, vip, "1")
+	client.exec(testkit.Python, "-ISc", connect, vip, "1")
 	n.Appctl("revalidator/wait")
 	eventually(t, "the client's time is over, and nobody's flow is gone", func() bool { return len(learned()) == 0 })
 	r.give(drivers.Change{Set: []pipeline.Object{kept(600, a, b)}})
-	client.exec("python3", "-c", connect, vip, "1")
+	client.exec(testkit.Python, "-ISc", connect, vip, "1")
 	n.Appctl("revalidator/wait")
 	if len(learned()) != 1 {
 		t.Errorf("learned: %q", learned())

@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/refusal"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // A service of a routed VLAN is reached by a router outside that has a route to its address, and
@@ -62,7 +63,7 @@ func TestRoutersOutsideReachServicesOfRoutedVLANs(t *testing.T) {
 	stop()
 	<-refusing
 	asked := func() string {
-		said, err := rn.out.Try("timeout", "120", "python3", "-c", talk, vip.String(), "2")
+		said, err := rn.out.Try("timeout", "120", testkit.Python, "-ISc", talk, vip.String(), "2")
 		if err != nil {
 			said = err.Error()
 		}

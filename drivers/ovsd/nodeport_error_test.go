@@ -9,6 +9,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // echoes answers datagrams at a port, at addresses of both versions of IP.
@@ -107,7 +108,7 @@ ip address add 2001:db8:5::7/128 dev lo nodad`, "sh", host.PodLink)
 				t.Errorf("%s is told what is said to another tenant's", p.endpoint.ID)
 			}
 			eventually(t, fmt.Sprintf("%s is told what its answer to %s was too big for", p.endpoint.ID, client), func() bool {
-				n.Exec("python3", "-c", tooBigAnswer, node.String(), fmt.Sprint(30007+j), client)
+				n.Exec(testkit.Python, "-ISc", tooBigAnswer, node.String(), fmt.Sprint(30007+j), client)
 				return told(p)
 			})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/domains"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // answers says at UDP port 53 of a pod, to whatever is asked, that it stands for an address.
@@ -120,7 +121,7 @@ func TestAnswersOfNameServersAreOverheard(t *testing.T) {
 
 	looksUp := func(at netip.Addr, want *pod) {
 		t.Helper()
-		got := client.exec("python3", "-c", asks, at.String(), "1")
+		got := client.exec(testkit.Python, "-ISc", asks, at.String(), "1")
 		if answer := strings.TrimSpace(strings.ReplaceAll(got, "again", "")); answer != want.endpoint.IPv4.String() {
 			t.Fatalf("asked %s: %s", at, got)
 		}
@@ -173,7 +174,7 @@ func TestAPodThatFloodsTheNameServiceLeavesOthersTheirNames(t *testing.T) {
 	at := names.Ports[0].Address.String()
 	calm := flooding.start(floods, at)
 	const asked = 10
-	most := asked + strings.Count(client.exec("python3", "-c", asks, at, fmt.Sprint(asked)), "again") // some may be answered twice
+	most := asked + strings.Count(client.exec(testkit.Python, "-ISc", asks, at, fmt.Sprint(asked)), "again") // some may be answered twice
 	calm()
 	eventually(t, "all that the client was answered is heard", func() bool { return told.of("shop.example") >= asked })
 	if got := told.of("shop.example"); got > most {

@@ -11,6 +11,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // shop is a service of the network of these tests.
@@ -89,7 +90,7 @@ print(len(gone | unsettled()), "enough" if count > 100 else "few")
 // start runs a script in a pod and returns what ends its input and waits for the rest of its output.
 func (p *pod) start(script string, args ...string) (rest func() string) {
 	p.t.Helper()
-	cmd := p.command(append([]string{"python3", "-c", script}, args...)...)
+	cmd := p.command(append([]string{testkit.Python, "-ISc", script}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/refusal"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // ask says how often requests are refused, of TCP and of UDP, at two ports of some addresses.
@@ -65,6 +66,8 @@ func TestAnEndpointOfAnotherTenantIsRefused(t *testing.T) {
 	go func() { refusing <- refusal.Serve(ctx, r, logrus.WithField("component", "refusal")) }()
 	defer func() { stop(); <-refusing }()
 
-	asks := func() string { return client.exec("python3", "-c", ask, addresses[0].String(), addresses[1].String()) }
+	asks := func() string {
+		return client.exec(testkit.Python, "-ISc", ask, addresses[0].String(), addresses[1].String())
+	}
 	eventually(t, "all is refused", func() bool { return asks() == "8" })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // beginMany sends a datagram to a service from each of some ports.
@@ -55,7 +56,7 @@ func TestATenantHasAPartOfTheConnectionsOfItsNode(t *testing.T) {
 	eventually(t, "a switch that was restarted has them again", limited)
 	r.sync()
 
-	client.exec("python3", "-c", beginMany, service.Ports[0].Address.String(), fmt.Sprint(4*limit))
+	client.exec(testkit.Python, "-ISc", beginMany, service.Ports[0].Address.String(), fmt.Sprint(4*limit))
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(ovsd.DatapathMetrics{r.Driver}); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestPacketsPassTiersWhoseConnectionsAreTooMany(t *testing.T) {
 	eventually(t, "the zone is limited", func() bool {
 		return strings.Contains(n.Appctl("dpctl/ct-get-limits", "netdev@ovs-netdev"), fmt.Sprintf("zone=%d,limit=%d,", pipeline.Zones(network.VRF)[1], limit))
 	})
-	a.exec("python3", "-c", beginMany, b.endpoint.IPv4.String(), fmt.Sprint(4*limit))
+	a.exec(testkit.Python, "-ISc", beginMany, b.endpoint.IPv4.String(), fmt.Sprint(4*limit))
 	eventually(t, "the zone is full", full)
 	a.exec("ping", "-c", "3", "-i", "0.01", "-W", "5", b.endpoint.IPv4.String())
 	if !full() {

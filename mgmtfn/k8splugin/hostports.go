@@ -19,13 +19,17 @@ type HostPort struct {
 }
 
 // HostPorts lists the ports of the node that lead to attached containers. Of several
-// containers of one pod the last one counts: the others are dead.
+// containers of one pod the last one counts: the others are dead. One of them may have a port at
+// all addresses, and lead that at one address elsewhere.
 func (s *Server) HostPorts() (all []HostPort) {
 	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && hasHostPorts(r) })
 	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
 	for _, r := range attached {
-		for _, p := range r.HostPorts {
-			if !slices.ContainsFunc(all, func(other HostPort) bool { return other.Clashes(p) }) {
+		others := all
+		for i, p := range r.HostPorts {
+			taken := slices.ContainsFunc(others, func(other HostPort) bool { return other.Clashes(p) }) ||
+				slices.ContainsFunc(r.HostPorts[:i], p.SamePlace)
+			if !taken {
 				all = append(all, HostPort{p, r.EndpointID(), r.Link.Addresses})
 			}
 		}

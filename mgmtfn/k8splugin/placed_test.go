@@ -3,6 +3,7 @@ package k8splugin_test
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,5 +120,30 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	tells("u-greedy", "")
 	if got := server.HostPorts(); len(got) != 3 {
 		t.Errorf("host ports %v", got)
+	}
+}
+
+// A container of a pod may have a port of the node at one address, and a sidecar the same number at all of them: each leads to its own. Of two
+// at the very same place, which the API server does not refuse of a container and a sidecar, the first one counts.
+func TestAPodHasAPortAtOneAddressAndAtAllOfThem(t *testing.T) {
+	loopback := mastercfg.HostPort{Address: netip.MustParseAddr("127.0.0.1"), Protocol: "tcp", Port: 54001, To: 8080}
+	everywhere := mastercfg.HostPort{Protocol: "tcp", Port: 54001, To: 8090}
+	again := everywhere
+	again.To = 8091
+	node := fakenode.NewNode(t)
+	config := node.Config()
+	config.Labels = withPorts{"both": {loopback, everywhere, again}}
+	server, err := k8splugin.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Run(t, server)
+	do(t, node, request(cniwire.Add, "c", fakenode.NewNamespace(t), "K8S_POD_NAMESPACE=shop;K8S_POD_UID=u;K8S_POD_NAME=both"))
+	var got []mastercfg.HostPort
+	for _, p := range server.HostPorts() {
+		got = append(got, p.HostPort)
+	}
+	if want := []mastercfg.HostPort{loopback, everywhere}; !slices.Equal(got, want) {
+		t.Errorf("ports %v lead into the pod, want %v", got, want)
 	}
 }

@@ -91,11 +91,7 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
 		return nil, err
 	}
-	revision := c.Revision(mastercfg.ModelKey(in.kind.Type, in.key))
-	if stored == nil {
-		revision = 0 // it is gone, though its deletion may not be committed yet
-	}
-	if err := in.only.Check(in.kind, in.key, revision); err != nil {
+	if err := in.demanded(c, stored != nil); err != nil {
 		return nil, err
 	}
 	if in.object != nil {
@@ -121,6 +117,18 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 		return nil, err
 	}
 	return stored, t.Update(c, stored, wanted)
+}
+
+// demanded fails unless the object is what the intent demands. One that is gone has no revision, though its deletion may not be
+// committed yet.
+func (in intent) demanded(c *objects.Change, exists bool) (err error) {
+	revision := int64(0)
+	if exists && in.only.Demands() {
+		if revision, err = c.Tag(mastercfg.ModelKey(in.kind.Type, in.key)); err != nil {
+			return err
+		}
+	}
+	return in.only.Check(in.kind, in.key, revision)
 }
 
 // list answers with all objects of a kind, sorted by key, or with a stream of their changes.
@@ -151,7 +159,8 @@ func (a *API) list(r *http.Request) (rest.Reply, error) {
 // get answers with one object.
 func (a *API) get(r *http.Request) (rest.Reply, error) {
 	return a.read(r, func(_ objects.Type, reader ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
-		return rest.Reply{Body: stored, Tag: reader.Revision(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))}, nil
+		tag, err := reader.Tag(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))
+		return rest.Reply{Body: stored, Tag: tag}, err
 	})
 }
 
@@ -193,7 +202,7 @@ func (a *API) settle(object contivmodel.Object, written []byte) (tag int64, err 
 		key := mastercfg.ModelKey(object.ModelType(), object.ModelKey())
 		master.Complete(r, object)
 		if now, ok := r.Get(key); ok && bytes.Equal(now, written) {
-			tag = r.Revision(key)
+			tag, _ = r.Tag(key) // one that is to be stored is another one
 		}
 		return nil
 	})

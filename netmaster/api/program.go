@@ -74,7 +74,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		return p.refusal()
 	}
 	if dryRun {
-		err = a.ledger.Preview(ctx, plan)
+		err = whenStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
 		return rev, err
 	}
 	if len(p.tasks) > fewTasks {
@@ -166,7 +166,7 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	case !exists && t.object == nil && t.ignoreAbsent:
 		return unchanged, nil
 	case exists && t.object != nil:
-		if err := t.only.Check(t.kind, t.Key, c.Revision(key)); err != nil {
+		if err := t.demanded(c, true); err != nil {
 			return "", err
 		}
 		if t.isAsWanted(c, before) {

@@ -1,13 +1,17 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/api/spool"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/retry"
 )
 
 const (
@@ -30,21 +34,25 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	if reads {
 		place, client = a.entrance.LongAnswer(r.Context()), auth.BudgetKey(r)
 	}
-	whole, err := a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
-		if said.From == nil && !reads {
-			return said.Write(out)
-		}
-		return a.ledger.View(func(reader ledger.Reader) (err error) {
-			if err := auth.CallerFrom(r.Context()).Still(reader); err != nil {
-				return err
+	var whole *spool.Answer
+	err := whenStored(r.Context(), func() (err error) {
+		whole, err = a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
+			if said.From == nil && !reads {
+				return said.Write(out)
 			}
-			if said.From != nil {
-				if final, err = said.From(reader); err != nil {
+			return a.ledger.View(func(reader ledger.Reader) (err error) {
+				if err := auth.CallerFrom(r.Context()).Still(reader); err != nil {
 					return err
 				}
-			}
-			return final.Write(out)
+				if said.From != nil {
+					if final, err = said.From(reader); err != nil {
+						return err
+					}
+				}
+				return final.Write(out)
+			})
 		})
+		return err
 	})
 	if err == nil {
 		defer whole.Close()
@@ -54,4 +62,16 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	}
 	final.Send(w, whole)
 	return nil
+}
+
+// whenStored does what needs entity tags, again if a large plan has to be stored before.
+func whenStored(ctx context.Context, do func() error) error {
+	wait := retry.NewPacer(20*time.Millisecond, time.Second)
+	for {
+		err := do()
+		if !errors.Is(err, ledger.ErrStoring) || ctx.Err() != nil {
+			return err
+		}
+		wait.Sleep(ctx)
+	}
 }

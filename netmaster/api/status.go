@@ -51,6 +51,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		s.Revision, s.Security = reader.Newest(), string(mode)
 		s.Services, err = servicesOf(reader, sees)
 		whole = q.May(reader, auth.Need{Verb: rights.Read, Area: rights.Operations})
+		s.Partial = !whole
 		return err
 	})
 	if err == nil && whole {

@@ -91,6 +91,9 @@ func TestTheStatusOfWhoRunsNoClusterReadsNoRegistrations(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(answer, `"healthy":true`) || store.readings.Load() != readings {
 			t.Errorf("%d readings, want %d: %d %s", store.readings.Load(), readings, code, answer)
 		}
+		if partial := strings.Contains(answer, `"partial":true`); partial != (readings == 0) {
+			t.Errorf("says that it is a part: %v, after %d readings: %s", partial, readings, answer)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ const (
 	// remembers so many changes only (mirror.Feed).
 	bookmarkAfter = 1000
 	// rightsEvery is how often a watch that has nothing to tell asks whether its caller
-	// may still hear it. In an open cluster it asks before each bookmark.
+	// may still hear it. It asks before each line, too, which is all in an open cluster.
 	rightsEvery = 500 * time.Millisecond
 	// maxWatches is how many there may be: each keeps a connection.
 	maxWatches = 512
@@ -239,7 +239,7 @@ func (w *watch) run(ctx context.Context, out *rest.Stream) {
 		}
 		if w.newest > 0 && w.revision >= w.newest || w.newest == 0 && w.passed >= bookmarkAfter {
 			w.newest, w.listed, w.passed = 0, nil, 0
-			if out.Line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+			if w.bookmark(out) != nil {
 				return
 			}
 		}
@@ -252,10 +252,7 @@ func (w *watch) run(ctx context.Context, out *rest.Stream) {
 		select {
 		case <-more:
 		case <-bookmark.C:
-			if w.api.ledger.View(w.allowed) != nil {
-				return
-			}
-			if out.Line(event{Type: "BOOKMARK", Revision: w.revision}) != nil {
+			if w.bookmark(out) != nil {
 				return
 			}
 		case <-again:
@@ -281,31 +278,42 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 }
 
 // present makes the events of what is there.
-func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
-	return w.api.answers.Write(ctx, auth.BudgetKey(w.asked), w.api.entrance.LongAnswer(ctx), func(out io.Writer) error {
-		lines := rest.Lines(out)
-		return w.api.ledger.View(func(r ledger.Reader) (err error) {
-			if err = w.begin(r); err != nil {
-				return err
-			}
-			w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
-			w.newest = w.revision
-			for _, prefix := range w.scope.prefixes {
-				r.Range(prefix, func(key string, value []byte) bool {
-					o := w.object(r, value)
-					if o == nil || !w.scope.holds(key) {
-						return true
-					}
-					rev := r.Revision(key)
-					if rev > w.revision {
-						w.listed[key], w.newest = rev, max(rev, w.newest)
-					}
-					err = lines.Encode(event{"ADDED", rev, o})
-					return err == nil
-				})
-			}
+func (w *watch) present(ctx context.Context) (there *spool.Answer, err error) {
+	place := w.api.entrance.LongAnswer(ctx)
+	err = whenStored(ctx, func() (err error) {
+		there, err = w.api.answers.Write(ctx, auth.BudgetKey(w.asked), place, w.list)
+		return err
+	})
+	return there, err
+}
+
+// list writes the events of what is there.
+func (w *watch) list(out io.Writer) error {
+	lines := rest.Lines(out)
+	return w.api.ledger.View(func(r ledger.Reader) (err error) {
+		if err = w.begin(r); err != nil {
 			return err
-		})
+		}
+		w.revision, w.listed = r.Snapshot(mastercfg.ModelRoot), map[string]int64{}
+		w.newest = w.revision
+		for _, prefix := range w.scope.prefixes {
+			r.Range(prefix, func(key string, value []byte) bool {
+				o := w.object(r, value)
+				if o == nil || !w.scope.holds(key) {
+					return true
+				}
+				var rev int64
+				if rev, err = r.Tag(key); err != nil {
+					return false
+				}
+				if rev > w.revision {
+					w.listed[key], w.newest = rev, max(rev, w.newest)
+				}
+				err = lines.Encode(event{"ADDED", rev, o})
+				return err == nil
+			})
+		}
+		return err
 	})
 }
 
@@ -313,33 +321,39 @@ func (w *watch) present(ctx context.Context) (*spool.Answer, error) {
 // is held, nor a change that it was told already or is not told.
 func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
 	own := slices.DeleteFunc(changes, w.passes) // clears the rest
-	for begun := len(changes) == 0; !begun || len(own) > 0; begun = true {
+	for len(own) > 0 {
 		err := w.api.ledger.View(func(r ledger.Reader) error {
 			if err := w.allowed(r); err != nil {
 				return err
 			}
-			for len(own) > 0 && !out.Full() {
-				c := own[0]
-				own[0], own = mirror.Change{}, own[1:]
-				if e, ok := w.event(r, c); ok {
+			for ; len(own) > 0 && !out.Full(); own = own[1:] {
+				if e, ok := w.event(r, own[0]); ok {
 					if err := out.Line(e); err != nil {
 						return err
 					}
 				}
+				own[0] = mirror.Change{}
 			}
 			return nil
 		})
+		if err == nil && out.Full() {
+			err = out.Flush()
+		}
 		if err != nil {
 			return err
-		}
-		if out.Full() {
-			if err := out.Flush(); err != nil {
-				return err
-			}
 		}
 	}
 	w.revision = upTo
 	return nil
+}
+
+// bookmark writes how far the client has heard of everything, if it still may: who goes on from there is told nothing of before,
+// such as that he may see something else since.
+func (w *watch) bookmark(out *rest.Stream) error {
+	if err := w.api.ledger.View(w.allowed); err != nil {
+		return err
+	}
+	return out.Line(event{Type: "BOOKMARK", Revision: w.revision})
 }
 
 // passes tells whether the client does not hear of a change, and counts those that it does not.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/logins"
 	"github.com/contiv/netplugin/netmaster/api/rest"
@@ -197,6 +199,50 @@ func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	w.expect("BOOKMARK", "BOOKMARK")
 	b.mode(mastercfg.SecurityPermissive)
 	for _, ok := w.next(); ok; _, ok = w.next() { // what was sent before
+	}
+}
+
+// looked is a ledger that counts how often somebody looks at it.
+type looked struct {
+	auth.Ledger
+	times int
+}
+
+func (s *looked) View(read func(ledger.Reader) error) error {
+	s.times++
+	return s.Ledger.View(read)
+}
+
+// Most changes are of objects that a watch tells nothing of: they cost it no look at rights. Before it says anything, a bookmark
+// included, it asks, since who goes on from there is not told of what was before.
+func TestAWatchAsksForRightsBeforeItTellsSomething(t *testing.T) {
+	b := ready(t)
+	views := &looked{Ledger: b.ledger}
+	kind, _ := contivmodel.KindByType("rule")
+	prefix := mastercfg.ModelKey("rule", "")
+	w := &watch{api: &API{ledger: views}, kind: kind, scope: scope{prefixes: []string{prefix}}}
+	out := rest.NewStream(httptest.NewRecorder(), func() error { return nil })
+	other := mirror.Change{Key: mastercfg.ModelKey("netprofile", "blue:a"), Revision: 5, Value: []byte("{}")}
+	own := mirror.Change{Key: prefix + "blue:p:1", Revision: 6, Value: []byte("{}")}
+	for _, c := range []struct {
+		changes []mirror.Change
+		upTo    int64
+		looks   int
+	}{{nil, 4, 0}, {[]mirror.Change{other}, 5, 0}, {[]mirror.Change{other, own, other}, 6, 1}} {
+		views.times = 0
+		if err := w.tell(out, c.changes, c.upTo); err != nil || w.revision != c.upTo || views.times != c.looks {
+			t.Errorf("up to %d: it is at %d and has looked %d times, %v; want %d", c.upTo, w.revision, views.times, err, c.looks)
+		}
+	}
+	b.mode(mastercfg.SecurityPermissive)
+	if err := w.tell(out, []mirror.Change{other}, 7); err != nil {
+		t.Errorf("told nothing: %v", err)
+	}
+	if err := w.tell(out, []mirror.Change{own}, 8); !errors.Is(err, errOver) || w.revision != 7 {
+		t.Errorf("told in another mode: %v, up to %d", err, w.revision)
+	}
+	if err := w.bookmark(out); !errors.Is(err, errOver) {
+		t.Errorf("a bookmark in another mode: %v", err)
 	}
 }
 

@@ -36,14 +36,15 @@ type handshakes struct {
 	log                  *logrus.Entry
 
 	mu      sync.Mutex
-	masters map[netip.Addr]string // serial number of what was shown last there that is the certificate of one
+	masters map[netip.Addr]struct{} // one has come from there
+	shown   map[string]string       // by which of them: the serial number of the certificate that it has shown last
 }
 
 func newHandshakes(log *logrus.Entry) *handshakes {
 	return &handshakes{
 		ofMachine: ratelimit.New(ratelimit.Limits{Rate: handshakeRate, Burst: handshakeBurst}),
 		ofNetwork: ratelimit.New(ratelimit.Limits{Rate: handshakesOfNetwork * handshakeRate, Burst: handshakesOfNetwork * handshakeBurst}),
-		log:       log, masters: map[netip.Addr]string{},
+		log:       log, masters: map[netip.Addr]struct{}{}, shown: map[string]string{},
 	}
 }
 
@@ -81,14 +82,15 @@ func (h *handshakes) turn(of *ratelimit.Limiter, client string, now time.Time) (
 	return 0, err
 }
 
-// know notes that a netmaster has come by a connection, and tells which certificate it has shown, if that is another one than before.
+// know notes that a netmaster has come by a connection, and logs which certificate it has shown, if that is another one than it
+// has shown before.
 func (h *handshakes) know(conn net.Conn, who identity.Identity, shown *x509.Certificate) {
 	source, serial := sourceOf(conn), shown.SerialNumber.Text(16)
 	h.mu.Lock()
-	before := h.masters[source]
-	h.masters[source] = serial
+	before, known := h.shown[who.String()]
+	h.masters[source], h.shown[who.String()] = struct{}{}, serial
 	h.mu.Unlock()
-	if serial != before {
+	if known && serial != before {
 		h.log.WithFields(logrus.Fields{"who": who, "from": source, "certificate": serial, "until": shown.NotAfter}).Info("a netmaster comes with another certificate")
 	}
 }

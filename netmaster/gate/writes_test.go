@@ -3,9 +3,9 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,14 +135,29 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			return err
 		}
 	}
-	watch := func(key string, opts ...clientv3.OpOption) func(context.Context) error {
+	// etcd's client asks for a watch that is refused once more if it hears of the end of its stream first (the two selects of
+	// Watch in etcd's client/v3/watch.go). Here each is asked for once, and so each line is one too many but the first.
+	watch := func(key, end string, change ...func(*pb.WatchCreateRequest)) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for resp := range c.Watch(ctx, key, opts...) {
-				return resp.Err()
+			create := &pb.WatchCreateRequest{Key: []byte(key), RangeEnd: []byte(end)}
+			for _, do := range change {
+				do(create)
 			}
-			return nil
+			stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(ctx)
+			if err != nil {
+				return err
+			}
+			if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+				return err
+			}
+			answer, err := stream.Recv()
+			if err == nil && answer.Canceled {
+				err = errors.New(answer.CancelReason)
+			}
+			return err
 		}
 	}
+	const onAll = "\x00" // the end of what is from a key on
 	many := func(x clientv3.Txn) clientv3.Txn {
 		var ops []clientv3.Op
 		for port := range maxEntries + 1 {
@@ -242,11 +257,13 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 		{"read across prefixes", line{"Range", mastercfg.OperEndpointPrefix, "/contiv.io/state/"}, get(mastercfg.OperEndpointPrefix, clientv3.WithRange(mastercfg.StateRoot+"\xff"))},
 		{"summary of another read", line{"Range", mastercfg.OvsDriverPrefix + "h2", "read this"}, get(mastercfg.OvsDriverPrefix + "h2")},
 		{"sorted by what is hidden", line{"Range", mastercfg.StateRoot, "only a least revision"}, get(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))},
-		{"watch of everything", line{"Watch", "\x00", "watch this"}, watch("", clientv3.WithFromKey())},
-		{"watch from a key on", line{"Watch", mastercfg.StateRoot, "watch this"}, watch(mastercfg.StateRoot, clientv3.WithFromKey())},
-		{"watch with previous values", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithPrevKV())},
-		{"watch of secrets", line{"Watch", mastercfg.AccessRoot, "watch this"}, watch(mastercfg.AccessRoot, clientv3.WithPrefix())},
-		{"watch with filters", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, clientv3.WithPrefix(), clientv3.WithFilterPut())},
+		{"watch of everything", line{"Watch", "\x00", "watch this"}, watch("\x00", onAll)},
+		{"watch from a key on", line{"Watch", mastercfg.StateRoot, "watch this"}, watch(mastercfg.StateRoot, onAll)},
+		{"watch with previous values", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, objdb.PrefixEnd(mastercfg.StateRoot), func(r *pb.WatchCreateRequest) { r.PrevKv = true })},
+		{"watch of secrets", line{"Watch", mastercfg.AccessRoot, "watch this"}, watch(mastercfg.AccessRoot, objdb.PrefixEnd(mastercfg.AccessRoot))},
+		{"watch with filters", line{"Watch", mastercfg.StateRoot, "neither filters, nor what was before"}, watch(mastercfg.StateRoot, objdb.PrefixEnd(mastercfg.StateRoot), func(r *pb.WatchCreateRequest) {
+			r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
+		})},
 		{"lease with a number", line{"LeaseGrant", "", "number 7,"}, func(ctx context.Context) error {
 			_, err := clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: 7, TTL: 10})
 			return err
@@ -280,7 +297,7 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, last := 0, line{}
+	told := 0
 	for _, attack := range attacks {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		if err := attack.do(ctx); err == nil || ctx.Err() != nil {
@@ -295,16 +312,13 @@ func TestAStolenKeyOpensNothingElse(t *testing.T) {
 			}
 		}
 		testkit.Eventually(t, soon, attack.name+": a line of the audit log", func() bool {
-			// etcd's client may ask for a watch again while it ends.
-			if lines = entriesOf(t, read())[told:]; last != attack.line {
-				lines = slices.DeleteFunc(lines, isAbout(last))
-			}
+			lines = entriesOf(t, read())[told:]
 			return len(lines) > 0
 		})
 		if len(lines) != 1 || !isAbout(attack.line)(lines[0]) {
 			t.Errorf("%s: the lines are %+v, want one: %+v", attack.name, lines, attack.line)
 		}
-		told, last = len(entriesOf(t, read())), attack.line
+		told += len(lines)
 	}
 	after, _, err := b.db.List(t.Context(), mastercfg.Root)
 	if err != nil {

@@ -41,12 +41,13 @@ type reports struct {
 	*policies
 	done      map[string]uint32     // epochs of ClusterNetworkPolicies that are known to be enforced, by name
 	refused   map[string]string     // why switches do not do what policies say, by policy, as it was told last
+	toldOf    map[string]types.UID  // policies of which that was told; another one may have the name since
 	recovered map[string]bool       // policies that no switch refuses any more: told, while the note in the store is still there
 	told      map[nodeObject]string // what nodes do not serve as they should, as it was told last
 }
 
 func (p *policies) newReports() *reports {
-	return &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, recovered: map[string]bool{}}
+	return &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, toldOf: map[string]types.UID{}, recovered: map[string]bool{}}
 }
 
 // report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches

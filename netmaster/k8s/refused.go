@@ -9,9 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Reasons of events about policies of which a switch does not do what they say, and does it at last.
@@ -23,12 +27,17 @@ const (
 // tellRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
 // that did has said so since. Of one that says nothing nothing is known.
 func (r *reports) tellRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
-	now := refusals(nodes)
+	upToDate, err := r.upToDate(nodes)
+	if err != nil {
+		return err
+	}
+	now := refusals(upToDate)
 	for id := range r.refused {
 		if now[id] == "" {
 			r.tellOne(id, "")
 		}
 	}
+	maps.DeleteFunc(r.toldOf, func(id string, _ types.UID) bool { return !refusedByAny(id, nodes) })
 	for id, message := range now {
 		r.tellOne(id, message) // again, as another policy may have this name now
 	}
@@ -47,7 +56,46 @@ func (r *reports) tellOne(id, message string) {
 		r.warnings.gone(id)
 		return
 	}
+	if message != "" {
+		r.toldOf[id] = uidOfPolicy(policy)
+	}
 	r.warn(policy, id, notEnforced, "Enforce", message)
+}
+
+func uidOfPolicy(policy runtime.Object) types.UID {
+	named, err := meta.Accessor(policy)
+	if err != nil {
+		return "" // it has none
+	}
+	return named.GetUID()
+}
+
+// upToDate is what nodes say, without their refusal of a policy of which that was told, and that was deleted and made again since: it says nothing about
+// the one that has the name now, until a node says what it does of that one's rules. What was told of a policy stays while its rules change.
+func (r *reports) upToDate(nodes map[string]mastercfg.K8sEnforced) (all map[string]mastercfg.K8sEnforced, err error) {
+	all = maps.Clone(nodes)
+	err = r.ledger.View(func(state ledger.Reader) error {
+		for node, said := range nodes {
+			said.Refused = maps.Clone(said.Refused)
+			for id := range said.Refused {
+				before, told := r.toldOf[id]
+				policy, err := r.policy(id)
+				if err != nil || !told || before == uidOfPolicy(policy) {
+					continue
+				}
+				record, err := ledger.Read[mastercfg.K8sPolicy](state, mastercfg.K8sPolicyPrefix+id)
+				if err != nil && !fault.Is(err, fault.NotFound) {
+					return err
+				}
+				if err != nil || said.Number < record.Epoch {
+					delete(said.Refused, id)
+				}
+			}
+			all[node] = said
+		}
+		return nil
+	})
+	return all, err
 }
 
 // tellRecovered notes which nodes refuse what, for later terms as well, and tells of policies that the last of them does
@@ -128,6 +176,15 @@ func (r *reports) mayRefuse(node string, nodes map[string]mastercfg.K8sEnforced)
 	}
 	_, err := r.nodes.Get(node)
 	return !apierrors.IsNotFound(err)
+}
+
+func refusedByAny(id string, nodes map[string]mastercfg.K8sEnforced) bool {
+	for _, said := range nodes {
+		if _, refused := said.Refused[id]; refused {
+			return true
+		}
+	}
+	return false
 }
 
 // refusals are sentences about the policies that switches refuse, by policy.

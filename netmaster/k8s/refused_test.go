@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -110,6 +111,40 @@ func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	if want := slices.Repeat([]string{notEnforced, isEnforced}, 6); !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
+}
+
+// What nodes have refused of a policy that was deleted and made again at once is not said of the new one, until a node has looked at that one's rules.
+func TestARefusalIsNotSaidOfAnotherPolicyOfTheName(t *testing.T) {
+	w := newWorld(t)
+	c := w.controller()
+	recorder := events.NewFakeRecorder(100)
+	c.recorder = recorder
+	indexer := c.informers.Networking().V1().NetworkPolicies().Informer().GetIndexer()
+	w.must(nil, c.informers.Core().V1().Nodes().Informer().GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}))
+	const id = ofNetworkPolicy + "shop/db"
+	made := func(uid types.UID, epoch uint32) {
+		w.must(nil, indexer.Add(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: uid}}))
+		w.must(c.policies.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			return ledger.Write(tx, mastercfg.K8sPolicyPrefix+id, mastercfg.K8sPolicy{Epoch: epoch})
+		}))
+	}
+	r := c.policies.newReports()
+	told := func(want int) {
+		t.Helper()
+		w.must(r.all(t.Context()))
+		if got := len(recorder.Events); got != want {
+			t.Fatalf("%d events, want %d", got, want)
+		}
+	}
+	made("one", 3)
+	w.enforced.set("node1", 3, id)
+	told(1)
+	made("two", 5)
+	told(1)
+	w.enforced.set("node1", 5, id)
+	told(2)
+	w.enforced.set("node1", 4, id) // a word that was late: of this policy it was told already
+	told(2)
 }
 
 // wantNoted waits until nodes are noted as those that have refused these policies.

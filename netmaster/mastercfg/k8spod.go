@@ -119,8 +119,12 @@ func (p HostPort) String() string {
 
 // Clashes tells whether a packet may be for both.
 func (p HostPort) Clashes(with HostPort) bool {
-	return p.Protocol == with.Protocol && p.Port == with.Port &&
-		(p.Address == with.Address || !p.Address.IsValid() || !with.Address.IsValid())
+	return p.SamePlace(with) || p.Protocol == with.Protocol && p.Port == with.Port && (!p.Address.IsValid() || !with.Address.IsValid())
+}
+
+// SamePlace tells whether both are one port at one address, or at all.
+func (p HostPort) SamePlace(as HostPort) bool {
+	return p.Protocol == as.Protocol && p.Port == as.Port && p.Address == as.Address
 }
 
 // K8sPodKey is where a pod of a node is noted.

@@ -34,6 +34,9 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
 	if err != nil {
 		return err
 	}
+	if err := unreserved(subnet.Prefix, "subnet"); err != nil {
+		return err
+	}
 	rec.SubnetIP, rec.SubnetLen = subnet.Prefix.Addr().String(), uint(subnet.Prefix.Bits())
 	rec.IPAddrRange = subnet.Range()
 	if gateway != "" {
@@ -43,6 +46,9 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
 		}
 		if _, outside := offsetChecked(subnet.Prefix, addr); outside != nil {
 			return outside.WithField("gateway")
+		}
+		if broadcast := lastOf(subnet.Prefix); subnet.Prefix.Bits() < 31 && addr == broadcast {
+			return fault.New(fault.Invalid, "gateway %s is the broadcast address of subnet %s, to which no host has a route", gateway, subnet.Prefix).WithField("gateway")
 		}
 		rec.Gateway = addr.String()
 	}

@@ -125,6 +125,7 @@ func TestGatewayIsReservedEvenOutsideTheRange(t *testing.T) {
 		"10.7.0.254": "",
 		"10.7.0.12":  "",
 		"10.7.1.1":   "hostIP 10.7.1.1 is exceeding beyond subnet 10.7.0.0/24, hostID 257",
+		"10.7.0.255": "gateway 10.7.0.255 is the broadcast address of subnet 10.7.0.0/24, to which no host has a route",
 	} {
 		rec := &mastercfg.CfgNetworkState{}
 		if err := InitNetwork(rec, "10.7.0.10-10.7.0.20/24", gateway); text(err) != refused {
@@ -261,7 +262,11 @@ func TestIPv4PoolAgainstAModel(t *testing.T) {
 		prefix := netip.PrefixFrom(netip.MustParseAddr("10.7.0.0"), length)
 		size := sizeOf(prefix)
 		at := func(offset uint) netip.Addr { return toIPv4(fromIPv4(prefix.Addr()) + uint32(offset)) }
-		rec := network(t, prefix.String(), at(rapid.UintRange(0, size-1).Draw(rt, "gateway")).String())
+		last := size - 1
+		if length < 31 {
+			last-- // the broadcast address is no gateway
+		}
+		rec := network(t, prefix.String(), at(rapid.UintRange(0, last).Draw(rt, "gateway")).String())
 		from := rapid.UintRange(0, size-1).Draw(rt, "from")
 		to := rapid.UintRange(from, size-1).Draw(rt, "to")
 		reserved := rapid.Bool().Draw(rt, "group")

@@ -43,6 +43,9 @@ func InitNetworkIPv6(rec *mastercfg.CfgNetworkState, subnet, gateway string) err
 	if err != nil {
 		return err
 	}
+	if err := unreserved(prefix, "ipv6Subnet"); err != nil {
+		return err
+	}
 	rec.IPv6Subnet, rec.IPv6SubnetLen = prefix.Addr().String(), uint(prefix.Bits())
 	rec.IPv6AllocMap = map[string]bool{}
 	if gateway == "" {

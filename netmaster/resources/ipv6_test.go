@@ -67,7 +67,7 @@ func TestIPv6CountsOnAndWrapsRound(t *testing.T) {
 }
 
 func TestIPv6OfAnyLengthHandsOutEveryHostOnce(t *testing.T) {
-	for _, prefix := range []string{"2001:db8::/120", "2001:db8::/121", "fd00::ff00/123", "::1:0/127", "::1/128", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff0/124"} {
+	for _, prefix := range []string{"2001:db8::/120", "2001:db8::/121", "fd00::ff00/123", "::1:0/127", "fd00::1/128", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:fff0/124"} {
 		n := newIPv6(t, prefix, "")
 		subnet := netip.MustParsePrefix(prefix).Masked()
 		for {

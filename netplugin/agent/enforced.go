@@ -95,6 +95,11 @@ func policyOf(rule pipeline.Key) string {
 // tellEnforced writes which policies the node enforces if the store has it differently and
 // it is due, and says how long until it is; 0: the store has it. A node that has nothing to say, as where there are no policies, has no record.
 func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
+	if r.unsure {
+		if err := r.loadEnforced(ctx); err != nil {
+			return 0, err
+		}
+	}
 	if enforced.Number == 0 { // nothing is known of policies: what was said of them stays
 		said := mastercfg.K8sEnforced{}
 		_ = json.Unmarshal(r.enforced.value, &said) // none, or one that says nothing
@@ -103,11 +108,6 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 	}
 	if enforced.Number == 0 && len(enforced.Troubles) == 0 && r.enforced.value == nil {
 		return 0, nil
-	}
-	if r.unsure {
-		if err := r.loadEnforced(ctx); err != nil {
-			return 0, err
-		}
 	}
 	value, err := json.Marshal(enforced)
 	if err != nil || bytes.Equal(value, r.enforced.value) {

@@ -23,6 +23,7 @@ type HostAccess struct {
 
 	Primary     []netip.Addr // by which Kubernetes knows this host, of each version of IP at most one; none: it does not know it
 	Nodes       []netip.Addr // of the cluster's machines, this one included
+	Reached     []netip.Addr // those of them at which agents and netmasters are reached
 	VTEPs       []netip.Addr // ends of tunnels that the switch believes
 	AllVTEPs    bool         // they are complete: those of nodes whose agents are away have been recalled
 	MasterPorts []uint16     // at which netmasters listen
@@ -57,7 +58,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
+	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

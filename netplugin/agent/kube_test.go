@@ -240,9 +240,11 @@ func TestAHostIsToldItsHealthPorts(t *testing.T) {
 // A service is noted for each tenant with pods behind it, and load balancers ask about those that hosts reach.
 func TestLoadBalancersAskAboutTheBackendsThatHostsReach(t *testing.T) {
 	n := kubeNode(t)
-	at := netip.MustParseAddrPort("10.1.0.2:8080")
-	backend, _ := json.Marshal(mastercfg.K8sBackend{Address: at, Node: "node1", Ready: true, Serving: true}) // a plain struct
-	n.put(mastercfg.K8sBackendKey("blue", "shop", "web", "http", at), string(backend))
+	for _, text := range []string{"10.1.0.2:8080", "[fd00:1::2]:8080"} { // of one pod
+		at := netip.MustParseAddrPort(text)
+		backend, _ := json.Marshal(mastercfg.K8sBackend{Address: at, Node: "node1", Ready: true, Serving: true}) // a plain struct
+		n.put(mastercfg.K8sBackendKey("blue", "shop", "web", "http", at), string(backend))
+	}
 	entered := func(tenant string, guest bool) {
 		value, _ := json.Marshal(mastercfg.K8sService{Namespace: "shop", Name: "web", HealthPort: 30999, Guest: guest}) // likewise
 		n.put(mastercfg.K8sServiceKey(tenant, "shop", "web"), string(value))

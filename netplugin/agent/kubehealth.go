@@ -17,7 +17,7 @@ type KubeHealth struct {
 // HealthPort is what load balancers ask about a service.
 type HealthPort struct {
 	Namespace, Name string
-	Backends        int // ready ones on this node, that are not about to end, by their addresses
+	Backends        int // ready ones on this node, that are not about to end, by their addresses of the version of IP that has more: a pod may have one of each
 }
 
 // KubeHealth tells how services of Kubernetes are served here.
@@ -49,15 +49,15 @@ func (c *cache) kubeHealth() KubeHealth {
 	h := KubeHealth{Ports: make(map[uint16]HealthPort, len(c.kube.asked)), Leaving: c.kube.nodes[c.host].Leaving}
 	for id := range c.kube.asked {
 		s := c.kube.services[id].record
-		here := make(map[netip.Addr]struct{})
+		here := map[bool]map[netip.Addr]struct{}{false: {}, true: {}}
 		for _, port := range c.kube.backends[id] {
 			for at, b := range port {
 				if b.Ready && !b.Terminating && b.Node == c.host {
-					here[at.Addr()] = struct{}{}
+					here[at.Addr().Is4()][at.Addr()] = struct{}{}
 				}
 			}
 		}
-		h.Ports[s.HealthPort] = HealthPort{Namespace: s.Namespace, Name: s.Name, Backends: len(here)}
+		h.Ports[s.HealthPort] = HealthPort{Namespace: s.Namespace, Name: s.Name, Backends: max(len(here[true]), len(here[false]))}
 	}
 	return h
 }

@@ -23,6 +23,7 @@ import (
 // machine send in the name of clients outside, and the next one that has the address may be another.
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
+	reached     map[string]netip.Addr   // the one of them at which its agent or netmaster is reached, by key of the entry
 	vanished    map[string]time.Time    // keys of entries that are gone -> when their addresses are forgotten; zero: not yet said
 	masterPorts map[uint16]struct{}
 	peers       map[netip.Addr]time.Time // other machines' ends of tunnels -> when that is forgotten; zero: it is in use
@@ -38,7 +39,7 @@ const peerGrace = time.Hour
 const nodeGrace = 24 * time.Hour
 
 func newNodes() nodes {
-	return nodes{addresses: make(map[string][]netip.Addr), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
+	return nodes{addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
 }
 
 // nodePrefixes are where machines register: all of them have an address of a node.
@@ -91,6 +92,10 @@ func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 	address, err := parseMachine(r.HostAddr)
 	if err != nil {
 		return 0, err
+	}
+	if c.nodes.reached[key] != address {
+		c.nodes.reached[key] = address
+		c.hostDirty = true
 	}
 	addresses := append(r.Addresses[:min(len(r.Addresses), hostaddr.Most)], address)
 	for i, a := range addresses {
@@ -173,6 +178,7 @@ func (c *cache) ageNodes(now time.Time) (next time.Time) {
 		}
 		delete(c.nodes.vanished, key)
 		delete(c.nodes.addresses, key)
+		delete(c.nodes.reached, key)
 		c.hostDirty = true
 	}
 	return next
@@ -200,6 +206,11 @@ func (n nodes) list() []netip.Addr {
 	all := slices.Concat(slices.Collect(maps.Values(n.addresses))...)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
+}
+
+// reachedAt are the addresses at which agents and netmasters are reached.
+func (n nodes) reachedAt() []netip.Addr {
+	return slices.Compact(slices.SortedFunc(maps.Values(n.reached), netip.Addr.Compare))
 }
 
 // ends are other machines' ends of tunnels.

@@ -19,7 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// reportBatch bounds the keys of one transaction; etcd allows 128 entries.
+// reportBatch bounds the keys of one transaction, and its conditions: one for each key, and one more. etcd allows 128 of either,
+// and a gate adds its own conditions.
 const reportBatch = 50
 
 // summaryEvery is how often the node's summary is written at most. It lists
@@ -50,14 +51,16 @@ type reporter struct {
 
 	summary   kept      // as the store has it
 	summaryAt time.Time // when it was last written
+	open      bool      // a transaction about endpoints had no answer, and may happen later
 
 	enforced   kept // the epoch of policies, likewise
 	unsure     bool // the store may have something else
 	enforcedAt time.Time
 }
 
-// kept is the value of one record as the store has it, and when it was written; nil: absent. Who replaces it compares that:
-// what had no answer before may happen later, and does nothing then.
+// kept is the value of one record as the store has it, and at which revision it was written; nil: absent. Who replaces it
+// compares that: what had no answer before may happen later, and does nothing then. Only what was to create the record may
+// come after it was deleted.
 type kept struct {
 	key   string
 	value []byte
@@ -174,10 +177,11 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	}
 	a.held.unreported = nil
 	a.mu.Unlock()
-	if err := r.reconcile(ctx, want); err != nil {
+	now := time.Now()
+	if err := r.reconcile(ctx, want, now); err != nil {
 		return 0, err
 	}
-	return r.summarise(ctx, want.summary, time.Now())
+	return r.summarise(ctx, want.summary, now)
 }
 
 // tellEpoch writes which epoch of policies the switch has, and which ports of the node do not serve as they should.
@@ -269,8 +273,18 @@ func (r *reporter) forget() {
 	r.loaded = false
 }
 
-// reconcile makes the store's records of endpoints those wanted.
-func (r *reporter) reconcile(ctx context.Context, want operational) error {
+// reconcile makes the store's records of endpoints those wanted. Each transaction compares the summary's revision: when one
+// had no answer the summary is written again, and what may happen late does nothing from then on. So there is a summary
+// before there are records. Where there is none, records are deleted only, and none is wanted.
+func (r *reporter) reconcile(ctx context.Context, want operational, now time.Time) error {
+	if r.summary.rev == 0 && len(want.endpoints) > 0 {
+		if _, err := r.summarise(ctx, want.summary, now); err != nil {
+			return err
+		}
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
 	if err := r.resolve(ctx, want); err != nil {
 		return err
 	}
@@ -289,7 +303,7 @@ func (r *reporter) reconcile(ctx context.Context, want operational) error {
 		changed = append(changed, id)
 	}
 	slices.Sort(changed)
-	for batch := range slices.Chunk(slices.Compact(changed), reportBatch) {
+	for batch := range slices.Chunk(slices.Compact(changed), reportBatch-1) {
 		ok, err := r.commit(ctx, want, batch)
 		if err == nil && !ok {
 			err = r.commitEach(ctx, want, batch)
@@ -298,6 +312,18 @@ func (r *reporter) reconcile(ctx context.Context, want operational) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// settle ends the time in which a transaction without an answer may happen.
+func (r *reporter) settle(ctx context.Context) error {
+	if r.open && r.summary.rev != 0 {
+		if err := r.summary.replace(ctx, r.store, r.summary.value); err != nil {
+			r.loaded = false
+			return err
+		}
+	}
+	r.open = false
 	return nil
 }
 
@@ -320,10 +346,10 @@ func (r *reporter) resolve(ctx context.Context, want operational) error {
 	return nil
 }
 
-// commit writes or deletes some endpoints' records. The guards keep a record
+// commit writes or deletes some endpoints' records. The other guards keep a record
 // from appearing for an endpoint that netmaster has deleted meanwhile.
 func (r *reporter) commit(ctx context.Context, want operational, ids []string) (ok bool, err error) {
-	var txn objdb.Txn
+	txn := objdb.Txn{If: []objdb.Guard{objdb.AtRevision(r.summary.key, r.summary.rev)}}
 	for _, id := range ids {
 		record, stays := want.endpoints[id]
 		if !stays {
@@ -338,6 +364,7 @@ func (r *reporter) commit(ctx context.Context, want operational, ids []string) (
 		txn.Puts = append(txn.Puts, objdb.KV{Key: mastercfg.OperEndpointPrefix + id, Value: value})
 	}
 	_, ok, err = r.store.Txn(ctx, txn)
+	r.open = r.open || err != nil
 	for _, id := range ids {
 		switch record, stays := want.endpoints[id]; {
 		case err != nil:
@@ -362,13 +389,19 @@ func (r *reporter) commitEach(ctx context.Context, want operational, ids []strin
 			return err
 		}
 		if !ok {
-			refused = fault.New(fault.Conflict, "endpoint %s is not in the store any more", id)
+			refused = fault.New(fault.Conflict, "endpoint %s is not in the store any more, or the node's summary is another one", id)
 		}
+	}
+	if refused == nil {
+		return nil
+	}
+	if err := r.summary.look(ctx, r.store); err != nil {
+		return err
 	}
 	return refused
 }
 
-// summarise writes the node's summary if it has changed and is due, and says
+// summarise writes the node's summary if it has changed and is due, as the first and the last one always are, and says
 // how long until it is; 0: the store has it.
 func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
 	var value []byte
@@ -381,7 +414,7 @@ func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperSt
 	if bytes.Equal(value, r.summary.value) {
 		return 0, nil
 	}
-	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil {
+	if rest := summaryEvery - now.Sub(r.summaryAt); rest > 0 && value != nil && r.summary.rev != 0 {
 		return rest, nil
 	}
 	if err := r.summary.replace(ctx, r.store, value); err != nil {

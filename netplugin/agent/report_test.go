@@ -81,7 +81,7 @@ func (r *reporter) write(t *testing.T, want operational, now time.Time) error {
 	if err := r.load(t.Context()); err != nil {
 		return err
 	}
-	if err := r.reconcile(t.Context(), want); err != nil {
+	if err := r.reconcile(t.Context(), want, now); err != nil {
 		return err
 	}
 	_, err := r.summarise(t.Context(), want.summary, now)
@@ -144,24 +144,27 @@ func TestReportOfOneEndpointCostsOneRecordWhateverTheNodeHas(t *testing.T) {
 func TestReportAfterADoubtfulOutcomeOrAnOutdatedOneReadsOnlyItsOwnRecords(t *testing.T) {
 	for _, outcome := range []error{nil, errors.New("connection lost")} {
 		m := newMemory()
-		m.refuse = []error{outcome, outcome}
 		r := newReporter(m)
-		if err := r.write(t, reportOf(1), time.Now()); err == nil {
+		if err := r.write(t, reportOf(1), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		m.refuse = []error{outcome, outcome}
+		if err := r.write(t, reportOf(2), time.Now()); err == nil {
 			t.Fatal("no error")
 		}
 		m.refuse = nil
 		if outcome != nil { // our own lost transaction has written after all
-			value, err := json.Marshal(reportOf(1).endpoints["web.blue-000"])
+			value, err := json.Marshal(reportOf(2).endpoints["web.blue-001"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.put(mastercfg.OperEndpointPrefix+"web.blue-000", value)
+			m.put(mastercfg.OperEndpointPrefix+"web.blue-001", value)
 		}
 		m.txns, m.gets = nil, 0
-		if err := r.write(t, reportOf(1), time.Now()); err != nil {
+		if err := r.write(t, reportOf(2), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if m.gets > 1 || len(m.kvs) != 2 {
+		if m.gets > 1 || len(m.kvs) != 3 {
 			t.Errorf("outcome %v: %d reads, keys %d", outcome, m.gets, len(m.kvs))
 		}
 	}
@@ -174,6 +177,7 @@ func TestEndpointThatIsGoneDoesNotKeepOthersFromBeingReported(t *testing.T) {
 	if err := r.write(t, reportOf(3), time.Now()); !fault.Is(err, fault.Conflict) {
 		t.Errorf("one is gone: %v", err)
 	}
+	delete(m.kvs, mastercfg.OvsDriverPrefix+me)
 	if len(m.kvs) != 2 {
 		t.Errorf("%d records, want 2", len(m.kvs))
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,13 @@ import (
 type keeping struct {
 	*objdb.DB
 	about string // nothing is kept where it is empty
+	gone  bool   // it is a deletion
 	kept  objdb.Txn
 }
 
 func (k *keeping) Txn(ctx context.Context, txn objdb.Txn) (int64, bool, error) {
-	if k.about == "" || len(txn.Puts) == 0 || txn.Puts[0].Key != k.about {
+	if k.about == "" || k.gone && !slices.Contains(txn.Deletes, k.about) ||
+		!k.gone && !slices.ContainsFunc(txn.Puts, func(kv objdb.KV) bool { return kv.Key == k.about }) {
 		return k.DB.Txn(ctx, txn)
 	}
 	k.about, k.kept = "", txn
@@ -74,5 +77,112 @@ func TestAReportThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The same with records of endpoints: neither does an older record come back, nor one of an endpoint that has no port any more,
+// nor is one deleted that is there again.
+func TestAReportOfAnEndpointThatArrivesLateDoesNothing(t *testing.T) {
+	const id = "web.blue-1"
+	key := mastercfg.OperEndpointPrefix + id
+	at := func(addresses ...string) operational {
+		o := reportOf(0)
+		for _, address := range addresses {
+			o.endpoints[id] = mastercfg.OperEndpointState{ID: id, HomingHost: me, IPAddress: address}
+			o.summary.LocalEpInfo[id] = mastercfg.LocalEpInfo{OvsPortName: "vvport1"}
+		}
+		return o
+	}
+	none := at()
+	for _, c := range []struct {
+		name        string
+		before      []operational
+		lost, after operational
+		gone        bool // what is lost deletes
+		stays       string
+	}{
+		{"the first record after another", nil, at("10.1.0.1"), at("10.1.0.2"), false, "10.1.0.2"},
+		{"a change after another", []operational{at("10.1.0.1")}, at("10.1.0.2"), at("10.1.0.3"), false, "10.1.0.3"},
+		{"the first record after its port is gone", nil, at("10.1.0.1"), none, false, ""},
+		{"a record after its port is gone, and all reports", []operational{at("10.1.0.1"), none}, at("10.1.0.2"), none, false, ""},
+		{"a deletion after the port is there again", []operational{at("10.1.0.1")}, none, at("10.1.0.1"), true, "10.1.0.1"},
+		{"the first record after reports began anew", []operational{at("10.1.0.1"), none}, at("10.1.0.1"), none, false, ""},
+		{"a deletion after reports began anew", []operational{at("10.1.0.1"), none, at("10.1.0.1")}, none, at("10.1.0.4"), true, "10.1.0.4"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEtcd(t).start()
+			e.put(epKey(id), epValue("web.blue", me, "10.1.0.1"))
+			way, now := &keeping{DB: e.db, gone: c.gone}, time.Now()
+			r := &reporter{store: way, host: me}
+			told := func(want operational) error {
+				now = now.Add(time.Second) // summaries are not due
+				return r.write(t, want, now)
+			}
+			for _, want := range c.before {
+				if err := told(want); err != nil {
+					t.Fatal(err)
+				}
+			}
+			way.about = key
+			if err := told(c.lost); !fault.Is(err, fault.Unavailable) {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := told(c.after); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, _, err := e.db.Txn(t.Context(), way.kept); err != nil {
+				t.Fatal(err)
+			}
+			kv, err := e.db.Get(t.Context(), key)
+			if gone := fault.Is(err, fault.NotFound); gone != (c.stays == "") || err == nil && !strings.Contains(string(kv.Value), c.stays) {
+				t.Errorf("the record is %s, %v, want one with %q", kv.Value, err, c.stays)
+			}
+			if c.stays == "" {
+				if left := e.keys(mastercfg.OvsDriverPrefix); len(left) > 0 {
+					t.Errorf("left: %q", left)
+				}
+			}
+			e.put(mastercfg.OvsDriverPrefix+me, "{}") // another hand
+			if err := told(at("10.1.0.9")); !fault.Is(err, fault.Conflict) {
+				t.Errorf("beside the summary of another hand: %v", err)
+			}
+			if err := told(at("10.1.0.9")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Where the epoch of policies is not known, what was said of it stays, also if nobody knows yet what that was.
+func TestAnEpochOfWhichTheAnswerWasLostStays(t *testing.T) {
+	e := newEtcd(t).start()
+	key := mastercfg.K8sEnforcedKey(me)
+	way, now := &keeping{DB: e.db}, time.Now()
+	r := &reporter{store: way, host: me}
+	if err := r.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tell := func(of mastercfg.K8sEnforced) error {
+		now = now.Add(time.Minute)
+		_, err := r.tellEnforced(t.Context(), of, now)
+		return err
+	}
+	if err := tell(mastercfg.K8sEnforced{Number: 1}); err != nil {
+		t.Fatal(err)
+	}
+	way.about = key
+	if err := tell(mastercfg.K8sEnforced{Number: 2}); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	if _, _, err := e.db.Txn(t.Context(), way.kept); err != nil { // it has happened
+		t.Fatal(err)
+	}
+	if err := tell(mastercfg.K8sEnforced{}); err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := e.db.Get(t.Context(), key); err != nil || !strings.Contains(string(kv.Value), `:2`) {
+		t.Errorf("%s, %v", kv.Value, err)
 	}
 }

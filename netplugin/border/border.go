@@ -53,6 +53,7 @@ type Border struct {
 	unsaved  atomic.Bool // what is to be kept for the next run has changed
 	keepNext time.Time   // when that may be done; the loop's
 	kept     bool        // this run has done it; the loop's
+	versions string      // what was said last of IPv6 at the interface; the loop's
 	unkept   bool        // the last try has failed; the loop's
 
 	mu      sync.Mutex

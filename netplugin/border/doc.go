@@ -27,6 +27,6 @@
 //
 // border.go is the driver, announcing.go what routers are told and when, linger.go what is served
 // while they hear, loop.go the goroutine of the rest, recall.go what a run leaves to the next one,
-// link.go the interface and the kernel's neighbours, rib.go the routes in force, inspect.go what
+// link.go the interface and the kernel's neighbours, ipv6.go whether it speaks IPv6, rib.go the routes in force, inspect.go what
 // people and metrics are told.
 package border

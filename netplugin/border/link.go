@@ -35,8 +35,10 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	if err != nil {
 		return err
 	}
-	// By its link-local address routers reach pods of IPv6. The kernel makes another one, or none, where it is told to.
-	addresses := []netip.Prefix{w.Link, netip.PrefixFrom(routerOf(w).LinkLocal(), 64)}
+	addresses := []netip.Prefix{w.Link}
+	if b.speaksIPv6(w) { // by its link-local address routers reach pods of IPv6. The kernel makes another one, or none, where it is told to
+		addresses = append(addresses, netip.PrefixFrom(routerOf(w).LinkLocal(), 64))
+	}
 	if w.Link6.IsValid() {
 		addresses = append(addresses, w.Link6)
 	}

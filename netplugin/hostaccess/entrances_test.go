@@ -132,7 +132,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
-	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)
+	cmd := exec.Command("ip", "netns", "exec", "switch", testkit.Python, "-ISc", answering)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	} {
-		ask := fmt.Sprintf("%spython3 -c '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
+		ask := fmt.Sprintf("%s"+testkit.Python+" -ISc '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
 		var got string
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -184,7 +184,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := testkit.Until(ctx, "what is wanted", func() bool {
-				got = run(t, fmt.Sprintf("%spython3 -c '%s' tcp %s 30080 2>&1 || true", from, asking, at))
+				got = run(t, fmt.Sprintf("%s"+testkit.Python+" -ISc '%s' tcp %s 30080 2>&1 || true", from, asking, at))
 				return strings.Contains(got, "203.0.113") || !answers
 			}); err != nil || strings.Contains(got, "203.0.113") != answers {
 				t.Errorf("node ports are at %v; %sat %s: %q", in.at, from, at, got)
@@ -199,7 +199,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	}
 	for at, answers := range map[string]bool{"203.0.113.1": true, "203.0.113.9": false, "2001:db8:1::1": false} {
 		for _, from := range []string{"", "ip netns exec world "} {
-			if got := run(t, fmt.Sprintf("%spython3 -c '%s' tcp %s 30080 2>&1 || true", from, asking, at)); strings.Contains(got, "203.0.113") != answers {
+			if got := run(t, fmt.Sprintf("%s"+testkit.Python+" -ISc '%s' tcp %s 30080 2>&1 || true", from, asking, at)); strings.Contains(got, "203.0.113") != answers {
 				t.Errorf("node ports are at %v; %sat %s: %q", in.at, from, at, got)
 			}
 		}
@@ -207,11 +207,11 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	// What is not for a service or a host port stays out, and so do endpoints of the host's loopback.
 	run(t, "ip netns exec switch ip route add 127.0.0.9 dev esw; sysctl -qw net.ipv4.conf.contivh0.route_localnet=1")
 	for from, at := range map[string]string{"world": "203.0.113.1 54323", "switch": "127.0.0.9 8080"} {
-		if got := run(t, fmt.Sprintf("ip netns exec %s timeout 1 python3 -c '%s' tcp %s 2>&1 || true", from, asking, at)); strings.Contains(got, "172.19") || strings.Contains(got, "203.0.113.2") {
+		if got := run(t, fmt.Sprintf("ip netns exec %s timeout 1 "+testkit.Python+" -ISc '%s' tcp %s 2>&1 || true", from, asking, at)); strings.Contains(got, "172.19") || strings.Contains(got, "203.0.113.2") {
 			t.Errorf("%s reaches %s: %s", from, at, got)
 		}
 	}
-	if got := run(t, fmt.Sprintf("ip netns exec world timeout 1 python3 -c '%s' tcp 172.19.255.253 30080 2>&1 || true", asking)); strings.Contains(got, "203.0.113.2") {
+	if got := run(t, fmt.Sprintf("ip netns exec world timeout 1 "+testkit.Python+" -ISc '%s' tcp 172.19.255.253 30080 2>&1 || true", asking)); strings.Contains(got, "203.0.113.2") {
 		t.Errorf("the address of the node ports is reached from outside: %s", got)
 	}
 }

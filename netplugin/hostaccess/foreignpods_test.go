@@ -183,7 +183,7 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
-	cmd := exec.Command("ip", "netns", "exec", "switch", "python3", "-c", answering)
+	cmd := exec.Command("ip", "netns", "exec", "switch", testkit.Python, "-ISc", answering)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,13 +197,13 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := testkit.Until(ctx, "an answer", func() bool {
-			got = strings.TrimSpace(run(t, fmt.Sprintf("python3 -c '%s' %s %s %s 2>&1 || true", asking, test.kind, test.at, test.port)))
+			got = strings.TrimSpace(run(t, fmt.Sprintf(testkit.Python+" -ISc '%s' %s %s %s 2>&1 || true", asking, test.kind, test.at, test.port)))
 			return got == test.as
 		}); err != nil {
 			t.Errorf("%s %s %s is answered %q, want %q", test.kind, test.at, test.port, got, test.as)
 		}
 	}
-	if got := run(t, fmt.Sprintf("ip netns exec world timeout 3 python3 -c '%s' tcp 10.77.0.2 80 2>&1 || true", asking)); strings.Contains(got, "203.0.113") {
+	if got := run(t, fmt.Sprintf("ip netns exec world timeout 3 "+testkit.Python+" -ISc '%s' tcp 10.77.0.2 80 2>&1 || true", asking)); strings.Contains(got, "203.0.113") {
 		t.Errorf("the world reaches it: %s", got)
 	}
 }

@@ -40,14 +40,14 @@ END`)
 	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withInfraSources(infraSourcesOf(networks), wayOut)); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command("ip", "netns", "exec", "world", "python3", "-c", answering)
+	server := exec.Command("ip", "netns", "exec", "world", testkit.Python, "-ISc", answering)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	for at, as := range map[string]string{"10.96.0.1": "203.0.113.1", "fd00:10:96::1": "2001:db8:1::1"} {
 		testkit.Eventually(t, time.Minute, "an answer at "+at, func() bool {
-			got := strings.TrimSpace(run(t, fmt.Sprintf("python3 -c '%s' tcp %s 80 2>&1 || true", asking, at)))
+			got := strings.TrimSpace(run(t, fmt.Sprintf(testkit.Python+" -ISc '%s' tcp %s 80 2>&1 || true", asking, at)))
 			if strings.Contains(got, "10:127") || strings.Contains(got, "10.127") {
 				t.Fatalf("%s is asked by %s, want %s", at, got, as)
 			}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,68 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	}
 	if got := run(t, "ip route show; ip -6 route show"); !strings.Contains(got, "10.1.1.0/24 via 10.8.0.9") || !strings.Contains(got, "fd00:1::/64") {
 		t.Errorf("the other route, or ours that has nothing to do with it:\n%s", got)
+	}
+}
+
+// Where a machine of the cluster is, or what is on another link, stays where the host has it, also if a route of ours led there before.
+func TestNetworksTakeNothingFromTheHostThatItReachesByOthers(t *testing.T) {
+	port, want := pair(t)
+	run(t, "ip link add other type bridge; ip addr add 192.0.2.1/24 dev other; ip -6 addr add fd00:7::1/64 dev other nodad; ip link set other up; ip route add default via 192.0.2.254; ip route add 203.0.113.0/26 via 192.0.2.9")
+	t.Cleanup(func() { run(t, "ip link del other") })
+	machines := []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("203.0.113.2")}
+	ensured(t, port, want, "nothing of the host's is in them")
+	gateway, own4 := netip.MustParseAddr("10.9.0.254"), netip.MustParseAddr("10.9.0.1")
+	gateway6, own6 := netip.MustParseAddr("fd00:9::1"), netip.MustParseAddr("fd00:9::2")
+	for to, why := range map[string]string{
+		"192.0.2.0/30":    "interface other, with address 192.0.2.1/24", // more specific, without the host's own address in the end
+		"192.0.2.128/25":  "interface other, with address 192.0.2.1/24",
+		"192.0.2.0/24":    "interface other, with address 192.0.2.1/24",     // as specific
+		"192.0.0.0/16":    "",                                               // what is on the link has the longer prefix
+		"198.51.100.0/24": "198.51.100.2 in it is a machine of the cluster", // by the default route
+		"203.0.113.0/24":  "",                                               // by a more specific one
+		"203.0.113.0/27":  "203.0.113.2 in it is a machine of the cluster",
+		"10.2.2.0/24":     "",
+		"fd00:7::/80":     "interface other, with address fd00:7::1/64",
+		"fd00:2::/64":     "",
+	} {
+		subnet, w := netip.MustParsePrefix(to), want
+		add := wantedRoute{to: subnet, via: gateway, src: own4}
+		if subnet.Addr().Is6() {
+			add.via, add.src = gateway6, own6
+		}
+		w.routes = append(slices.Clone(want.routes), add)
+		for _, before := range []bool{false, true} {
+			if before && why != "" { // made by an agent of before
+				if _, err := w.ensure(port, new(own)); err != nil && !fault.Is(err, fault.Conflict) {
+					t.Fatal(err)
+				}
+			}
+			spared, err := w.spared(machines)
+			if why == "" && err != nil || why != "" && (!fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), why)) {
+				t.Errorf("%s: %v, want %q", to, err, why)
+			}
+			if _, err := spared.ensure(port, new(own)); err != nil {
+				t.Errorf("%s: %v", to, err)
+			}
+			got := run(t, "ip route show proto 168; ip -6 route show proto 168")
+			if strings.Contains(got, to+" ") != (why == "") || !strings.Contains(got, "10.1.1.0/24 ") || !strings.Contains(got, "fd00:1::/64 ") {
+				t.Errorf("%s: %q:\n%s", to, why, got)
+			}
+		}
+	}
+}
+
+// Nor do infra networks themselves. An address that the host has there stays.
+func TestTheHostIsInNoInfraNetworkThatTakesWhatItReaches(t *testing.T) {
+	port, want := pair(t)
+	run(t, "ip link add other type bridge; ip addr add 10.9.0.77/16 dev other; ip link set other up")
+	t.Cleanup(func() { run(t, "ip link del other") })
+	if _, err := want.spared(nil); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "address 10.9.0.1/24: the host is in it by interface other, with address 10.9.0.77/16") {
+		t.Errorf("part of what is on another link: %v", err)
+	}
+	ensured(t, port, want, "by an agent of before")
+	if w, err := want.spared(nil); err != nil || len(w.addresses) != 2 || len(w.routes) != 2 {
+		t.Errorf("the host is in it already: %v, %v", w, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -185,8 +186,9 @@ func (m *Manager) look(ctx context.Context) error {
 			joining = nil // none is joined that is open to what endpoints send there
 		}
 	}
+	machines := m.machines(access)
 	for _, n := range joining {
-		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n) }))
+		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) }))
 	}
 	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))
 	problems = append(problems, m.within(ctx, "tunnels", m.keepTunnels))
@@ -206,8 +208,16 @@ func (m *Manager) within(ctx context.Context, what string, step func(context.Con
 	return nil
 }
 
-// join gives the host its endpoint in a network, and the interface for it.
-func (m *Manager) join(ctx context.Context, n agent.HostNetwork) error {
+// machines are the addresses at which others of the cluster are reached, as far as they are known, sorted. A machine's other addresses may be
+// those that it has in infra networks, or on many machines, as the one of a bridge for containers.
+func (m *Manager) machines(access agent.HostAccess) []netip.Addr {
+	all := slices.Concat(m.Closed.Nodes, m.stores.nodes, access.Reached, access.VTEPs)
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
+}
+
+// join gives the host its endpoint in a network, and the interface for it, as far as that takes nothing from the host that it reaches by others.
+func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []netip.Addr) error {
 	id := n.EndpointID(m.HostLabel)
 	if err := checkName(n.Network.NetworkName); err != nil {
 		return err
@@ -240,11 +250,15 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork) error {
 		return err
 	}
 	want.mtu, want.checksumInSoftware = port.MTU, m.Netdev()
+	want, taking := want.spared(machines)
+	if len(want.addresses) == 0 {
+		return taking
+	}
 	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses, "routes": len(want.routes)}).Info("the host's interface set right")
 	}
-	return err
+	return errors.Join(taking, err)
 }
 
 // leave gives the endpoint in a network back that is gone. Routes go with the interface.

@@ -74,7 +74,7 @@ ip address add 2001:db8:9::1/128 dev lo nodad; ip route add 2001:db8:5::80/128 v
 	}
 	sends := func(from string) {
 		t.Helper()
-		run(t, `nsenter --net=`+world+` python3 -c '
+		run(t, `nsenter --net=`+world+` `+testkit.Python+` -ISc '
 import socket
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(("`+from+`", 0)); s.sendto(b"hello", ("2001:db8:5::80", 7))'`)
 	}

@@ -41,7 +41,7 @@ func sendFrom(t *testing.T, from string, ports ...int) {
 	if netip.MustParseAddr(from).Is6() {
 		to = hostEnd6
 	}
-	run(t, fmt.Sprintf(`ip netns exec far python3 -c '
+	run(t, fmt.Sprintf(`ip netns exec far `+testkit.Python+` -ISc '
 import socket
 for port in %s:
     s = socket.socket(socket.AF_INET6 if ":" in "%[2]s" else socket.AF_INET, socket.SOCK_DGRAM); s.bind(("%[2]s", 0)); s.sendto(b"x", ("%[3]s", port))'`,
@@ -183,7 +183,7 @@ func TestNothingOfNodesIsLostWhileOthersComeAndGo(t *testing.T) {
 		}
 	}
 	look(nodeEnd)
-	node := exec.CommandContext(t.Context(), "ip", "netns", "exec", "far", "python3", "-c", asks)
+	node := exec.CommandContext(t.Context(), "ip", "netns", "exec", "far", testkit.Python, "-ISc", asks)
 	in, err := node.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -152,10 +152,18 @@ func (d *decided) overlay(t *tree) {
 			d.rev = max(d.rev, had.rev) // it may be by a transaction of ours whose outcome we did not learn
 			return true
 		}
-		c.put(t, d.at)
 		return false
 	})
+	d.show(t)
 	d.tell()
+}
+
+// show makes what is not stored yet part of a state.
+func (d *decided) show(t *tree) {
+	for _, c := range d.changes {
+		c.put(t, d.at)
+	}
+	t.storing = d.at
 }
 
 // put makes a change in a state.

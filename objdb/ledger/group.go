@@ -66,6 +66,9 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 		err = g.noRoom
 	}
 	switch {
+	case g.waits != nil && tx.early:
+		tx.rollback(0)
+		return blocked, nil
 	case err != nil:
 		tx.rollback(0)
 		return taken, err

@@ -128,9 +128,7 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 	d, err := l.write(ctx, attempt, parts)
 	if err == nil {
 		d.add(changed...)
-		for _, c := range changed {
-			c.put(g.tree, d.at)
-		}
+		d.show(g.tree)
 		if err = l.decide(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
 			rev, err = l.finish(d)
 		}

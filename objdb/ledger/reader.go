@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -27,11 +28,25 @@ type Reader interface {
 	Count(what string) int
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
+	// Tag is the Revision of a key to write by: it stays while nobody changes the key. What a large plan has put
+	// has none before it is stored; the error is ErrStoring then, or a plan that gets it runs again afterwards.
+	Tag(key string) (int64, error)
 	// Snapshot is the revision up to which all writes below an owned prefix are
 	// in this state. Some newer ones may be, too.
 	Snapshot(prefix string) int64
 	// Newest is a revision that the store is known to have reached.
 	Newest() int64
+}
+
+// ErrStoring says that a large plan is being stored that has put a key. It takes moments, or until the next leader is there.
+var ErrStoring = errors.New("it is being stored")
+
+// tagged is the revision of a key, as it is in the tree, if it stays.
+func (t *tree) tagged(key string, rev int64) (int64, error) {
+	if rev != 0 && rev == t.storing {
+		return 0, fault.New(fault.Unavailable, "key %s: %w", key, ErrStoring)
+	}
+	return rev, nil
 }
 
 // prefixes are those a ledger owns.
@@ -86,6 +101,8 @@ func (v *view) Revision(key string) int64 {
 	r, _ := v.tree.Get(record{key: key})
 	return r.rev
 }
+
+func (v *view) Tag(key string) (int64, error) { return v.tree.tagged(key, v.Revision(key)) }
 
 func (v *view) Snapshot(prefix string) int64 {
 	if !v.owns(prefix) {

@@ -31,6 +31,7 @@ type tree struct {
 	blocks  *btree.BTreeG[block] // of the numbers among the terms
 	counts  *btree.BTreeG[count] // of the terms that are counted
 	indexes []Index
+	storing int64 // revision of a large plan: what it has put has that one until it is stored, and nothing in the store has it; 0: of none
 	horizon
 }
 
@@ -68,7 +69,7 @@ func (t *tree) Clone() *tree {
 	t.cloning.Lock()
 	defer t.cloning.Unlock()
 	return &tree{records: t.records.Clone(), entries: t.entries.Clone(), blocks: t.blocks.Clone(), counts: t.counts.Clone(),
-		indexes: t.indexes, horizon: t.horizon}
+		indexes: t.indexes, storing: t.storing, horizon: t.horizon}
 }
 
 // Len is the number of records.

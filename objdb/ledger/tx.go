@@ -19,6 +19,7 @@ type Tx struct {
 	wrote map[string]int      // keys written and the place of the last write to each
 	undo  []undo
 	fail  error // misuse, which fails the plan
+	early bool  // it has asked for a tag that is not known before a large plan is stored
 
 	decoded decodings // of ReadShared
 }
@@ -71,6 +72,13 @@ func (tx *Tx) Revision(key string) int64 {
 	}
 	r, _ := tx.group.base.Get(record{key: key})
 	return r.rev
+}
+
+// Tag implements Reader.
+func (tx *Tx) Tag(key string) (int64, error) {
+	tag, err := tx.group.base.tagged(key, tx.Revision(key))
+	tx.early = tx.early || err != nil
+	return tag, err
 }
 
 // Snapshot implements Reader, for the state before the plans of this group.

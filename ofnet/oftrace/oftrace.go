@@ -46,14 +46,20 @@ const (
 	datapathActions = "Datapath actions: "
 	warning         = ">> "
 	unchanged       = "Final flow: unchanged"
+	resumed         = "thaw"
 )
 
+// notToOurselves is why the switch sends a packet into no tunnel whose other end is the one that it has come by to. In a trace, and nowhere else, it takes for
+// that the end that the pass before has chosen, so that behind the connection tracker no packet would go into a tunnel.
+const notToOurselves = "Not tunneling to our own address"
+
 // Parse reads the text of a trace, of what the first bridge does. A packet that the connection tracker was asked about begins anew behind
-// it, in the same Trace.
+// it, in the same Trace. An empty Datapath of a trace with an outcome is not known.
 func Parse(text string) Trace {
 	var t Trace
-	walking, bridge := false, "" // between the name of the bridge and the outcome
-	var forks []uint8            // tables where the packet is to go on
+	walking, bridge := false, ""        // between the name of the bridge and the outcome
+	isResumed, mistaken := false, false // of this pass: the tracker was asked before; the switch has told of a tunnel what is not so
+	var forks []uint8                   // tables where the packet is to go on
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		words := strings.TrimSpace(line)
@@ -69,7 +75,10 @@ func Parse(text string) Trace {
 		datapath, isOutcome := strings.CutPrefix(words, datapathActions)
 		switch {
 		case isOutcome:
-			t.Datapath, walking = datapath, false
+			if mistaken && datapath == "drop" {
+				datapath = ""
+			}
+			t.Datapath, walking, isResumed, mistaken = datapath, false, false, false
 		case strings.HasPrefix(words, "bridge(\""):
 			bridge = cmp.Or(bridge, words)
 			walking = words == bridge // not that behind a patch port, which is learning by itself
@@ -78,12 +87,17 @@ func Parse(text string) Trace {
 			if walking = false; words != unchanged {
 				t.Final = strings.TrimPrefix(words, "Final flow: ")
 			}
+		case isResumed && words == warning+notToOurselves:
+			mistaken = true
 		case strings.HasPrefix(words, warning):
 			t.Warnings = append(t.Warnings, strings.TrimPrefix(words, warning))
 		default:
 			if step, ok := parseStep(line); ok {
 				t.Steps = append(t.Steps, step)
-			} else if last := len(t.Steps) - 1; last >= 0 {
+				continue
+			}
+			isResumed = isResumed || words == resumed
+			if last := len(t.Steps) - 1; last >= 0 {
 				t.Steps[last].Actions = append(t.Steps[last].Actions, words)
 			}
 		}

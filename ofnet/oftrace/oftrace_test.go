@@ -1,6 +1,7 @@
 package oftrace
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,27 @@ func TestTheWayOfAPacketIsRead(t *testing.T) {
 	for _, text := range []string{"", "999. x", "bridge(\"b\")\n----\n999. x\n", "Datapath actions: "} {
 		if got := Parse(text); len(got.Steps) != 0 {
 			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// Behind the connection tracker the switch tells of every packet into a tunnel that it is for its own address. Of one that has come out of a
+// tunnel, and would go back there, that is so.
+func TestAPacketIntoATunnelIsSentBehindTheTrackerToo(t *testing.T) {
+	const warns = "    output:1\n     >> Not tunneling to our own address\n\nFinal flow: unchanged\nDatapath actions: "
+	first := "bridge(\"b\")\n-----\n30. reg5=0x1, priority 200\n"
+	again := first + "    ct(table=34)\nDatapath actions: ct(zone=1),recirc(0x1)\n\nbridge(\"b\")\n-----\n    thaw\n        Resuming from table 30\n30. reg5=0x1, priority 200\n"
+	for _, c := range []struct {
+		name, text, datapath string
+		warnings             []string
+	}{
+		{"out of a tunnel", first + warns + "drop\n", "drop", []string{"Not tunneling to our own address"}},
+		{"behind the tracker", again + warns + "drop\n", "", nil},
+		{"behind the tracker, and large ones are answered", again + warns + "check_pkt_len(size=1464,gt(meter(1)),le(drop))\n", "check_pkt_len(size=1464,gt(meter(1)),le(drop))", nil},
+		{"dropped there", again + "    drop\n\nFinal flow: unchanged\nDatapath actions: drop\n", "drop", nil},
+	} {
+		if got := Parse(c.text); got.Datapath != c.datapath || !slices.Equal(got.Warnings, c.warnings) {
+			t.Errorf("%s: %q, warnings %q", c.name, got.Datapath, got.Warnings)
 		}
 	}
 }

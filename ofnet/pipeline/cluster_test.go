@@ -83,6 +83,7 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 	}
 	c.nodes = append(c.nodes, n)
 	n.AddBridge(bridge)
+	c.t.Cleanup(func() { n.wentRoundTooOften(c.t) })
 	if c.trunks {
 		n.pipeline = New(Config{UplinkPort: exampleTunnelPort})
 		c.trunk(n)
@@ -99,6 +100,14 @@ func (c *cluster) nodeOf(vtep netip.Addr) *node {
 		c.join(n)
 	}
 	return n
+}
+
+// wentRoundTooOften tells of packets that the tables have sent round, to the connection tracker or a group, until the datapath gave up.
+func (n *node) wentRoundTooOften(t *testing.T) {
+	t.Helper()
+	if got := strings.TrimSpace(n.Appctl("coverage/read-counter", "datapath_drop_recirc_error")); got != "0" {
+		t.Errorf("%s packets went round until the datapath gave up", got)
+	}
 }
 
 // join connects a node to the cable of all nodes, and tells it and the others how
@@ -148,19 +157,20 @@ func (c *cluster) plugIn(n *node) {
 	c.t.Helper()
 	hub := c.nodes[0]
 	if hub.cabled == 0 {
-		hub.Exec("ip", "link", "add", "cable", "type", "bridge", "mcast_snooping", "0")
-		hub.withoutIPv6("cable")
 		// Rules for bridges would cut off what is behind a packet.
-		hub.Exec("sh", "-c", "for f in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do [ ! -e $f ] || echo 0 > $f; done")
-		hub.Exec("ip", "link", "set", "cable", "up")
+		hub.Exec("sh", "-ec", `
+ip link add cable type bridge mcast_snooping 0
+echo 1 > /proc/sys/net/ipv6/conf/cable/disable_ipv6
+for f in /proc/sys/net/bridge/bridge-nf-call-ip*tables; do [ ! -e $f ] || echo 0 > $f; done
+ip link set cable up`)
 	}
 	hub.cabled++
 	end := fmt.Sprint("cable", hub.cabled)
-	hub.Exec("ip", "link", "add", end, "type", "veth", "peer", "name", "uplink", "netns", n.Netns)
-	hub.withoutIPv6(end)
-	n.withoutIPv6("uplink")
-	hub.Exec("ip", "link", "set", end, "master", "cable", "up")
-	n.Exec("ip", "link", "set", "uplink", "up")
+	hub.Exec("sh", "-ec", `
+ip link add "$1" type veth peer name uplink netns "$2"
+echo 1 > "/proc/sys/net/ipv6/conf/$1/disable_ipv6"
+ip link set "$1" master cable up`, "sh", end, n.Netns)
+	n.Exec("sh", "-ec", "echo 1 > /proc/sys/net/ipv6/conf/uplink/disable_ipv6; ip link set uplink up")
 	hub.AwaitLink(end)
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netns"
+
+	"github.com/contiv/netplugin/test/ovstest"
 )
 
 // pod is an endpoint with a network namespace.
@@ -24,16 +26,15 @@ type pod struct {
 
 // podScript makes a pod's interface; it runs in the switch's namespace.
 const podScript = `
-ip link add "v$2" type veth peer name eth0 netns "$1"
-ip link set "v$2" up
-ip -n "$1" link set lo up
-ip -n "$1" link set eth0 address "$3" mtu 1450
-ip netns exec "$1" ethtool -K eth0 tx off >/dev/null
-ip -n "$1" link set eth0 up
-ip -n "$1" addr add "$4/24" dev eth0
-ip -n "$1" addr add "$5/64" dev eth0 nodad
-ip -n "$1" route add default via "$6"
-ip -n "$1" route add default via "$7"
+ip link add "v$2" up type veth peer name eth0 netns "$1" address "$3" mtu 1450
+ip netns exec "$1" sh -ec 'ethtool -K eth0 tx off >/dev/null; exec ip -batch -' <<END
+link set lo up
+link set eth0 up
+addr add $4/24 dev eth0
+addr add $5/64 dev eth0 nodad
+route add default via $6
+route add default via $7
+END
 ovs-vsctl --db="unix:$8" --timeout=60 add-port br-int "v$2" -- set interface "v$2" ofport_request="$2"`
 
 func (p *pod) start() {
@@ -56,7 +57,7 @@ func (p *pod) netnsCommand(verb string) {
 
 // exec runs a command in the pod.
 func (p *pod) exec(args ...string) (string, error) {
-	return p.node.Try("ip", append([]string{"netns", "exec", p.netns}, args...)...)
+	return ovstest.Run(p.command(args...))
 }
 
 // inside calls a function on a thread that is in the pod's network. Sockets

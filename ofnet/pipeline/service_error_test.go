@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/inet"
 )
 
@@ -48,7 +49,7 @@ func TestErrorsAboutWhatAServiceWasSentReachTheClient(t *testing.T) {
 			t.Errorf("nobody listens on %s: %s", provider.ID, got)
 		}
 		c.pod(provider).run(narrow, provider.IPv4.String())
-		if out, err := c.pod(db1).exec("python3", "-c", mtu, vip.String()); err != nil || strings.TrimSpace(out) != "1000" {
+		if out, err := c.pod(db1).exec(testkit.Python, "-ISc", mtu, vip.String()); err != nil || strings.TrimSpace(out) != "1000" {
 			t.Errorf("MTU on the way to %s: %s, %v", provider.ID, out, err)
 		}
 	}
@@ -82,7 +83,7 @@ func TestWhatNobodyServesIsRefused(t *testing.T) {
 		tcp, udp string // ports
 	}{{shop(), "80", "53"}, {shop(web1.IPv4), "81", "54"}, {drained, "80", "53"}} {
 		c.program(test.service)
-		if out, err := c.pod(db1).exec("python3", "-c", knock, vip.String(), test.tcp, test.udp); err != nil {
+		if out, err := c.pod(db1).exec(testkit.Python, "-ISc", knock, vip.String(), test.tcp, test.udp); err != nil {
 			t.Fatal(out, err)
 		}
 		if got := eventually(func() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // Addresses of the service of the example.
@@ -95,7 +96,7 @@ func (p *pod) serveShop() {
 // run runs a script in a pod until the test ends; it returns when it is ready.
 func (p *pod) run(script string, args ...string) {
 	p.t.Helper()
-	cmd := p.command(append([]string{"python3", "-c", script}, args...)...)
+	cmd := p.command(append([]string{testkit.Python, "-ISc", script}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -127,7 +128,7 @@ func (p *pod) deniedRequest(to netip.Addr, kind string, port int, text string, f
 
 // client runs the client; each request may take so long.
 func (p *pod) client(times int, within time.Duration, to netip.Addr, kind string, port int, text string, from []netip.Addr) []string {
-	args := []string{"python3", "-c", client, fmt.Sprint(times), to.String(), kind, fmt.Sprint(port), text, fmt.Sprint(within.Seconds())}
+	args := []string{testkit.Python, "-ISc", client, fmt.Sprint(times), to.String(), kind, fmt.Sprint(port), text, fmt.Sprint(within.Seconds())}
 	for _, a := range from {
 		args = append(args, a.String())
 	}
@@ -321,7 +322,7 @@ for _ in range(5): socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else sock
 			t.Fatalf("%s: the first one: %s", test.name, got)
 		}
 		before := test.full.dropped(t, reasonFull)
-		if out, err := test.client.exec("python3", "-c", datagrams, test.at.String()); err != nil {
+		if out, err := test.client.exec(testkit.Python, "-ISc", datagrams, test.at.String()); err != nil {
 			t.Fatal(out, err)
 		}
 		if got := settled(before+sent, func() uint64 { return test.full.dropped(t, reasonFull) }); got != before+sent {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // attempts asks a TCP port many times at once, and prints what became of each.
@@ -39,7 +41,7 @@ func TestAProviderThatDoesNotAnswerCostsItsOwnShare(t *testing.T) {
 		{db2, []netip.Addr{gone, web2.IPv4}, []string{"silence", web2.ID}, "10"},      // nobody has the address
 	} {
 		c.program(shop(test.providers...))
-		out, err := c.pod(test.client).exec("python3", "-c", attempts, vip.String(), fmt.Sprint(clients), test.patience)
+		out, err := c.pod(test.client).exec(testkit.Python, "-ISc", attempts, vip.String(), fmt.Sprint(clients), test.patience)
 		if err != nil {
 			t.Fatal(out, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // beginner begins a TCP connection from each of 500 ports; nobody has to answer.
@@ -34,7 +35,7 @@ func TestConnectionsAreSpreadEvenlyOverProviders(t *testing.T) {
 		if port == 60000 {
 			t.Fatalf("only %d connections were made", len(chosen))
 		}
-		if out, err := c.pod(db1).exec("python3", "-c", beginner, vip.String(), fmt.Sprint(port)); err != nil {
+		if out, err := c.pod(db1).exec(testkit.Python, "-ISc", beginner, vip.String(), fmt.Sprint(port)); err != nil {
 			t.Fatal(err, out)
 		}
 		// What was begun half a minute ago may be tracked no more.

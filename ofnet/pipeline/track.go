@@ -22,6 +22,7 @@ import (
 //	           else: an answer is turned round                   -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
 //	ADMIT      ct(commit,zone), its mark is the epoch            -> ADMITTED
+//	           who came in by the host: the same, of a copy      -> FORWARD
 //	ADMITTED   not a stray fragment (stray.go)                   -> FORWARD
 //
 // A packet that goes back to FORWARD has forgotten that it was tracked. It is as any
@@ -136,7 +137,8 @@ func (t tracking) base(w *Wants) {
 			at(tableKnown, priorityService, f.is(), openflow.IPProto(openflow.ProtoSCTP)).goTo(tableFirstOut),
 			at(tableAdmit, priorityGuard, f.is(), openflow.IPProto(openflow.ProtoSCTP)).admitted(),
 			at(tableKnown, priorityRefuse, f.is(), tracked(0), openflow.IPLaterFragment()).goTo(tableAdmit),
-			at(tableAdmit, priorityOther, f.is()).do(openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted}).end(),
+			at(tableAdmit, priorityOther, f.is()).do(admit()).end(),
+			at(tableAdmit, priorityExcept, enteredWhole(f)...).do(admitAside()).admitted(),
 			at(tableAdmitted, priorityOther, f.is()).admitted())
 	}
 	for _, odd := range []openflow.FieldMatch{tracked(openflow.CTInv), tracked(openflow.CTRel)} {
@@ -229,6 +231,28 @@ func (tracking) epoch(w *Wants, e Epoch) {
 			at(tableKnown, priorityExcept, f.is(), tracked(openflow.CTRel), mark).admitted(),
 			at(tableKnown, priorityHost, f.is(), tracked(openflow.CTEst), mark).admitted(),
 			at(tableAdmit, priorityExact, f.is(), regEpoch.is(e.short())).
-				do(openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: []openflow.Action{set(mark)}}).end())
+				do(admit(set(mark))).end(),
+			at(tableAdmit, priorityVisit, append(enteredWhole(f), regEpoch.is(e.short()))...).do(admitAside(set(mark))).admitted())
 	}
+}
+
+// admit gives the tracker a connection, and takes the packet back from it.
+func admit(more ...openflow.Action) openflow.CT {
+	return openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: more}
+}
+
+// enteredWhole matches what begins a connection by a service as if the host had sent it, and is no fragment. Of an endpoint of another tenant (visit.go)
+// it has been sent round five times by now: asked about and admitted in that one's zone, asked about, given a provider by a
+// group and taken in, in that of the service; and a sixth time it has been asked about here. The userspace datapath drops what goes round a seventh time.
+func enteredWhole(f family) openflow.Match {
+	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
+}
+
+// admitAside gives the tracker a copy, so that the packet is not sent round once more. It may: a copy that
+// the tracker gives back is the end of it, and so are stray fragments that come with it. Of a fragment the tracker must have the
+// packet itself, or it would go on before it is known whether the first one is admitted.
+func admitAside(more ...openflow.Action) openflow.Action {
+	ct := admit(more...)
+	ct.Recirculate, ct.Table = false, 0
+	return aside(ct)
 }

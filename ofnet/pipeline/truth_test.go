@@ -168,11 +168,12 @@ func (c *cluster) outsider(at mac) *wire {
 
 // cable makes a link.
 func (n *node) cable(one, other string) {
-	n.Exec("ip", "link", "add", one, "type", "veth", "peer", "name", other)
-	for _, end := range []string{one, other} {
-		n.withoutIPv6(end)
-		n.Exec("ip", "link", "set", end, "up")
-	}
+	n.Exec("sh", "-ec", `
+ip link add "$1" type veth peer name "$2"
+for end; do
+	echo 1 > "/proc/sys/net/ipv6/conf/$end/disable_ipv6"
+	ip link set "$end" up
+done`, "sh", one, other)
 }
 
 func (c *cluster) wire(n *node, link string) *wire {

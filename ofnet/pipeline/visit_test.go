@@ -44,6 +44,33 @@ func TestAServiceAnswersEndpointsOfOtherTenants(t *testing.T) {
 	}
 }
 
+// Where connections are tracked, as all of Kubernetes are, such a packet is asked about in three zones of the connection tracker on its way
+// to a provider of its own node. The userspace datapath drops one that goes round more than six times.
+func TestAServiceAnswersTrackedEndpointsOfOtherTenants(t *testing.T) {
+	endpoints := []Endpoint{web1, knownOutside(red1)}
+	for i := range endpoints {
+		endpoints[i].Tiers = Tracked
+	}
+	c := startCluster(t, endpoints...)
+	s := serving(FromPods|FromTenants, addressesOf(web1), shared...)
+	client := c.pod(red1)
+	c.withOutside(web1, s)
+	c.pod(web1).serveShop()
+	for _, epoch := range []Epoch{{}, {Number: 1}} {
+		if epoch.Number != 0 {
+			c.program(s, wayOut, epoch)
+		}
+		for i, at := range shared {
+			own := OutsideAddress(wayOut.Prefixes()[i], client.port)
+			for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
+				if got := client.requests(at, kind, port, "hello"); !strings.Contains(got, own.String()) {
+					t.Errorf("epoch %d: %s asks %s by %s: %q", epoch.Number, client.ID, at, kind, got)
+				}
+			}
+		}
+	}
+}
+
 // A provider that is no endpoint sees the host's port, from whichever tenant.
 func TestAServiceBeyondTheHostAnswersEndpointsOfOtherTenants(t *testing.T) {
 	c := startCluster(t, web1, red1)

@@ -55,6 +55,12 @@ func hostsJoinANetwork(s story) {
 	late := s.pod(1, "late", "blue", "back", "")
 	s.soon(shortly, func() error { return hostReaches(s.ctx, host, late) })
 
+	// One that is where the nodes themselves are takes no node from the others, and goes as it came.
+	s.netctl("network", "create", "-t", "blue", "-s", host.MgmtIP+"/29", "-g", host.MgmtIP, "astray")
+	s.checks(host, "host", false, "no route to ", "the host is in it by interface ", "see docs/networking.md")
+	s.netctl("network", "rm", "-t", "blue", "astray")
+	s.soon(shortly, s.allIsWell)
+
 	// What somebody takes away comes back; what nobody has to take away stays.
 	s.must(host.Netplugin().Kill())
 	_, err := host.Run(s.ctx, "sh", "-ec", "ip route del 10.1.1.0/24 && ip addr del "+s.hostAddress(host, mastercfg.AccessNetwork, "-4").String()+"/24 dev contivh1")

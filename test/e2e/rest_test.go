@@ -76,9 +76,18 @@ func post(ctx context.Context, n *testbed.Node, url string, value, into any) err
 	return json.Unmarshal([]byte(got.body), into)
 }
 
-// createTenant asks the netmaster of one node, whoever leads.
+// createTenant asks the netmaster of one node, whoever leads, for a tenant that was not there. It may be asked until it succeeds: a request
+// whose answer was lost may have made the tenant.
 func createTenant(ctx context.Context, n *testbed.Node, name string) error {
-	return post(ctx, n, masterURL(n, "/api/v1/tenants/"+name+"/"), map[string]string{"tenantName": name}, nil)
+	url := masterURL(n, "/api/v1/tenants/"+name+"/")
+	err := post(ctx, n, url, map[string]string{"tenantName": name}, nil)
+	if err == nil {
+		return nil
+	}
+	if there, lost := send(ctx, n, http.MethodGet, url, nil); lost == nil && there.status == http.StatusOK {
+		return nil
+	}
+	return err
 }
 
 func deleteTenant(ctx context.Context, n *testbed.Node, name string) error {

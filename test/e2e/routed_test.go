@@ -68,6 +68,8 @@ var bird = birdOf(9*time.Second, sessionPassword, 65001, 65002)
 func birdOf(hold time.Duration, password string, nodes ...int) outsideRouter {
 	var config strings.Builder
 	config.WriteString(`
+log stderr all;
+debug protocols { states, events };
 router id 198.18.5.1;
 graceful restart wait 20;
 protocol device {}

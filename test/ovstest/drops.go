@@ -15,7 +15,7 @@ func (s *Switch) Drops(namespaces ...string) drops.Counts {
 	}
 	told(c.AddProcessors())
 	for _, name := range append(namespaces, s.Netns) {
-		sockets, err := run(inNamespace(name, drops.SocketsCommand...))
+		sockets, err := Run(inNamespace(name, drops.SocketsCommand...))
 		told(err)
 		told(c.AddSockets(name, sockets))
 	}

@@ -221,7 +221,7 @@ func (s *Switch) Exec(name string, args ...string) string {
 
 // Try is Exec for commands that may fail.
 func (s *Switch) Try(name string, args ...string) (string, error) {
-	return run(s.Command(name, args...))
+	return Run(s.Command(name, args...))
 }
 
 // Command prepares a command in the switch's namespace.
@@ -245,12 +245,13 @@ func (s *Switch) path(name string) string { return filepath.Join(s.RunDir, name)
 // host runs a command outside the namespace.
 func (s *Switch) host(name string, args ...string) {
 	s.t.Helper()
-	if _, err := run(exec.Command(name, args...)); err != nil {
+	if _, err := Run(exec.Command(name, args...)); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func run(cmd *exec.Cmd) (string, error) {
+// Run runs a command and returns what it prints; an error has what it complains of.
+func Run(cmd *exec.Cmd) (string, error) {
 	var out, problem strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {
@@ -279,7 +280,7 @@ func (s *Switch) stop() {
 			p.kill()
 		}
 	}
-	if _, err := run(exec.Command("ip", "netns", "del", s.Netns)); err != nil {
+	if _, err := Run(exec.Command("ip", "netns", "del", s.Netns)); err != nil {
 		s.t.Errorf("clean up: %v", err)
 	}
 	if err := os.RemoveAll(s.RunDir); err != nil {

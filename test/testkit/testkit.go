@@ -15,8 +15,12 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// interval is the time between two tries.
-const interval = 5 * time.Millisecond
+// The time between two tries is as long as a try takes, but within these: so tries that start
+// processes leave half of a processor to what they wait for.
+const (
+	interval    = 5 * time.Millisecond
+	maxInterval = 100 * time.Millisecond
+)
 
 // NeedsMachine is called by what a test starts that takes root or an installed
 // package: Open vSwitch, etcd, a namespace. With "go test -short", which is
@@ -40,10 +44,9 @@ func TakesLong(t testing.TB) {
 // Poll tries until there is no error. When the context ends first it returns
 // the context's error and the last one of a try that the context did not end.
 func Poll(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	var last error
 	for {
+		began := time.Now()
 		err := try()
 		if err == nil {
 			return nil
@@ -52,7 +55,7 @@ func Poll(ctx context.Context, try func() error) error {
 			last = err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(interval, time.Since(began)), maxInterval)):
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {

@@ -1,0 +1,32 @@
+package resources
+
+import (
+	"net/netip"
+
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// reserved are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC 6890): the kernel refuses
+// them, or never sends them anywhere.
+var reserved = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "hosts that have no address yet"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "each host's loopback"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast groups"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "broadcasts"},
+	{netip.MustParsePrefix("::/127"), "each host's loopback, and hosts that have no address yet"},
+	{netip.MustParsePrefix("fe80::/10"), "each link"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast groups"},
+}
+
+// unreserved refuses a subnet in which there are addresses that no endpoint can have.
+func unreserved(subnet netip.Prefix, field string) error {
+	for _, r := range reserved {
+		if subnet.Overlaps(r.prefix) {
+			return fault.New(fault.Invalid, "subnet %s has addresses of %s, which are those of %s: endpoints cannot have them", subnet, r.prefix, r.what).WithField(field)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package border
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+)
+
+// An operator may have switched IPv6 off at all links of the machine, or at new ones. The interface is no exception until what is
+// wanted of the node cannot be had otherwise. What its own setting was by then stays when that is wanted no more.
+
+// switchedOff is the setting by which IPv6 is off at links of the machine, or at new ones; empty: it is not.
+func switchedOff() string {
+	for _, of := range []string{"all", "default"} {
+		value, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv6/conf", of, "disable_ipv6"))
+		if err == nil && strings.TrimSpace(string(value)) == "1" {
+			return "net.ipv6.conf." + of + ".disable_ipv6"
+		}
+	}
+	return ""
+}
+
+// speaksIPv6 tells whether the interface is to have addresses of IPv6, and says so where the machine's settings are against it.
+func (b *Border) speaksIPv6(w *agent.BGP) bool {
+	setting, reason := switchedOff(), b.needsIPv6(w)
+	said := ""
+	switch {
+	case setting == "":
+	case reason == "":
+		said = "IPv6 stays off at " + Interface + ", as " + setting + " says: nothing needs it there"
+	default:
+		said = "IPv6 is on at " + Interface + " although it is off by " + setting + ": " + reason
+	}
+	if said != b.versions && said != "" {
+		b.log.Info(said)
+	}
+	b.versions = said
+	return setting == "" || reason != ""
+}
+
+// needsIPv6 is what cannot be had without IPv6 at the interface; empty: nothing.
+func (b *Border) needsIPv6(w *agent.BGP) string {
+	if w.Link6.IsValid() {
+		return "the node has address " + w.Link6.String() + " among the routers"
+	}
+	for _, n := range w.Neighbours {
+		if n.Address.Is6() {
+			return "it speaks with router " + n.Address.String()
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.outer.wanted {
+		for _, p := range addressesOf(o, anybody) {
+			if p.Addr().Is6() {
+				return "routers are told of " + p.Addr().String()
+			}
+		}
+	}
+	return ""
+}
