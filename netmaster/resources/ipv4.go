@@ -34,7 +34,7 @@ func InitNetwork(rec *mastercfg.CfgNetworkState, text, gateway string) error {
 	if err != nil {
 		return err
 	}
-	if err := unreserved(subnet.Prefix, "subnet"); err != nil {
+	if err := checkUsable(subnet.Prefix, "subnet"); err != nil {
 		return err
 	}
 	rec.SubnetIP, rec.SubnetLen = subnet.Prefix.Addr().String(), uint(subnet.Prefix.Bits())

@@ -43,7 +43,7 @@ func InitNetworkIPv6(rec *mastercfg.CfgNetworkState, subnet, gateway string) err
 	if err != nil {
 		return err
 	}
-	if err := unreserved(prefix, "ipv6Subnet"); err != nil {
+	if err := checkUsable(prefix, "ipv6Subnet"); err != nil {
 		return err
 	}
 	rec.IPv6Subnet, rec.IPv6SubnetLen = prefix.Addr().String(), uint(prefix.Bits())

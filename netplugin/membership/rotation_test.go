@@ -56,14 +56,7 @@ func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
 	if err := open(t, cfg).join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	by := before.by
-	for range 3 {
-		next, err := by.Next(time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		by = next
-	}
+	by := before.replaced(t)
 	c := startWith(t, by)
 	cfg.Masters = func(context.Context) ([]string, error) { return []string{c.address}, nil }
 	m := open(t, cfg)
@@ -100,14 +93,7 @@ func TestARunningNodeThatWasNotReachedForARotationJoinsAnew(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	testkit.Eventually(t, time.Minute, "the node has joined and renewed", func() bool { return m.TLS() != nil && before.renewals.Load() > 0 })
-	by := before.by
-	for range 3 {
-		next, err := by.Next(time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		by = next
-	}
+	by := before.replaced(t)
 	c := startWith(t, by)
 	text, err := os.ReadFile(c.config(c.pin()).TokenFile)
 	if err != nil {
@@ -122,4 +108,18 @@ func TestARunningNodeThatWasNotReachedForARotationJoinsAnew(t *testing.T) {
 	if err := <-ended; err != nil || c.joins.Load() != 1 {
 		t.Errorf("%v, %d joins", err, c.joins.Load())
 	}
+}
+
+// replaced are the authorities after a rotation, which knows nothing of those of the cluster any more.
+func (c *cluster) replaced(t *testing.T) pki.Authorities {
+	t.Helper()
+	by := c.by
+	for range 3 { // the steps of one
+		next, err := by.Next(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		by = next
+	}
+	return by
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// reserved are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC 6890): the kernel refuses
+// unusable are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC 6890): the kernel refuses
 // them, or never sends them anywhere.
-var reserved = []struct {
+var unusable = []struct {
 	prefix netip.Prefix
 	what   string
 }{
@@ -21,9 +21,9 @@ var reserved = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast groups"},
 }
 
-// unreserved refuses a subnet in which there are addresses that no endpoint can have.
-func unreserved(subnet netip.Prefix, field string) error {
-	for _, r := range reserved {
+// checkUsable refuses the subnet of a new network in which there are addresses that no endpoint can have.
+func checkUsable(subnet netip.Prefix, field string) error {
+	for _, r := range unusable {
 		if subnet.Overlaps(r.prefix) {
 			return fault.New(fault.Invalid, "subnet %s has addresses of %s, which are those of %s: endpoints cannot have them", subnet, r.prefix, r.what).WithField(field)
 		}
