@@ -10,6 +10,7 @@ type SecurityStatus struct {
 	ClusterID string           `json:"clusterID,omitempty"` // in the names of its certificates; empty: it has no authorities
 	Pin       string           `json:"pin,omitempty"`       // what clients and tokens know its authorities by
 	Daemons   []SecurityDaemon `json:"daemons"`             // that are registered
+	Values    string           `json:"values,omitempty"`    // sealed: the store has the model and the state so; another text: why not yet; empty: that is not wanted
 }
 
 // SecurityDaemon is a netmaster or a node that is registered.

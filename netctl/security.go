@@ -101,7 +101,7 @@ func securityStatus(s *session) error {
 		return s.printDocument(status)
 	}
 	p := &page{session: s}
-	for _, line := range [][2]string{{"Mode", status.Mode}, {"Cluster", cmp.Or(status.ClusterID, "none: it has no authorities")}, {"Pin", status.Pin}} {
+	for _, line := range [][2]string{{"Mode", status.Mode}, {"Cluster", cmp.Or(status.ClusterID, "none: it has no authorities")}, {"Pin", status.Pin}, {"Values", status.Values}} {
 		if line[1] != "" {
 			p.printf("%-9s %s\n", line[0]+":", printable(line[1]))
 		}

@@ -35,6 +35,8 @@ type Config struct {
 
 	User, Password string
 
+	Values Values // seals and opens what is stored; nil: nothing is sealed, and what is cannot be read
+
 	DialTimeout    time.Duration // limit of authentication; default 5 s
 	RequestTimeout time.Duration // limit of each single request; default 5 s
 
@@ -59,6 +61,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RequestTimeout <= 0 {
 		c.RequestTimeout = defaultRequestTimeout
+	}
+	if c.Values == nil {
+		c.Values = noValues{}
 	}
 	if c.Log == nil {
 		c.Log = logrus.WithField("component", "objdb")

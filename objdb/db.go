@@ -84,7 +84,7 @@ func Open(cfg Config) (*DB, error) {
 	case err != nil:
 		return nil, err
 	}
-	options := []grpc.DialOption{grpc.WithConnectParams(reconnect)}
+	options := append(valueCalls{cfg.Values}.options(), grpc.WithConnectParams(reconnect))
 	if tlsConfig != nil {
 		options = append(options, grpc.WithTransportCredentials(renewed{credentials.NewTLS(tlsConfig), cfg}))
 	}

@@ -39,6 +39,7 @@ type Service struct {
 	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none
 	Keyring     string   `json:",omitempty"` // of a netmaster: state of its keys for secrets in the store
 	Seals       bool     `json:",omitempty"` // of a netmaster: its store lets netmasters only in, and it tells agents what is sealed there
+	Opens       bool     `json:",omitempty"` // it reads values of the store that are sealed: a netmaster, or an agent that asks netmasters
 }
 
 // Key is where the instance is registered.

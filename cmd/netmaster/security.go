@@ -35,6 +35,7 @@ type securityOptions struct {
 	own           owncert.Files
 	authProxy     string
 	debug         bool
+	encryptValues bool
 	leafLife      time.Duration
 }
 
@@ -54,6 +55,8 @@ func (s *securityOptions) flags(set daemonflags.Set) []cli.Flag {
 			"file with a token of this pod's service account, for audience "+mastercfg.JoinAudience+": where the cluster has authorities, this netmaster is given them by another one; with --k8s-api-server"),
 		set.String(&s.dir, "pki-dir", "PKI_DIR", "/var/lib/contiv/pki", categorySecurity,
 			"directory of the authorities; only its own user may read it"),
+		set.Bool(&s.encryptValues, "encrypt-values", "ENCRYPT_VALUES", categorySecurity,
+			"have the store keep the model and the state encrypted, by the keyring in --pki-dir: others who read it, or a backup of it, see the names of objects and no more; the same at each netmaster, as that of the leader counts, and nodes have to ask netmasters (netplugin --netmasters)"),
 		set.String(&s.own.Cert, "tls-cert", "TLS_CERT", "", categorySecurity,
 			"certificate of your own, with those between it and its authority: it is shown to clients that ask for a name that it has; read again each minute and on SIGHUP, as the next three"),
 		set.String(&s.own.Key, "tls-key", "TLS_KEY", "", categorySecurity, "its key, which only netmaster's user may read"),
@@ -83,7 +86,7 @@ const defaultSocket = "/run/contiv/netmaster.sock"
 // protection is what the flags say, once the addresses are resolved. Clients reach this
 // netmaster at all addresses of the machine.
 func (o *options) protection() (daemon.Security, []error) {
-	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy, Debug: o.security.debug}
+	s := daemon.Security{Dir: o.security.dir, Secure: o.security.secure, Socket: o.security.socket, AuthProxy: o.security.authProxy, Debug: o.security.debug, EncryptValues: o.security.encryptValues}
 	s.TokenFile, s.Join = o.security.token, daemonflags.List(o.security.join)
 	if s.Socket == "" {
 		s.Socket, s.SocketOptional = defaultSocket, true
@@ -95,6 +98,9 @@ func (o *options) protection() (daemon.Security, []error) {
 	}
 	if s.Founding = o.founding(); s.Secure && o.security.insecure {
 		found = append(found, fmt.Errorf("--secure, --insecure: want one of them at most"))
+	}
+	if s.EncryptValues && s.Dir == "" {
+		found = append(found, fmt.Errorf("--encrypt-values: needs --pki-dir, where the keys are"))
 	}
 	if s.PlainLoopback = o.security.plainLoopback; s.PlainLoopback != "" && !slices.Contains(rights.Roles(), s.PlainLoopback) {
 		found = append(found, fmt.Errorf("--plain-loopback %q: want one of %v", s.PlainLoopback, rights.Roles()))

@@ -209,6 +209,7 @@ func (o *options) completeMasters() (found []error) {
 		found = append(found, fmt.Errorf("--netmasters: the state is reached through them; leave the flags of etcd out"))
 	}
 	o.masters = daemonflags.List(o.netmasters)
+	o.node.ByMasters = true
 	for _, text := range o.masters {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" {

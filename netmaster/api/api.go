@@ -77,6 +77,7 @@ type Config struct {
 	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
 	Keyring      *keyring.Keyring // of secrets in the store; nil: none are kept
+	Values       func() string    // how the store keeps values (SecurityStatus); nil: as they are
 	Trusted      func() error     // says why the term is over; nil: it never is
 	// NodeTLS is how the agent of a host is asked that has joined with the key of a hash; nil, or none returned: it is not.
 	NodeTLS func(host, key string) *tls.Config

@@ -184,6 +184,9 @@ func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.Securi
 	if all, err := a.members.Authorities(); err == nil && is.ClusterID == all.Cluster() {
 		said.Pin = pki.KeyHash(all[pki.API].Certificate)
 	}
+	if a.config.Values != nil {
+		said.Values = a.config.Values()
+	}
 	return said
 }
 

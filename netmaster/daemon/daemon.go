@@ -109,6 +109,7 @@ type Daemon struct {
 	space        *space.Keeper
 	certificates *certificates
 	keyring      *keyring.Keyring // nil: no secrets are kept
+	values       *values          // nil: what is sealed in the store cannot be read
 	mode         *mode
 	removed      *removals
 	refusals     *auth.EarlyRefusals
@@ -161,7 +162,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(err, server.stop(0))
 	}
 	d.certificates.changed, d.member.announce = d.announce, d.announce
-	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged() })
+	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged(); d.values.turned.Send() })
 	var leading sync.WaitGroup
 	leading.Go(func() { d.member.Run(working) })
 	leading.Go(func() { d.join(working) })
@@ -265,7 +266,7 @@ func (d *Daemon) registered() []objdb.Service {
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
-		Authorities: d.member.knows(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil,
+		Authorities: d.member.knows(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil, Opens: d.values != nil,
 	}}
 }
 

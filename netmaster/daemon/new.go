@@ -31,18 +31,22 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
 		cfg.Store.TLS = member.dial
 	}
+	ring, kept := keysOf(cfg.Security)
+	if kept != nil {
+		cfg.Store.Values = kept
+	}
 	db, err := objdb.Open(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
 	member.db = db
+	if kept != nil {
+		kept.db = db
+	}
 	d := &Daemon{
-		cfg: cfg, log: cfg.Log, db: db, metrics: newMetrics(), certificates: certificates, member: member, promoting: notify.New(),
+		cfg: cfg, log: cfg.Log, db: db, keyring: ring, values: kept, metrics: newMetrics(), certificates: certificates, member: member, promoting: notify.New(),
 		space: newKeeper(cfg, db, member), mode: &mode{log: cfg.Log}, removed: &removals{},
 		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
-	}
-	if cfg.Security.Dir != "" {
-		d.keyring = keyring.In(cfg.Security.Dir)
 	}
 	d.cfg.API = d.apiConfig()
 	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())
@@ -50,6 +54,15 @@ func New(cfg Config) (*Daemon, error) {
 	d.measure()
 	d.front = d.newFront()
 	return d, nil
+}
+
+// keysOf are the keys for what the store keeps sealed, and for all of its values; nil: nothing is.
+func keysOf(security Security) (*keyring.Keyring, *values) {
+	if security.Dir == "" {
+		return nil, nil
+	}
+	ring := keyring.In(security.Dir)
+	return ring, &values{Values: ring.Values(), wanted: security.EncryptValues, keyring: ring, turned: notify.New()}
 }
 
 // completed is the configuration with its defaults.
@@ -87,6 +100,7 @@ func (d *Daemon) apiConfig() api.Config {
 	c.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
 	if security.Dir != "" {
 		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
+		c.Values = d.values.told
 	}
 	if security.Store {
 		c.AddMember = d.addMember

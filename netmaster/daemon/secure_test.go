@@ -28,10 +28,13 @@ import (
 )
 
 // secured runs a netmaster that gives the cluster authorities.
-func secured(t *testing.T) (n *node, cfg Security) {
+func secured(t *testing.T, change ...func(*Security)) (n *node, cfg Security) {
 	t.Helper()
 	dir := t.TempDir()
 	cfg = Security{Dir: filepath.Join(dir, "pki"), Founding: mastercfg.SecurityPermissive, Name: "m1", Socket: filepath.Join(dir, "run", "netmaster.sock")}
+	for _, c := range change {
+		c(&cfg)
+	}
 	n = run(t, func(c *Config) {
 		c.Security, c.API.Audit = cfg, audit.New(filepath.Join(dir, "audit.log"), testkit.Quiet())
 	})

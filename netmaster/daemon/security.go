@@ -39,6 +39,8 @@ type Security struct {
 	Own    owncert.Files    // certificates that the operator has brought
 	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
 
+	EncryptValues bool // while this netmaster leads the store keeps the model and the state sealed; needs Dir
+
 	LeafLife time.Duration // of certificates; 0: pki.LeafLife
 	Store    bool          // the member of the store in this process speaks TLS; set by New
 

@@ -47,6 +47,9 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 // and begins to serve and to watch over the state.
 func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
 	began := time.Now()
+	if err := d.values.begin(ctx); err != nil {
+		d.log.WithError(err).Warn("the term begins with values as they are")
+	}
 	opened, err := master.Open(ctx, term, standby, d.space.Admit)
 	if err != nil {
 		return err
@@ -97,6 +100,9 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	})
 	if d.member.secure {
 		tasks.Go(func() { d.promote(ctx) })
+	}
+	if d.values != nil {
+		tasks.Go(func() { d.values.keep(ctx, opened, log) })
 	}
 	tasks.Go(func() { every(ctx, d.cfg.WarnEvery, d.warnOpen, func(error) {}) })
 	tasks.Go(func() {

@@ -22,9 +22,11 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/contiv/netplugin/utils/fault"
 )
@@ -37,6 +39,7 @@ const prefix = "enc:v1:" // secret.SealedPrefix
 // Keyring is a file of keys. The zero value has no place, and seals nothing.
 type Keyring struct {
 	path    string
+	known   atomic.Pointer[known]
 	mu      sync.Mutex // of changing the file
 	changed func()
 }
@@ -56,15 +59,38 @@ func (k *Keyring) Seal(place, secret string) (string, error) {
 }
 
 func (k *Keyring) seal(keys content, place, secret string) (string, error) {
+	sealed, err := k.encrypt(keys, place, []byte(secret))
+	return prefix + keys.Primary + ":" + base64.StdEncoding.EncodeToString(sealed), err
+}
+
+// encrypt returns nonce and ciphertext, by the primary.
+func (k *Keyring) encrypt(keys content, place string, plain []byte) ([]byte, error) {
 	sealing, err := cipherOf(keys.Keys[keys.Primary])
 	if err != nil {
-		return "", fault.New(fault.Internal, "keyring %s: key %s: %w", k.path, keys.Primary, err)
+		return nil, fault.New(fault.Internal, "keyring %s: key %s: %w", k.path, keys.Primary, err)
 	}
 	nonce := make([]byte, sealing.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
-	sealed := sealing.Seal(nonce, nonce, []byte(secret), []byte(place))
-	return prefix + keys.Primary + ":" + base64.StdEncoding.EncodeToString(sealed), nil
+	return sealing.Seal(nonce, nonce, plain, []byte(place)), nil
 }
+
+// decrypt is the reverse, by the key with an id. That one is absent, or the error is errDamaged.
+func (k *Keyring) decrypt(keys content, id, place string, sealed []byte) ([]byte, error) {
+	opening, err := cipherOf(keys.Keys[id])
+	if err != nil {
+		return nil, fmt.Errorf("keyring %s: key %.16q: %w", k.path, id, err)
+	}
+	if len(sealed) < opening.NonceSize() {
+		return nil, errDamaged
+	}
+	plain, err := opening.Open(nil, sealed[:opening.NonceSize()], sealed[opening.NonceSize():], []byte(place))
+	if err != nil {
+		return nil, errDamaged
+	}
+	return plain, nil
+}
+
+var errDamaged = errors.New("it is damaged, or of another place")
 
 // Open is the secret that was sealed at a place. The error does not show it.
 func (k *Keyring) Open(place, sealed string) (string, error) {
@@ -87,17 +113,13 @@ func (k *Keyring) open(keys content, place, sealed string) (string, error) {
 	if !ok {
 		return "", formless(place)
 	}
-	opening, err := cipherOf(keys.Keys[id])
-	if err != nil {
-		return "", fault.New(fault.Internal, "the secret at %s cannot be read: keyring %s: key %.16q: %w", place, k.path, id, err)
-	}
 	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(data) < opening.NonceSize() {
+	if err != nil {
 		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it is damaged", place)
 	}
-	secret, err := opening.Open(nil, data[:opening.NonceSize()], data[opening.NonceSize():], []byte(place))
+	secret, err := k.decrypt(keys, id, place, data)
 	if err != nil {
-		return "", fault.New(fault.Internal, "the secret at %s cannot be read: it is damaged, or of another place", place)
+		return "", fault.New(fault.Internal, "the secret at %s cannot be read: %w", place, err)
 	}
 	return string(secret), nil
 }

@@ -27,6 +27,7 @@ type Node struct {
 	VTEP      netip.Addr
 	VXLANPort uint16
 	Ready     bool // to attach endpoints
+	ByMasters bool // it asks netmasters for the state, and does not read the store
 
 	Authorities string // hash of those that it believes netmasters by; empty: it has not joined, and serves in plain HTTP
 }
@@ -36,7 +37,7 @@ func (n Node) Services(addresses ...string) []objdb.Service {
 	entry := func(name string, addr netip.Addr, port int) objdb.Service {
 		return objdb.Service{
 			ServiceName: name, Version: buildinfo.Get().Version, TTL: int(RegistrationTTL / time.Second),
-			HostAddr: addr.String(), Port: port, REST: n.RESTPort, Hostname: n.HostLabel, Authorities: n.Authorities,
+			HostAddr: addr.String(), Port: port, REST: n.RESTPort, Hostname: n.HostLabel, Authorities: n.Authorities, Opens: n.ByMasters,
 		}
 	}
 	first := entry(mastercfg.AgentService, n.CtrlIP, vxlanAgentPort)

@@ -25,18 +25,19 @@ type group struct {
 	decoded  decodings       // of ReadShared; nil: each plan has its own
 	reserved *footprint      // what a large plan that runs has used; nil: all may be changed
 
-	keys   map[string]struct{} // read or written
-	spans  map[span]struct{}   // ranges read
-	terms  map[span]struct{}   // ranges of terms searched; nil: nobody writes while the plans run
-	writes map[string]int      // key -> place of its last write
-	places int
-	bytes  int
+	keys     map[string]struct{} // read or written
+	spans    map[span]struct{}   // ranges read
+	terms    map[span]struct{}   // ranges of terms searched; nil: nobody writes while the plans run
+	writes   map[string]int      // key -> place of its last write
+	rewrites map[string]struct{} // of these, what is to be stored again though it is the same
+	places   int
+	bytes    int
 }
 
 func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
 	return &group{
 		base: base, tree: base.Clone(), owned: owned, corrupt: corrupt, maxOps: objdb.FewOps,
-		keys: map[string]struct{}{}, spans: map[span]struct{}{}, writes: map[string]int{},
+		keys: map[string]struct{}{}, spans: map[span]struct{}{}, writes: map[string]int{}, rewrites: map[string]struct{}{},
 	}
 }
 
@@ -180,7 +181,7 @@ func (g *group) changes() []change {
 	for _, key := range keys {
 		before, had := g.base.Get(record{key: key})
 		after, has := g.tree.Get(record{key: key})
-		if had == has && bytes.Equal(before.value, after.value) {
+		if _, again := g.rewrites[key]; had == has && bytes.Equal(before.value, after.value) && !again {
 			if had {
 				g.tree.ReplaceOrInsert(before) // put back as it was, with its revision
 			}

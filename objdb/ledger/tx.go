@@ -129,6 +129,20 @@ func (tx *Tx) Put(key string, value []byte) {
 	tx.replaced(key, had, held)
 }
 
+// Rewrite has the value of a key be stored once more as it is; an absent one is left alone. For who stores it otherwise now (objdb.Values).
+func (tx *Tx) Rewrite(key string) {
+	if !tx.owns(key) {
+		return
+	}
+	had, held := tx.group.tree.Get(record{key: key})
+	if !held {
+		tx.reads[key] = struct{}{}
+		return
+	}
+	tx.group.rewrites[key] = struct{}{}
+	tx.replaced(key, had, held)
+}
+
 // Delete removes a key; an absent one is left alone.
 func (tx *Tx) Delete(key string) {
 	if !tx.owns(key) {

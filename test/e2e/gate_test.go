@@ -12,9 +12,9 @@ import (
 )
 
 // Nodes that have joined reach the state through netmasters only. Pods are attached and reach each
-// other, also when the netmaster is killed that the nodes were told of.
+// other, also when the netmaster is killed that the nodes were told of. Neither nodes nor netmasters notice that the store has all of it encrypted.
 func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
-	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true})
+	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true, Sealed: true})
 	founder := bed.Nodes[0]
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+founder.MgmtIP+":9999") // the others are found in the registry
 	alike := t.Run("pods are attached, whichever netmaster is there", func(t *testing.T) {
@@ -41,10 +41,29 @@ func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 			s.reachEachOther(shortly, a, b, c)
 			s.must(s.reachesNetmastersOnly(bed.Nodes[2]))
 			s.must(founder.StartNetmaster())
+			s.valuesAreSealed()
 		})
 	})
 	if alike {
 		story{t, ctx, bed}.removed(bed.Nodes[2])
+	}
+}
+
+// valuesAreSealed expects that the cluster says so, and that who reads the store without keys is told.
+func (s story) valuesAreSealed() {
+	s.Helper()
+	s.soon(time.Minute, func() error {
+		status, err := s.bed.Netctl(s.ctx, "security", "status")
+		if err == nil && !strings.Contains(status, "Values:   sealed") {
+			err = fmt.Errorf("security status: %s", status)
+		}
+		return err
+	})
+	n := s.bed.Nodes[0]
+	files := n.StoreFiles()
+	stored, err := n.Run(s.ctx, n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, n.StoreURL(), "/contiv.io/state/")
+	if err == nil || !strings.Contains(err.Error(), "--encrypt-values") {
+		s.Errorf("who has no keys reads %q, %v", stored, err)
 	}
 }
 

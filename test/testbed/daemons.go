@@ -27,6 +27,9 @@ func (n *Node) StartNetmaster(extra ...string) (err error) {
 		"--embedded-etcd-peer-url", n.peerURL(),
 		"--embedded-etcd-peers", strings.Join(peers, ","),
 	)
+	if n.bed.sealed {
+		args = append(args, "--encrypt-values")
+	}
 	n.netmaster, err = n.startDaemon("netmaster", append(args, extra...))
 	return err
 }

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,7 +78,11 @@ func (b *Bed) Snapshot(ctx context.Context) (Snapshot, error) {
 func (b *Bed) Keys(ctx context.Context, prefix string) (string, error) {
 	n := b.Nodes[0]
 	files := n.StoreFiles()
-	return n.Run(ctx, n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, strings.Join(b.EtcdEndpoints(), ","), prefix)
+	ring := ""
+	if b.sealed {
+		ring = filepath.Dir(files.Key)
+	}
+	return n.Run(ctx, n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, "-keyring", ring, strings.Join(b.EtcdEndpoints(), ","), prefix)
 }
 
 // Diff lists the lines that are only in one of the snapshots.

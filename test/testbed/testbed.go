@@ -49,6 +49,7 @@ type Config struct {
 	Bin      string    // directory of the built binaries; empty: bin/ of the module
 	First    bool      // switches, and what pods serve, run before everything else, as those of a kernel do
 	Secure   bool      // the cluster is enforced: everything joins with a token
+	Sealed   bool      // the store has values encrypted; of a secure one
 	Confined bool      // daemons run as their units have them run
 	Readers  bool      // switches read the routes of their nodes: drivers that do not give them routes need it
 	Bare     bool      // nodes have no Open vSwitch: whoever starts one calls Node.JoinTunnels
@@ -67,6 +68,7 @@ type Bed struct {
 	underlay  underlay
 	mode      string
 	secure    bool
+	sealed    bool
 	confined  bool
 	log       io.Writer
 	removeDir bool
@@ -78,7 +80,7 @@ func New(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if cfg.Nodes < 1 || cfg.Nodes > maxNodes {
 		return nil, fmt.Errorf("testbed: %d nodes: want 1 to %d", cfg.Nodes, maxNodes)
 	}
-	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, underlay: underlayOf(cfg.OnlyIPv6), mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, confined: cfg.Confined, log: cfg.Log}
+	b := &Bed{Dir: cfg.Dir, Bin: cfg.Bin, underlay: underlayOf(cfg.OnlyIPv6), mode: cmp.Or(cfg.Mode, "cni"), secure: cfg.Secure, sealed: cfg.Sealed, confined: cfg.Confined, log: cfg.Log}
 	if b.log == nil {
 		b.log = io.Discard
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/objdb"
 )
 
@@ -19,6 +20,7 @@ func keys(ctx context.Context, args []string) error {
 	ca := flags.String("ca", "", "authorities of etcd")
 	cert := flags.String("cert", "", "certificate to show it")
 	key := flags.String("key", "", "its key")
+	ring := flags.String("keyring", "", "directory with the keys of values that are encrypted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -27,7 +29,11 @@ func keys(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	db, err := objdb.Open(objdb.Config{Endpoints: strings.Split(flags.Arg(0), ","), CAFile: *ca, CertFile: *cert, KeyFile: *key})
+	cfg := objdb.Config{Endpoints: strings.Split(flags.Arg(0), ","), CAFile: *ca, CertFile: *cert, KeyFile: *key}
+	if *ring != "" {
+		cfg.Values = keyring.In(*ring).Values()
+	}
+	db, err := objdb.Open(cfg)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/netmaster/keyring"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
+	"github.com/contiv/netplugin/utils/notify"
+)
+
+// values has the store keep the model and the state sealed, or as they are, whichever this netmaster is told (--encrypt-values). The leader
+// alone does: others open what they read.
+type values struct {
+	*keyring.Values
+	wanted  bool
+	keyring *keyring.Keyring
+	db      *objdb.DB
+	turned  notify.Signal // another key seals
+
+	mu  sync.Mutex
+	say string // for security status; empty: values are as they are
+}
+
+// rewrittenAtOnce is how many values are stored anew in one plan: no more than fit into a transaction of any store.
+const rewrittenAtOnce = objdb.FewOps / 4
+
+// sealAgain is when it is tried again to seal what could not be.
+const sealAgain = 10 * time.Second
+
+// begin has the writes of a term that begins be sealed already, where all can read that. Nothing of a new cluster is stored plainly then.
+func (v *values) begin(ctx context.Context) error {
+	switch {
+	case v == nil:
+	case !v.wanted:
+		v.SetSealing(false)
+	case !v.Sealing():
+		return v.seal(ctx)
+	}
+	return nil
+}
+
+// seal has values be sealed from now on, where all can read that: it is an error otherwise.
+func (v *values) seal(ctx context.Context) error {
+	if !v.Met() { // else they are so already
+		blind, err := v.blind(ctx)
+		if err != nil {
+			return err
+		}
+		if len(blind) > 0 {
+			return fault.New(fault.Conflict, "values of the store cannot be sealed (--encrypt-values) while these would not read them: %s: "+
+				"netmasters and nodes have to be of this version, netmasters to have the keyring, and nodes to ask netmasters (netplugin --netmasters)", strings.Join(blind, ", "))
+		}
+	}
+	if err := v.keyring.Make(); err != nil {
+		return err
+	}
+	v.SetSealing(true)
+	return nil
+}
+
+// blind are the daemons that are registered and cannot read what is sealed.
+func (v *values) blind(ctx context.Context) (blind []string, err error) {
+	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
+		all, err := v.db.Services(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			if !s.Opens || kind == mastercfg.MasterService && s.Keyring != v.keyring.State() {
+				blind = append(blind, fmt.Sprintf("%s %s at %s", s.ServiceName, s.Hostname, net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))))
+			}
+		}
+	}
+	slices.Sort(blind)
+	return slices.Compact(blind), nil
+}
+
+// keep has all values be stored as they are to be, until ctx ends: after the start of a term, and when another key seals.
+func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) {
+	var trouble logging.Trouble
+	for ctx.Err() == nil {
+		again := (<-chan time.Time)(nil)
+		if err := v.rewrite(ctx, opened, log); err != nil && ctx.Err() == nil {
+			if trouble.IsNews(err, time.Now()) {
+				log.WithError(err).Warn("values of the store are not stored as they are to be, trying again")
+			}
+			v.tell("not as they are to be yet: " + err.Error())
+			again = time.After(sealAgain)
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		case <-v.turned:
+		}
+	}
+}
+
+// rewrite stores anew what is not stored as it is to be.
+func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) error {
+	if !v.wanted && !v.Met() {
+		v.tell("")
+		return nil
+	}
+	if v.wanted && !v.Sealing() {
+		if err := v.seal(ctx); err != nil {
+			return err
+		}
+	}
+	outdated, err := v.outdated(ctx)
+	if err != nil {
+		return err
+	}
+	for keys := range slices.Chunk(outdated, rewrittenAtOnce) {
+		if _, err := opened.Update(ctx, func(tx *ledger.Tx) error {
+			for _, key := range keys {
+				tx.Rewrite(key)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	v.tell(map[bool]string{true: "sealed"}[v.wanted])
+	if len(outdated) == 0 {
+		return nil
+	}
+	log.WithField("count", len(outdated)).WithField("sealed", v.wanted).Info("values of the store were stored anew; how they were before is in its history until that is compacted")
+	return nil
+}
+
+// outdated are the keys whose values are not stored as they are to be.
+func (v *values) outdated(ctx context.Context) (keys []string, err error) {
+	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot} {
+		stored, _, err := v.db.List(objdb.AsStored(ctx), root)
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range stored {
+			current, err := v.IsCurrent(kv.Value)
+			if err != nil {
+				return nil, err
+			}
+			if !current {
+				keys = append(keys, kv.Key)
+			}
+		}
+	}
+	return keys, nil
+}
+
+func (v *values) tell(say string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.say = say
+}
+
+// told is what was told last.
+func (v *values) told() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.say
+}

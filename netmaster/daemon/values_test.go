@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// Values are sealed when every daemon that is registered reads that, and not before: a netmaster of an older version, one with another keyring, and a node that
+// reads the store itself would take them for damaged.
+func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
+	store := storetest.Open(t)
+	blind := []objdb.Service{
+		{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Hostname: "older"},
+		{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.4", Port: 1, Hostname: "elsewhere", Opens: true, Keyring: "of another cluster"},
+		{ServiceName: mastercfg.AgentService, HostAddr: "10.0.0.5", Port: 1, Hostname: "direct"},
+	}
+	registered, err := store.Register(t.Context(), time.Minute, blind...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registered.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, s := range blind {
+		testkit.Eventually(t, time.Minute, s.Hostname+" is registered", func() bool { _, err := store.Get(t.Context(), s.Key()); return err == nil })
+	}
+	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
+	sealed := func() (values int) {
+		for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot} {
+			stored, _, err := store.List(objdb.AsStored(t.Context()), root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kv := range stored {
+				if objdb.IsSealed(kv.Key, kv.Value) {
+					values++
+				}
+			}
+		}
+		return values
+	}
+	for i := range blind {
+		var told string
+		testkit.Eventually(t, time.Minute, "it says who does not read values", func() bool {
+			n.daemon.values.turned.Send()
+			told = n.daemon.values.told()
+			return strings.Contains(told, blind[i].Hostname) && (i == 0 || !strings.Contains(told, blind[i-1].Hostname))
+		})
+		if found := sealed(); found > 0 {
+			t.Fatalf("%d values are sealed while it says %s", found, told)
+		}
+		blind[i].Opens, blind[i].Keyring = true, n.daemon.keyring.State()
+		registered.Update(blind...)
+	}
+	testkit.Eventually(t, time.Minute, "values are sealed", func() bool {
+		n.daemon.values.turned.Send()
+		return n.daemon.values.told() == "sealed" && sealed() > 0
+	})
+	// One that comes later changes nothing: it does not read what is sealed already.
+	blind[0].Opens = false
+	registered.Update(blind...)
+	testkit.Eventually(t, time.Minute, "an older one is registered", func() bool {
+		found, err := n.daemon.values.blind(t.Context())
+		return err == nil && len(found) == 1
+	})
+	n.daemon.values.turned.Send()
+	n.ok("POST", "/api/v1/tenants/blue/", `{"tenantName":"blue"}`)
+	if kv, err := store.Get(objdb.AsStored(t.Context()), mastercfg.ModelKey("tenant", "blue")); err != nil || !objdb.IsSealed(kv.Key, kv.Value) {
+		t.Errorf("%.80q, %v", kv.Value, err)
+	}
+}

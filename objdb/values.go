@@ -1,0 +1,185 @@
+package objdb
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/secret"
+)
+
+// Values keep what the store holds from whoever reads it past this package: the values of keys in SealableRoots are sealed when they
+// are sent, if it is so wanted, and opened when they come. Everybody above sees them as they were put.
+type Values interface {
+	// Sealing tells whether values are to be sealed. Those that are sealed are opened in any case.
+	Sealing() bool
+	// Seal is what is stored for the value of a key: it begins with secret.SealedPrefix.
+	Seal(key string, value []byte) ([]byte, error)
+	// Open is the value of a key of which that is stored. Its error fails the whole request: a listing without
+	// some values would be taken for one of a store that does not have them. What nobody has sealed stays as it is.
+	Open(key string, stored []byte) ([]byte, error)
+}
+
+// SealableRoots are the prefixes of keys whose values may be sealed: the model, the state, and journals of both.
+var SealableRoots = []string{"/contiv.io/obj/", "/contiv.io/state/", "/contiv.io/journal/", "/contiv.io/journal-damaged/"}
+
+func isSealable(key []byte) bool {
+	return slices.ContainsFunc(SealableRoots, func(root string) bool { return bytes.HasPrefix(key, []byte(root)) })
+}
+
+// IsSealed tells whether the value of a key is sealed.
+func IsSealed(key string, stored []byte) bool {
+	return isSealable([]byte(key)) && bytes.HasPrefix(stored, []byte(secret.SealedPrefix))
+}
+
+// noValues are those of a process that has no keys.
+type noValues struct{}
+
+func (noValues) Sealing() bool { return false }
+
+func (noValues) Seal(_ string, value []byte) ([]byte, error) { return value, nil }
+
+func (noValues) Open(key string, stored []byte) ([]byte, error) {
+	if IsSealed(key, stored) {
+		return nil, fault.New(fault.Denied, "the value of %s is sealed (netmaster --encrypt-values), and only netmasters have the keys: "+
+			"have this process ask them (netplugin --netmasters)", key)
+	}
+	return stored, nil
+}
+
+type asStored struct{}
+
+// AsStored has what is asked for with a context be answered as it is stored, sealed or not.
+func AsStored(ctx context.Context) context.Context { return context.WithValue(ctx, asStored{}, true) }
+
+// valueCalls are the calls of a client as they pass by its values. They are nearer to the store than etcd's own repetitions of
+// calls: a request belongs to these, and is never changed.
+type valueCalls struct{ Values }
+
+func (v valueCalls) options() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(v.unary), grpc.WithChainStreamInterceptor(v.stream)}
+}
+
+func (v valueCalls) unary(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	request, err := v.sealed(request)
+	if err != nil {
+		return err
+	}
+	if err := invoke(ctx, method, request, answer, cc, opts...); err != nil || ctx.Value(asStored{}) != nil {
+		return err
+	}
+	return v.openAll(answer)
+}
+
+// sealed is a request with its values as they are to be stored.
+func (v valueCalls) sealed(request any) (any, error) {
+	if !v.Sealing() {
+		return request, nil
+	}
+	switch r := request.(type) {
+	case *pb.PutRequest:
+		r = proto.CloneOf(r)
+		return r, v.seal(r)
+	case *pb.TxnRequest:
+		r = proto.CloneOf(r)
+		return r, v.sealTxn(r)
+	}
+	return request, nil
+}
+
+func (v valueCalls) sealTxn(r *pb.TxnRequest) error {
+	for _, op := range slices.Concat(r.Success, r.Failure) {
+		var err error
+		switch {
+		case op.GetRequestPut() != nil:
+			err = v.seal(op.GetRequestPut())
+		case op.GetRequestTxn() != nil:
+			err = v.sealTxn(op.GetRequestTxn())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v valueCalls) seal(put *pb.PutRequest) (err error) {
+	if isSealable(put.Key) {
+		put.Value, err = v.Seal(string(put.Key), put.Value)
+	}
+	return err
+}
+
+// openAll opens the values in an answer.
+func (v valueCalls) openAll(answer any) error {
+	switch a := answer.(type) {
+	case *pb.RangeResponse:
+		return v.open(a.GetKvs()...)
+	case *pb.PutResponse:
+		return v.open(a.GetPrevKv())
+	case *pb.DeleteRangeResponse:
+		return v.open(a.GetPrevKvs()...)
+	case *pb.TxnResponse:
+		for _, r := range a.GetResponses() {
+			for _, part := range []any{r.GetResponseRange(), r.GetResponsePut(), r.GetResponseDeleteRange(), r.GetResponseTxn()} {
+				if err := v.openAll(part); err != nil {
+					return err
+				}
+			}
+		}
+	case *pb.WatchResponse:
+		for _, e := range a.GetEvents() {
+			if err := v.open(e.GetKv(), e.GetPrevKv()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v valueCalls) open(kvs ...*mvccpb.KeyValue) (err error) {
+	for _, kv := range kvs {
+		if len(kv.GetValue()) == 0 || !isSealable(kv.Key) {
+			continue
+		}
+		if kv.Value, err = v.Open(string(kv.Key), kv.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v valueCalls) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, begin grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := begin(ctx, desc, cc, method, opts...)
+	if err != nil || !strings.HasSuffix(method, "/Watch") {
+		return s, err
+	}
+	return openedWatches{s, v}, nil
+}
+
+// openedWatches is a stream of watches whose values are opened.
+type openedWatches struct {
+	grpc.ClientStream
+	values valueCalls
+}
+
+// RecvMsg implements grpc.ClientStream. Where a value does not open the error is one after which etcd's client does not begin the
+// stream anew by itself, but tells those who watch.
+func (o openedWatches) RecvMsg(m any) error {
+	if err := o.ClientStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if err := o.values.openAll(m); err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return nil
+}
