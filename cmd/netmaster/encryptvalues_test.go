@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
@@ -61,10 +63,31 @@ func TestValuesOfTheStoreAreEncrypted(t *testing.T) {
 		last = c.keyOfAll("sealed")
 		return len(last) == 1 && last[0] != first[0]
 	})
-	c.again(c.flags)
+	c.withoutKeyring()
 	if rule := c.byRoot("GET", "/api/v1/rules/blue:web:1/", ""); !strings.Contains(rule, known) {
 		t.Errorf("the rule is %s", rule)
 	}
+}
+
+// withoutKeyring restarts it without the keyring: it says what it needs, and does not take the store for empty. With the file where it was it leads.
+func (c *closedOne) withoutKeyring() {
+	c.Helper()
+	ring := filepath.Join(c.dir, "pki", keyring.Name)
+	c.kill()
+	if err := os.Rename(ring, ring+".away"); err != nil {
+		c.Fatal(err)
+	}
+	c.start()
+	testkit.Eventually(c.T, time.Minute, "it says that it needs the keyring", func() bool {
+		return strings.Contains(c.log.String(), "copy the keyring of a netmaster") || strings.Contains(c.log.String(), "copy that of a netmaster")
+	})
+	if _, err := os.Stat(ring); err == nil {
+		c.Error("it has made another keyring, which opens nothing")
+	}
+	if err := os.Rename(ring+".away", ring); err != nil {
+		c.Fatal(err)
+	}
+	leader(c.T, time.Minute, []*process{c.process})
 }
 
 // again restarts it with flags.

@@ -40,13 +40,13 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	member.db = db
-	if kept != nil {
-		kept.db = db
-	}
 	d := &Daemon{
 		cfg: cfg, log: cfg.Log, db: db, keyring: ring, values: kept, metrics: newMetrics(), certificates: certificates, member: member, promoting: notify.New(),
 		space: newKeeper(cfg, db, member), mode: &mode{log: cfg.Log}, removed: &removals{},
 		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
+	}
+	if kept != nil {
+		kept.db, kept.record = db, d.record
 	}
 	d.cfg.API = d.apiConfig()
 	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())

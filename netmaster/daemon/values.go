@@ -28,7 +28,8 @@ type values struct {
 	wanted  bool
 	keyring *keyring.Keyring
 	db      *objdb.DB
-	turned  notify.Signal // another key seals
+	record  func(context.Context) (mastercfg.Security, error) // of the cluster's security
+	turned  notify.Signal                                     // another key seals
 
 	mu  sync.Mutex
 	say string // for security status; empty: values are as they are
@@ -64,7 +65,16 @@ func (v *values) seal(ctx context.Context) error {
 				"netmasters and nodes have to be of this version, netmasters to have the keyring, and nodes to ask netmasters (netplugin --netmasters)", strings.Join(blind, ", "))
 		}
 	}
-	if err := v.keyring.Make(); err != nil {
+	record, err := v.record(ctx)
+	if err != nil {
+		return err
+	}
+	if record.Keyring == "" {
+		err = v.keyring.Make()
+	} else if v.keyring.State() == "" { // lost, and another one opens nothing
+		err = fault.New(fault.Conflict, "values of the store cannot be sealed (--encrypt-values): the cluster has a keyring, and this netmaster does not: copy %s from another one", keyring.Name)
+	}
+	if err != nil {
 		return err
 	}
 	v.SetSealing(true)
