@@ -1,5 +1,5 @@
 // Package pathmtu tells endpoints which packets are too big for their way, as the routers
-// of the Internet do (path MTU discovery, RFC 1191 and RFC 8201). There are three cases:
+// of the Internet do (path MTU discovery, RFC 1191 and RFC 8201), and what else routers say of packets. There are four cases:
 //
 //   - The way to other nodes carries less than an endpoint sends. The switch is the
 //     router, and sends the packet here; the answer is an ICMP error from the gateway of
@@ -7,10 +7,12 @@
 //   - A router outside says so, or that a packet could not be delivered for another
 //     reason. What it quotes of the packet has the address that the host knows the
 //     endpoint by, and gets the endpoint's own (quoted.go).
+//   - A packet cannot live another hop at the gateway of the endpoint's network, as the first ones of traceroute. The answer is
+//     that gateway's, too (toobig.go).
 //   - A router outside says so of an answer from a node port. The switch knows what to do
 //     with it, but not whose the port is (nodeport.go).
 //
-// How many packets come here is limited in the switch; see toobig.go and quoted.go of
+// How many packets come here is limited in the switch; see toobig.go, expired.go and quoted.go of
 // ofnet/pipeline. What is damaged is not answered.
 package pathmtu
 
@@ -27,7 +29,7 @@ import (
 // Serve answers what the switch sends until ctx is done. An answer that the switch does
 // not take is lost, as any packet may be.
 func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *logrus.Entry) error {
-	tooBig, errors := bus.Packets(pipeline.PacketTooBig), bus.Packets(pipeline.PacketError)
+	tooBig, expired, errors := bus.Packets(pipeline.PacketTooBig), bus.Packets(pipeline.PacketExpired), bus.Packets(pipeline.PacketError)
 	for {
 		var out openflow.PacketOut
 		var ok bool
@@ -35,7 +37,9 @@ func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *log
 		case <-ctx.Done():
 			return ctx.Err()
 		case p := <-tooBig:
-			out, ok = answer(p)
+			out, ok = tellTooBig(p)
+		case p := <-expired:
+			out, ok = tellExpired(p)
 		case p := <-errors:
 			if p.AboutNodePort() {
 				out, ok = vrfOf.enter(p)
@@ -52,7 +56,16 @@ func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *log
 	}
 }
 
-func answer(p pipeline.Packet) (openflow.PacketOut, bool) {
+func tellExpired(p pipeline.Packet) (openflow.PacketOut, bool) {
+	router, ok := p.Expired()
+	if !ok {
+		return openflow.PacketOut{}, false
+	}
+	frame := Expired(p.Data, router)
+	return p.Answer(frame), frame != nil
+}
+
+func tellTooBig(p pipeline.Packet) (openflow.PacketOut, bool) {
 	mtu, router, ok := p.TooBig()
 	if !ok {
 		return openflow.PacketOut{}, false

@@ -93,25 +93,50 @@ func TestASenderIsToldWhatItsWayCarries(t *testing.T) {
 		"less than a header":         {v6(t, "11", nil)[:40], gateway6, ""},
 		"ARP":                        {append(raw(t, "020000000002 020000000001 0806"), data...), gateway4, ""},
 	} {
-		router := netip.MustParseAddr(c.router)
-		got := TooBig(c.frame, 1450, router)
-		if c.want == "" {
-			if got != nil {
-				t.Errorf("%s is answered: %x", name, got)
-			}
-			continue
+		answered(t, name, c.frame, TooBig(c.frame, 1450, netip.MustParseAddr(c.router)), c.router, c.want)
+	}
+}
+
+func TestASenderIsToldThatItsPacketHasNoHopLeft(t *testing.T) {
+	data := bytes.Repeat([]byte{7}, 30)
+	for name, c := range map[string]struct {
+		frame  []byte
+		router string
+		want   string // the answer, but for lengths and checksums; empty: there is none
+	}{
+		"IPv4":                       {v4(t, "0000", "11", data), gateway4, "0b00 ---- 0000 0000"},
+		"its first fragment":         {v4(t, "2000", "11", data), gateway4, "0b00 ---- 0000 0000"},
+		"a later one":                {v4(t, "2001", "11", data), gateway4, ""},
+		"a ping":                     {v4(t, "4000", "01", append([]byte{8, 0}, data...)), gateway4, "0b00 ---- 0000 0000"},
+		"such an error":              {v4(t, "4000", "01", append([]byte{11, 0}, data...)), gateway4, ""},
+		"IPv6":                       {v6(t, "11", data), gateway6, "0300 ---- 00000000"},
+		"such an error of ICMPv6":    {v6(t, "3a", append([]byte{3, 0}, data...)), gateway6, ""},
+		"a router of another family": {v6(t, "11", data), gateway4, ""},
+		"ARP":                        {append(raw(t, "020000000002 020000000001 0806"), data...), gateway4, ""},
+	} {
+		answered(t, name, c.frame, Expired(c.frame, netip.MustParseAddr(c.router)), c.router, c.want)
+	}
+}
+
+// answered compares an answer to a frame, which quotes as much of it as it may.
+func answered(t *testing.T, name string, frame, got []byte, router, want string) {
+	t.Helper()
+	if want == "" {
+		if got != nil {
+			t.Errorf("%s is answered: %x", name, got)
 		}
-		p, ok := parse(got)
-		if !ok || !checked(t, got) {
-			t.Errorf("%s: %x", name, got)
-			continue
-		}
-		begin := hex.EncodeToString(p.Payload[:2]) + "----" + hex.EncodeToString(p.Payload[4:8])
-		if begin != strings.ReplaceAll(c.want, " ", "") || !bytes.Equal(p.Src(), router.AsSlice()) ||
-			!bytes.Equal(p.Payload[inet.ICMPSize:], quotedOf(c.frame)[:p.quoted]) ||
-			!p.IsIPv6() && inet.Checksum(p.Header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
-			t.Errorf("%s: %x", name, got)
-		}
+		return
+	}
+	p, ok := parse(got)
+	if !ok || !checked(t, got) {
+		t.Errorf("%s: %x", name, got)
+		return
+	}
+	begin, about := hex.EncodeToString(p.Payload[:2])+"----"+hex.EncodeToString(p.Payload[4:8]), quotedOf(frame)
+	if begin != strings.ReplaceAll(want, " ", "") || !bytes.Equal(p.Src(), netip.MustParseAddr(router).AsSlice()) ||
+		!bytes.Equal(p.Payload[inet.ICMPSize:], about[:min(len(about), p.quoted)]) ||
+		!p.IsIPv6() && inet.Checksum(p.Header, 0) != 0 || !bytes.Equal(got[:12], raw(t, "020000000001 000011111111")) {
+		t.Errorf("%s: %x", name, got)
 	}
 }
 
@@ -186,11 +211,17 @@ func FuzzPackets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		for _, router := range []string{gateway4, gateway6} {
 			answer := TooBig(frame, 1450, netip.MustParseAddr(router))
+			expired := Expired(frame, netip.MustParseAddr(router))
+			if (answer == nil) != (expired == nil) {
+				t.Errorf("too big: %x, no hop left: %x", answer, expired)
+			}
 			if answer == nil {
 				continue
 			}
-			if !checked(t, answer) || len(answer) > inet.EthernetSize+1280 {
-				t.Errorf("%x", answer)
+			for _, told := range [][]byte{answer, expired} {
+				if !checked(t, told) || len(told) > inet.EthernetSize+1280 {
+					t.Errorf("%x", told)
+				}
 			}
 			if TooBig(answer, 100, netip.MustParseAddr(router)) != nil {
 				t.Errorf("the answer %x is answered", answer)

@@ -55,7 +55,7 @@ func Reasons() []DropReason {
 		{reasonOwnAddress, "own address", "An endpoint asks for its own address, to announce it or to see whether it is free; silence is the answer."},
 		{reasonDenied, "denied", "A rule says so; the rule's own flow counts it, too."},
 		{reasonMulticast, "multicast", "Multicast and broadcast have no receivers, unless the network is bridged; what belongs to the cable never has."},
-		{reasonTTL, "TTL", "To be routed, and cannot live another hop."},
+		{reasonTTL, "TTL", "To be routed, and cannot live another hop; an endpoint of this node is told by an ICMP error, unless it sends too many."},
 		{reasonNoGateway, "no gateway", "To be routed, from or to a network without a gateway."},
 		{reasonNoRoute, "no route", "To be routed, and no endpoint of the tenant has the address."},
 		{reasonUnknown, "unknown", "Not to be routed, and no endpoint of the tenant has the address."},

@@ -18,13 +18,13 @@ import (
 // tunnel in the network of its VNI; it was routed by its sender, and does not
 // go back.
 //
-// A packet that cannot live another hop is dropped by a flow of its own.
-// Counting the TTL down to zero would raise a packet-in for each, and nobody
-// listens.
+// A packet that cannot live another hop has a flow of its own (expired.go).
+// Counting the TTL down to zero would raise a packet-in for each, which no meter limits.
 type forward struct {
 	gateway [6]byte
 	others  uint32 // port to other nodes
 	size    tooBig
+	hops    expired
 }
 
 func (f forward) base(w *Wants) {
@@ -37,7 +37,7 @@ func (f forward) base(w *Wants) {
 	)
 	for _, v := range []family{ipv4(), ipv6()} {
 		for ttl := range uint8(2) {
-			w.flow(at(tableForward, priorityExcept, regRouted.is(1), v.is(), openflow.IPTTL(ttl)).drop(reasonTTL))
+			w.flow(f.hops.ends(at(tableForward, priorityExcept, regRouted.is(1), v.is(), openflow.IPTTL(ttl))))
 		}
 	}
 }

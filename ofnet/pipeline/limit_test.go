@@ -229,8 +229,8 @@ func TestTheSwitchReportsTheMetersOfALimit(t *testing.T) {
 			t.Errorf("reported %v, want %v", there[m.ID], m)
 		}
 	}
-	if len(wanted) != 11 || len(there) != 11 {
-		t.Errorf("%d meters, want %d, want 11", len(there), len(wanted))
+	if len(wanted) != 12 || len(there) != 12 {
+		t.Errorf("%d meters, want %d, want 12", len(there), len(wanted))
 	}
 }
 

@@ -166,7 +166,6 @@ func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
 		"multicast":                                     with(out, func(p *packet) { p.to = addr("224.0.0.1") }),
 		"broadcast":                                     with(out, func(p *packet) { p.to = addr("255.255.255.255") }),
 		"not to the gateway":                            with(out, func(p *packet) { p.dst = wayOut.MAC }),
-		"at the end of its life":                        with(out, func(p *packet) { p.kind = "udp,nw_ttl=1" }),
 		"in another's name":                             with(out, func(p *packet) { p.from = db1.IPv4 }),
 		"what a rule denies":                            with(out, func(p *packet) { p.to = addr("203.0.113.9") }),
 		"an answer that a rule denies":                  with(in, func(p *packet) { p.from = addr("203.0.113.9") }),
@@ -184,6 +183,9 @@ func TestOnlyWhatIsForOutsideGoesThere(t *testing.T) {
 		if got := n.verdict(t, odd); got != "drop" {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+	if got := n.verdict(t, with(out, func(p *packet) { p.kind = "udp,nw_ttl=1" })); !asksSwitchAlone.MatchString(got) {
+		t.Errorf("at the end of its life: %s", got)
 	}
 }
 

@@ -55,7 +55,7 @@
 // registers.go (the nouns), feature.go (the shape every feature has), then one
 // file per feature in the order of the drawing: classify, slowed, guard, arp, nd,
 // gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
-// policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, answer, limit, output, echo, drop, names, announced, visit, stray.
+// policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, expired, answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
 
 import (
@@ -97,6 +97,7 @@ func New(c Config) *Pipeline {
 	if !c.hasMeter(PacketTooBig.meter()) {
 		size.mtu = 0
 	}
+	hops := expired{noMeter: !c.hasMeter(PacketExpired.meter())}
 	p := &Pipeline{config: c, features: []any{
 		tableMisses{},
 		classify{tunnelPort: c.TunnelPort},
@@ -126,15 +127,16 @@ func New(c Config) *Pipeline {
 		overheard{noMeter: !c.hasMeter(LastMeter)},
 		tiers{},
 		final{},
-		forward{gateway: c.GatewayMAC, others: others, size: size},
+		forward{gateway: c.GatewayMAC, others: others, size: size, hops: hops},
 		size,
+		hops,
 		answer{},
 		limit{},
 		output{tunnelPort: c.TunnelPort},
 		drop{},
 	}}
 	if c.UplinkPort != 0 {
-		p.features = append(p.features, source{}, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size}, announced{})
+		p.features = append(p.features, source{}, uplink{port: c.UplinkPort}, router{uplink: c.UplinkPort, size: size, hops: hops}, announced{})
 	}
 	if c.NamesPort != 0 {
 		p.features = append(p.features, names{port: c.NamesPort, gateway: c.GatewayMAC})

@@ -60,6 +60,8 @@ const (
 	outBack  = openflow.PortInPort // back where the packet came from
 	outPeers = openflow.PortFlood  // to the other nodes with members of the network
 	outAsked = openflow.PortNormal // into the tunnel, as the agent asks another node (echo.go)
+
+	outExpired = openflow.PortTable // nowhere: it cannot live another hop (expired.go)
 )
 
 // Registers lists them for dumps and documentation.

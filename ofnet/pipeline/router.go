@@ -33,6 +33,7 @@ import (
 type router struct {
 	uplink uint32
 	size   tooBig
+	hops   expired
 }
 
 // priorityRoute and the length of its prefix is the priority of a route; what is not
@@ -77,7 +78,7 @@ func (r router) router(w *Wants, o Router, port uint32) {
 		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.toMany)).drop(reasonMulticast))
 		w.flow(unreceived(priorityNoRoute, f.is(), f.dst(f.onLink)).drop(reasonNoRoute))
 		for ttl := range uint8(2) {
-			w.flow(unreceived(priorityNoRoute, f.is(), openflow.IPTTL(ttl)).drop(reasonTTL))
+			w.flow(r.hops.ends(unreceived(priorityNoRoute, f.is(), openflow.IPTTL(ttl))))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -97,11 +98,14 @@ func TestRulesKnowTheGroupOfARemoteSender(t *testing.T) {
 	}
 }
 
+// asksSwitchAlone is what the datapath does with a packet that the switch may answer, and that goes nowhere else.
+var asksSwitchAlone = regexp.MustCompile(`^meter\(\d+\),meter\(\d+\),hash\(sym_l4\(0\)\),recirc\(0x[0-9a-f]+\)$`)
+
 func TestAPacketAtTheEndOfItsLifeIsNotRouted(t *testing.T) {
 	c := startCluster(t, web1, db1)
 	p := packet{inPort: c.pod(web1).port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: db1.IPv4, kind: "udp,nw_ttl=1"}
 	n := c.pod(web1).node
-	if got := n.verdict(t, p); got != "drop" {
+	if got := n.verdict(t, p); !asksSwitchAlone.MatchString(got) {
 		t.Errorf("TTL 1: %s", got)
 	}
 	p.kind = "udp,nw_ttl=2"

@@ -35,6 +35,9 @@ func podsAreToldWhatIsTooBig(s story) {
 			s.pings(pod, "-s", "8900", to.String()) // now both ends fragment
 		}
 	}
+	for _, far := range []string{server.IP.String(), s.ipv6Of(server).String()} {
+		s.says(pod, "rom (10.1.1.254|fd00:1::fe).*ime (to live )?exceeded", "ping", "-n", "-c1", "-W1", "-t1", far) // traceroute sees the gateway
+	}
 	// What the provider of a service is told by its address, the client must be told of the service.
 	s.soon(shortly, func() error {
 		route, err := pod.Run(s.ctx, "bash", "-c", "head -c 8000 /dev/zero >/dev/udp/"+serviceVIP+"/"+echoPort+"; ip route get "+serviceVIP)

@@ -1,0 +1,85 @@
+package ovsd_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// firstHop sends one datagram to port 7 of an address with a hop to live, and prints what ICMP error comes, and from whom.
+const firstHop = `
+import select, socket, sys
+to = sys.argv[1]
+six = ":" in to
+s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+level, errors, hops = (41, 25, 16) if six else (0, 11, 2)
+s.setsockopt(level, errors, 1)
+s.setsockopt(level, hops, int(sys.argv[2]))
+s.connect((to, 7))
+s.send(b"x" * 30)
+p = select.poll()
+p.register(s, 0)
+if not p.poll(1000):
+    sys.exit("nothing is said")
+_, said, _, about = s.recvmsg(100, 200, socket.MSG_ERRQUEUE)
+error = said[0][2]
+at = error[24:40] if six else error[20:24]
+print(error[5], error[6], socket.inet_ntop(s.family, at), about[0])
+`
+
+// Whatever a pod sends to be routed, the gateway of its network says that the last hop is used up: to another network, to its own by the gateway, to
+// a service, and outside. What is said of a service comes from its address, as whatever is translated back, in Linux as well.
+func TestTheGatewayIsAHopForPods(t *testing.T) {
+	n := newNode(t)
+	r := n.start()
+	a, far := n.newPod(r, 1), remote(9, 0)
+	six := network
+	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
+	a.endpoint.IPv6, far.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
+	elsewhere := remote(8, 0)
+	elsewhere.IPv4, elsewhere.IPv6, elsewhere.Network, elsewhere.Tag, elsewhere.VNI = netip.MustParseAddr("10.2.0.8"), netip.MustParseAddr("fd00:2::8"), "db.blue", 2, 5002
+	other := six
+	other.ID, other.Tag, other.VNI = "db.blue", 2, 5002
+	other.Subnet, other.Gateway = netip.MustParsePrefix("10.2.0.0/24"), netip.MustParseAddr("10.2.0.254")
+	other.Subnet6, other.Gateway6 = netip.MustParsePrefix("fd00:2::/64"), netip.MustParseAddr("fd00:2::fe")
+	vips := []netip.Addr{netip.MustParseAddr("10.1.0.200"), netip.MustParseAddr("fd00:1::c8")}
+	service := pipeline.Service{ID: "web:blue", VRF: six.VRF, Tag: six.Tag, Providers: []netip.Addr{elsewhere.IPv4, elsewhere.IPv6}}
+	for _, vip := range vips {
+		service.Ports = append(service.Ports, pipeline.ServicePort{Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 7, Target: 7})
+	}
+	service = service.Numbered(func(uint32) bool { return false })
+	r.tellPathMTU()
+	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, other, a.endpoint, far, elsewhere, service}})
+	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
+	a.exec("ip", "route", "add", "default", "via", six.Gateway.String())
+	a.exec("ip", "route", "add", "default", "via", six.Gateway6.String())
+	a.exec("ip", "route", "add", far.IPv4.String(), "via", six.Gateway.String())
+	for _, to := range append([]netip.Addr{elsewhere.IPv4, elsewhere.IPv6, far.IPv4, netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("2001:db8:5::1")}, vips...) {
+		error, by := "11 0", six.Gateway
+		if to.Is6() {
+			error, by = "3 0", six.Gateway6
+		}
+		if slices.Contains(vips, to) {
+			by = to
+		}
+		want := fmt.Sprint(error, " ", by, " ", to)
+		var said string
+		eventually(t, "the pod is told of its packet to "+to.String(), func() bool {
+			out, _ := a.command(testkit.Python, "-ISc", firstHop, to.String(), "1").CombinedOutput()
+			said = strings.TrimSpace(string(out))
+			return said == want
+		})
+	}
+	if out, _ := a.command(testkit.Python, "-ISc", firstHop, elsewhere.IPv4.String(), "2").CombinedOutput(); !strings.Contains(string(out), "nothing is said") {
+		t.Errorf("of a packet that can live another hop is said: %s", out)
+	}
+	if out, _ := a.command(testkit.Python, "-ISc", firstHop, far.IPv6.String(), "1").CombinedOutput(); !strings.Contains(string(out), "nothing is said") {
+		t.Errorf("of a packet within its network is said: %s", out)
+	}
+}
