@@ -41,8 +41,8 @@ TESTFLAGS ?= -race -timeout 20m -p 4 -parallel 4
 # A program with the race detector sleeps for a second before it ends, unless told otherwise: each package would.
 export GORACE ?= atexit_sleep_ms=0
 
-# The stories count datagrams, which switches in user space lose that do not get to read their ports: they
-# are told with no other test beside them. They leave the processors half of the time, in which IDLY
+# Most stories count datagrams, which switches in user space lose that do not get to read their ports: they
+# are told with no other test beside them, the rest beside each other then. They leave the processors half of the time, in which IDLY
 # the code is looked at and the other tests are compiled (by make itself, not $(MAKE), as `make -n test` would do it).
 STORIES := ./test/e2e
 IDLY    := chrt --idle 0

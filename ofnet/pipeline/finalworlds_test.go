@@ -78,9 +78,9 @@ func (w *world) isolates(wire int, how Tiers) bool {
 // ends asks the rules of one end in its direction: those with the highest priority decide, and each of them may deny.
 func (w *world) ends(p probeFrame, to int, in Ends) bool {
 	verdict, best := false, 0
-	for _, r := range w.rules {
-		switch {
-		case r.Ends != in || r.SrcPort != 0 || r.Priority < best || !r.fits(p, w.groupOf(p.from), w.groupOf(to)):
+	for i := range w.rules {
+		switch r := &w.rules[i]; {
+		case r.Ends != in || r.SrcPort != 0 || r.Priority < best || !r.fits(&p, w.groupOf(p.from), w.groupOf(to)):
 		case r.Priority == best:
 			verdict = verdict && r.Allow
 		default:

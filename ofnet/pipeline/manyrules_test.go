@@ -90,12 +90,12 @@ func (w *world) ruledProbe(from int, to netip.Addr) (probeFrame, bool) {
 	}
 	first := r.IntN(len(w.rules))
 	for i := range w.rules {
-		rule := w.rules[(first+i)%len(w.rules)]
+		rule := &w.rules[(first+i)%len(w.rules)]
 		p.protocol, p.src, p.dst, p.syn, p.ack = rule.Protocol, rule.SrcPort, rule.DstPort, rule.TCPFlags != "" || chance(r, 50), rule.TCPFlags == "" && chance(r, 50)
 		if p.src == 0 {
 			p.src = w.portOfThem()
 		}
-		if !w.fitsBetween(rule, p) {
+		if !w.fitsBetween(rule, &p) {
 			continue
 		}
 		if p.dst > 0 && chance(r, 20) {
@@ -107,10 +107,12 @@ func (w *world) ruledProbe(from int, to netip.Addr) (probeFrame, bool) {
 	return p, false
 }
 
-// fitsBetween tells whether a rule is about a packet on its way to the endpoint that has its address; several may.
-func (w *world) fitsBetween(r Rule, p probeFrame) bool {
-	for _, e := range w.endpoints {
-		if e.VRF == w.endpoints[p.from].VRF && e.has(p.to) && r.fits(p, w.groupOf(p.from), e.Group) {
+// fitsBetween tells whether a rule is about a packet on its way to the endpoint that has its address; several may. It is
+// asked a million times, and copies nothing.
+func (w *world) fitsBetween(r *Rule, p *probeFrame) bool {
+	from := &w.endpoints[p.from]
+	for i := range w.endpoints {
+		if e := &w.endpoints[i]; e.VRF == from.VRF && (e.IPv4 == p.to || e.IPv6 == p.to) && r.fits(p, from.Group, e.Group) {
 			return true
 		}
 	}
@@ -121,9 +123,9 @@ func (w *world) fitsBetween(r Rule, p probeFrame) bool {
 func (w *world) deciding(probes []probeFrame) map[string]bool {
 	all := map[string]bool{}
 	for _, p := range probes {
-		best := Rule{}
-		for _, r := range w.rules {
-			if r.Priority > best.Priority && w.fitsBetween(r, p) {
+		best := &Rule{}
+		for i := range w.rules {
+			if r := &w.rules[i]; r.Priority > best.Priority && w.fitsBetween(r, &p) {
 				best = r
 			}
 		}

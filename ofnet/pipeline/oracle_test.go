@@ -197,9 +197,9 @@ func (w *world) groupOf(wire int) uint16 {
 // allows asks the rules; those with the highest priority decide, and each of them may deny.
 func (w *world) allows(p probeFrame, from, to uint16) bool {
 	verdict, best := true, 0
-	for _, r := range w.rules {
-		switch {
-		case w.lawless || r.Priority < best || !r.fits(p, from, to):
+	for i := range w.rules { // thousands, which are not copied
+		switch r := &w.rules[i]; {
+		case w.lawless || r.Priority < best || !r.fits(&p, from, to):
 		case r.Priority == best:
 			verdict = verdict && r.Allow
 		default:
@@ -209,7 +209,7 @@ func (w *world) allows(p probeFrame, from, to uint16) bool {
 	return verdict
 }
 
-func (r Rule) fits(p probeFrame, from, to uint16) bool {
+func (r *Rule) fits(p *probeFrame, from, to uint16) bool {
 	is := func(want, got uint16) bool { return want == 0 || want == got }
 	return p.protocol != 0 && is(r.SrcGroup, from) && is(r.DstGroup, to) &&
 		(!r.Src.IsValid() || r.Src.Contains(p.sender)) &&

@@ -22,6 +22,7 @@ var agentChapters = []chapter{
 }
 
 func TestAnAgentWaitsForItsFirstNetmaster(t *testing.T) {
+	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1})
 	n := bed.Nodes[0]
 	if err := n.StartNetplugin(); err != nil {

@@ -3,17 +3,34 @@ package e2e
 import "testing"
 
 // A bed takes longer to come up than many chapters take, so those that need the same share one.
+//
+// Stories that count datagrams are told one after the other, and nothing else of this package is told meanwhile. The others
+// mostly wait for daemons, so they are told beside each other (t.Parallel) when those are over.
 
-func TestRuntimesAndSwitches(t *testing.T) { tell(t, 2, runtimeChapters, switchChapters, handChapters) }
+func TestRuntimesAndSwitches(t *testing.T) {
+	t.Parallel()
+	tell(t, 2, runtimeChapters, switchChapters)
+}
 
-func TestTrafficServicesAndHosts(t *testing.T) {
-	tell(t, 2, counterChapters, limitChapters, serviceChapters, entranceChapters, hostChapters, packetInChapters)
+func TestClients(t *testing.T) {
+	t.Parallel()
+	tell(t, 3, badInputChapters, hostileChapters)
+}
+
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	tell(t, 3, tenantChapters)
+}
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	tell(t, 2, entranceChapters, hostChapters)
+}
+
+func TestTrafficAndServices(t *testing.T) {
+	tell(t, 2, counterChapters, limitChapters, serviceChapters, packetInChapters, handChapters)
 }
 
 func TestMastersAgentsAndTheStore(t *testing.T) {
-	tell(t, 3, masterChapters, agentChapters, corruptionChapters)
-}
-
-func TestTenantsAndClients(t *testing.T) {
-	tell(t, 3, tenantChapters, badInputChapters, hostileChapters)
+	tell(t, 3, masterChapters, agentChapters, corruptionChapters, networkChapters)
 }

@@ -27,6 +27,7 @@ echo "# files"; find /run/contiv /var/lib/contiv /var/contiv /run/netns -path /v
 find /run/contiv /var/lib/contiv /var/contiv -path /var/lib/contiv/etcd -prune -o -type f -exec sha256sum {} + 2>/dev/null | sort`
 
 func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
+	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 1, Uplinks: 2})
 	s := story{t, ctx, bed}
 	n := bed.Nodes[0]

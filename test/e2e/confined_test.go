@@ -45,7 +45,7 @@ func TestLongStoriesOfDaemonsInTheSandboxOfTheirUnits(t *testing.T) {
 		{"traffic, services and hosts", 2, [][]chapter{counterChapters, limitChapters, serviceChapters, entranceChapters, hostChapters, packetInChapters}},
 		{"runtimes and switches", 2, [][]chapter{runtimeChapters, switchChapters, handChapters}},
 		{"masters, agents and the store", 3, [][]chapter{masterChapters, agentChapters}},
-		{"tenants and clients", 3, [][]chapter{tenantChapters, badInputChapters}},
+		{"tenants and clients", 3, [][]chapter{tenantChapters, networkChapters, badInputChapters}},
 	} {
 		t.Run(bed.about, func(t *testing.T) {
 			tellOn(t, testbed.Config{Nodes: bed.nodes, Confined: true}, slices.Concat(bed.chapters...))

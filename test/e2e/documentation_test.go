@@ -13,6 +13,7 @@ import (
 // TestTheNodeByHandOfTheDocumentationWorks runs the commands of
 // docs/operations.md as they stand there, in one directory of its own.
 func TestTheNodeByHandOfTheDocumentationWorks(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)

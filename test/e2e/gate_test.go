@@ -14,6 +14,7 @@ import (
 // Nodes that have joined reach the state through netmasters only. Pods are attached and reach each
 // other, also when the netmaster is killed that the nodes were told of. Neither nodes nor netmasters notice that the store has all of it encrypted.
 func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
+	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true, Sealed: true})
 	founder := bed.Nodes[0]
 	startDaemons(t, ctx, bed, "--netmasters", "https://"+founder.MgmtIP+":9999") // the others are found in the registry

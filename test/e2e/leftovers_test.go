@@ -13,6 +13,7 @@ import (
 // TestABedThatIsClosedInTheMiddleOfWorkLeavesNothing looks at the machine it
 // runs on, where other tests may be at work: it asks for what belongs to this bed.
 func TestABedThatIsClosedInTheMiddleOfWorkLeavesNothing(t *testing.T) {
+	t.Parallel()
 	ctx, bed := newBed(t, testbed.Config{Nodes: 2})
 	for _, command := range []string{"tenant create blue", "network create -t blue -s 10.1.1.0/24 -g 10.1.1.254 front"} {
 		if _, err := bed.Netctl(ctx, strings.Fields(command)...); err != nil {

@@ -18,9 +18,13 @@ var tenantChapters = []chapter{
 	{"sixty pods made at once get the right network, an address of their own and a gateway that answers", sixtyPods},
 	{"tenants with equal addresses never meet, by ping, connection or datagram", equalAddresses},
 	{"who forges the address of another gets nowhere", forgedAddresses},
+	{"tenants with equal addresses and names are told their own, and what others know", namesOfTenants},
+}
+
+// networkChapters count datagrams.
+var networkChapters = []chapter{
 	{"bridged networks reach and flood to their own, by policy, while the ARP mode changes and an agent restarts", bridgedNetworks},
 	{"networks with IPv6 only reach each other through their gateways, by policy, while an agent restarts", networksWithIPv6Only},
-	{"tenants with equal addresses and names are told their own, and what others know", namesOfTenants},
 	{"names are told again after an agent was killed, and to those beside one who floods", namesGoOn},
 }
 

@@ -15,6 +15,7 @@ import (
 // What netmaster makes of the rules of random models, and the oracle that knows the model
 // only, say the same of every packet between two pods.
 func TestTheRulesThatAgentsGetMeanWhatTheModelSays(t *testing.T) {
+	t.Parallel()
 	for range 100 {
 		seed := rand.Uint64()
 		w := newWorld(landscapes[rand.IntN(len(landscapes))], seed, 3, 9)

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/test/testkit"
 )
 
 // deleteAll removes the pods and objects of the main job.
@@ -39,16 +41,21 @@ const cleanUpLimit = 2 * time.Minute
 
 // nothingIsLeft compares the cluster with what it was before the first object.
 func (s *Scenario) nothingIsLeft(ctx context.Context) (err error) {
-	var after testbed.Snapshot
+	ctx, cancel := context.WithTimeout(ctx, cleanUpLimit)
+	defer cancel()
 	var left []string
-	deadline := time.Now().Add(cleanUpLimit)
-	for {
-		if after, err = s.bed.Snapshot(ctx); err != nil {
+	err = testkit.Poll(ctx, func() error {
+		after, err := s.bed.Snapshot(ctx)
+		if err != nil {
 			return err
 		}
-		if left = s.before.Diff(after); len(left) == 0 || time.Now().After(deadline) {
-			break
+		if left = s.before.Diff(after); len(left) > 0 {
+			return errors.New("something is left")
 		}
+		return nil
+	})
+	if err != nil && len(left) == 0 {
+		return err
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.before)) { // flows may be in another order
 		differs := slices.ContainsFunc(left, func(line string) bool { return strings.HasPrefix(line, what+": ") })

@@ -6,23 +6,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Snapshot is everything a cluster may leave behind, by what it is and where.
 type Snapshot map[string]string
 
-// leftovers are the commands whose output must be the same before a story and
-// after it. The name server's link and namespace are the node's, and may come with
-// the first pod after an upgrade.
-var leftovers = []struct {
-	what string
-	args []string
-}{
-	{"ports", []string{"sh", "-ec", "for b in $(ovs-vsctl --timeout=10 list-br); do ovs-vsctl --timeout=10 list-ports $b; done | sed /^dns-/d"}},
-	{"links", []string{"sh", "-c", "ls /sys/class/net | sed /^dns-/d | sort"}},
-	{"namespaces", []string{"sh", "-c", "ip netns list | sed /^contiv-dns-/d"}},
-	{"attachments", []string{"sh", "-c", "find /var/lib/contiv/cni -type f ! -name boots 2>/dev/null | sort"}},
-}
+// leftovers is a script about a node. What it prints must be the same before a story and after it. The name server's link and
+// namespace are the node's, and may come with the first pod after an upgrade. It is one script, since stories ask often, and most of
+// what an answer costs is to enter the machine.
+const leftovers = `
+echo "== ports"; ovs-vsctl --timeout=10 --bare --columns=name list port | sed '/^dns-/d; /^$/d'
+echo "== links"; ls /sys/class/net | sed /^dns-/d
+echo "== namespaces"; ip netns list | sed /^contiv-dns-/d
+echo "== attachments"; find /var/lib/contiv/cni -type f ! -name boots 2>/dev/null || :
+echo "== flows"; for b; do ovs-ofctl -O OpenFlow13 --no-stats dump-flows "$b"; done`
 
 // generation is the part of a flow that a restart of an agent changes.
 var generation = regexp.MustCompile(`cookie=0x[0-9a-f]+, `)
@@ -30,12 +29,8 @@ var generation = regexp.MustCompile(`cookie=0x[0-9a-f]+, `)
 // Flows lists the flows of our bridges, one per line, without counters and
 // without what a restart of an agent changes.
 func (n *Node) Flows(ctx context.Context) (string, error) {
-	bridges := []string{"contivVxlanBridge"}
-	if n.uplinks > 0 {
-		bridges = append(bridges, "contivVlanBridge")
-	}
 	var all strings.Builder
-	for _, bridge := range bridges {
+	for _, bridge := range n.bridges() {
 		out, err := n.Run(ctx, "ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", bridge)
 		if err != nil {
 			return "", err
@@ -45,44 +40,77 @@ func (n *Node) Flows(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
+// bridges are ours.
+func (n *Node) bridges() []string {
+	if n.uplinks > 0 {
+		return []string{"contivVxlanBridge", "contivVlanBridge"}
+	}
+	return []string{"contivVxlanBridge"}
+}
+
+// roots are the parts of the store that have what is of a cluster.
+var roots = []string{"state", "oper", "obj", "master"}
+
+func keysOf(root string) string { return "/contiv.io/" + root + "/" }
+
 // Snapshot takes down what is there: ports, flows, links, namespaces and
 // attachments of every node, and the keys of the store.
 func (b *Bed) Snapshot(ctx context.Context) (Snapshot, error) {
-	all := Snapshot{}
-	for _, n := range b.Nodes {
-		for _, l := range leftovers {
-			out, err := n.Run(ctx, l.args...)
-			if err != nil {
-				return nil, err
-			}
-			all[l.what+" of "+n.Name] = out
-		}
-		flows, err := n.Flows(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all["flows of "+n.Name] = flows
+	asked, ctx := errgroup.WithContext(ctx)
+	nodes := make([]string, len(b.Nodes))
+	for i, n := range b.Nodes {
+		asked.Go(func() (err error) {
+			nodes[i], err = n.Run(ctx, append([]string{"bash", "-ec", "set -o pipefail" + leftovers, "leftovers"}, n.bridges()...)...)
+			return err
+		})
 	}
-	for _, root := range []string{"state", "oper", "obj", "master"} {
-		out, err := b.Keys(ctx, "/contiv.io/"+root+"/")
-		if err != nil {
-			return nil, err
+	var prefixes []string
+	for _, root := range roots {
+		prefixes = append(prefixes, keysOf(root))
+	}
+	var keys string
+	asked.Go(func() (err error) {
+		keys, err = b.Keys(ctx, prefixes...)
+		return err
+	})
+	if err := asked.Wait(); err != nil {
+		return nil, err
+	}
+	all := Snapshot{}
+	for i, out := range nodes {
+		for _, part := range strings.Split(out, "== ")[1:] {
+			what, text, _ := strings.Cut(part, "\n")
+			all[what+" of "+b.Nodes[i].Name] = generation.ReplaceAllString(text, "")
 		}
-		all["keys below "+root] = out
+	}
+	for _, root := range roots {
+		all["keys below "+root] = linesOf(keys, keysOf(root))
 	}
 	return all, nil
 }
 
-// Keys lists the keys of the store below a prefix with a digest of their
+// linesOf are those with a prefix.
+func linesOf(text, prefix string) string {
+	var of strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			of.WriteString(line)
+		}
+	}
+	return of.String()
+}
+
+// Keys lists the keys of the store below prefixes with a digest of their
 // values: equal outputs mean equal content.
-func (b *Bed) Keys(ctx context.Context, prefix string) (string, error) {
+func (b *Bed) Keys(ctx context.Context, prefixes ...string) (string, error) {
 	n := b.Nodes[0]
 	files := n.StoreFiles()
 	ring := ""
 	if b.sealed {
 		ring = filepath.Dir(files.Key)
 	}
-	return n.Run(ctx, n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, "-keyring", ring, strings.Join(b.EtcdEndpoints(), ","), prefix)
+	probe := []string{n.Tool("probe"), "keys", "-ca", files.CA, "-cert", files.Cert, "-key", files.Key, "-keyring", ring, strings.Join(b.EtcdEndpoints(), ",")}
+	return n.Run(ctx, append(probe, prefixes...)...)
 }
 
 // Diff lists the lines that are only in one of the snapshots.

@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// keys prints every key below a prefix with a digest of its value, one per
+// keys prints every key below prefixes with a digest of its value, one per
 // line: two equal outputs mean equal content.
 func keys(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("keys", flag.ContinueOnError)
@@ -24,8 +24,8 @@ func keys(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 2 {
-		return errors.New("keys: want etcd URLs, comma separated, and a prefix")
+	if flags.NArg() < 2 {
+		return errors.New("keys: want etcd URLs, comma separated, and prefixes")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -38,12 +38,14 @@ func keys(ctx context.Context, args []string) error {
 		return err
 	}
 	defer db.Close()
-	kvs, _, err := db.List(ctx, flags.Arg(1))
-	if err != nil {
-		return err
-	}
-	for _, kv := range kvs {
-		fmt.Printf("%s %x\n", kv.Key, sha256.Sum256(kv.Value))
+	for _, prefix := range flags.Args()[1:] {
+		kvs, _, err := db.List(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs {
+			fmt.Printf("%s %x\n", kv.Key, sha256.Sum256(kv.Value))
+		}
 	}
 	return nil
 }
