@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -44,7 +45,8 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, own, routes, err := newDriver(o)
+	var host *hostaccess.Manager // which asks the CNI server and drivers, and is asked by them
+	driver, own, routes, err := newDriver(o, func() ([]netip.Addr, error) { return host.Machines() })
 	if err != nil {
 		return err
 	}
@@ -74,8 +76,7 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
-	portsMoved := notify.New()   // of the host, to containers
-	var host *hostaccess.Manager // which asks the CNI server, too
+	portsMoved := notify.New() // of the host, to containers
 	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send, func(p mastercfg.HostPort) bool { return host.Holds(p) })
 	if err != nil {
 		return err
