@@ -96,9 +96,10 @@ func run(ctx context.Context, o *options) error {
 		kubeProxy = new(hostaccess.KubeProxy).Find
 	}
 	installed := switchPackage{dpkg.Database}
+	var place registrar
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, Socket: o.socket, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
-		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined, Refused: place.refused,
 		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began), Listeners: own[0].Listeners,
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})
@@ -109,7 +110,7 @@ func run(ctx context.Context, o *options) error {
 	if o.Mode == "kubernetes" {
 		front = append(front, kubehealth.New(node, cni.ServesAsBefore, log).Run)
 	}
-	tasks := []task{driver.Run, node.Run, stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
+	tasks := []task{driver.Run, node.Run, place.stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge, node.NodePortVRF), refuse(bridge), hearAnswers(bridge, node))
 	}
