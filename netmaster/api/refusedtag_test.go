@@ -49,9 +49,9 @@ func TestRefusalsOfTagsAndRangesNameValueAndOwner(t *testing.T) {
 		{root, "networks/blue:x", net("blue", "x", "10.30.0.0/24", `"encap":"vlan","pktTag":101`),
 			"requested vlan not available - vlan:101: pktTag 101 is none of the vlans of the cluster, 1-100 (netctl global info)", nil},
 		{ann, "endpointGroups/blue:g", `{"tenantName":"blue","groupName":"g","networkName":"own","ipPool":"10.23.0.10-10.23.0.21"}`,
-			`Cannot change IP pool after epg is created.: endpointGroup blue:g has ipPool "10.23.0.10-10.23.0.20", which "10.23.0.10-10.23.0.21" would be instead: delete it and make it anew`, nil},
+			`Cannot change IP pool after epg is created: endpointGroup blue:g has ipPool "10.23.0.10-10.23.0.20", which "10.23.0.10-10.23.0.21" would be instead: delete it and make it anew`, nil},
 		{ann, "endpointGroups/blue:g", `{"tenantName":"blue","groupName":"g","networkName":"other","ipPool":"10.23.0.10-10.23.0.20"}`,
-			`Cannot change network association after epg is created.: endpointGroup blue:g has networkName "own", which "other" would be instead: delete it and make it anew`, nil},
+			`Cannot change network association after epg is created: endpointGroup blue:g has networkName "own", which "other" would be instead: delete it and make it anew`, nil},
 	} {
 		headers := []string{auth.TokenHeader, c.who}
 		if c.who == root {

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
@@ -85,7 +86,7 @@ func detachPolicies(c *Change, g *contivmodel.EndpointGroup, policies []string) 
 // keeps is the refusal to change what a group has for good.
 func keeps(g *contivmodel.EndpointGroup, text, field, has, wanted string) error {
 	return fault.New(fault.Immutable, "%s", text).WithField(field).
-		WithExplanation("%s: endpointGroup %s has %s %q, which %q would be instead: delete it and make it anew", text, g.ModelKey(), field, has, wanted)
+		WithExplanation("%s: endpointGroup %s has %s %q, which %q would be instead: delete it and make it anew", strings.TrimSuffix(text, "."), g.ModelKey(), field, has, wanted)
 }
 
 func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
