@@ -150,7 +150,7 @@ FAIL  store: not healthy: [http://10.0.0.1:2379]; is etcd running at these addre
 FAIL  leader: nobody leads; see the logs of all netmasters; with an unhealthy store there can be no leader
 ok    netmasters: 1 registered
 ok    nodes: 1 registered
-FAIL  node n1: not registered, 3 endpoints; start netplugin there, or, if it is gone for good, wait until its endpoints are freed
+FAIL  node n1: not registered, 3 endpoints; start netplugin there (if it runs, its /readyz tells what keeps it away), or, if it is gone for good, wait until its endpoints are freed
 FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting for the store; see the log of netplugin on n2
 `, "PORT", port)})
 

@@ -73,7 +73,7 @@ var nodeFamily = family{name: "node", usage: "Nodes and netmasters that have joi
 		return s.done(host+" may join once more", s.client.RekeyNode(s.ctx, host, s.cmd.Bool("masters")))
 	}, flags: func() []cli.Flag { return []cli.Flag{mastersFlag()} },
 		more: "The name of a node belongs to the key that it joined with, so that nobody with a token becomes a node that exists. After this, the next " +
-			"one with a token gets the name, and the former key never counts again: a node that still has it joins with another one. A netmaster " +
+			"one with a token gets the name, and the former key never counts again: a node that still has it joins with another one. Its endpoints stay: where its machine was set up anew, `netctl node rm` frees them. A netmaster " +
 			"that runs goes on as before: `netctl node rm --masters` removes it."},
 }}
 

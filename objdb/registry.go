@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -62,8 +64,9 @@ type Registration struct {
 	renewing sync.WaitGroup // of leases
 	change   notify.Signal  // wanted has changed
 
-	mu     sync.Mutex
-	wanted []Service
+	mu      sync.Mutex
+	wanted  []Service
+	refused error // why the store would not have them when it answered last; nil: it has them
 }
 
 // tenure is a lease that is renewed until stop.
@@ -103,6 +106,23 @@ func (r *Registration) Update(services ...Service) {
 	r.change.Send()
 }
 
+// Refused tells why the store does not have the services, as it said when it answered last; nil: it has them, or has not said.
+func (r *Registration) Refused() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
+}
+
+// learn notes what a try has shown; of a store that is away there is nothing to learn.
+func (r *Registration) learn(err error) {
+	if err != nil && !fault.Is(err, fault.Denied) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = err
+}
+
 // Close withdraws the services at once.
 func (r *Registration) Close(ctx context.Context) error {
 	r.cancel()
@@ -125,7 +145,9 @@ func (r *Registration) run(ctx context.Context) {
 	var trouble logging.Trouble // the same is told once in a while
 	for {
 		held, err := r.db.grant(ctx, r.ttl)
-		if err == nil {
+		if err != nil {
+			r.learn(err)
+		} else {
 			wait.Reset()
 			trouble.Over()
 			err = r.hold(r.renew(ctx, held))
@@ -183,6 +205,7 @@ func (r *Registration) hold(held tenure) error {
 		if held.alive.Err() != nil {
 			return context.Cause(held.alive)
 		}
+		r.learn(err)
 		if err != nil {
 			level := logrus.DebugLevel
 			if fault.Is(err, fault.Denied) && trouble.IsNews(err, time.Now()) {
@@ -254,7 +277,8 @@ func (r *Registration) entries() map[string]string {
 // meanwhile: an earlier try that had no answer may happen later. A key that
 // names another host goes first: the age of a key is that of what it says of a host.
 func (r *Registration) changes(ctx context.Context, published map[string]struct{}, wanted map[string]string) (t Txn, err error) {
-	for key, value := range wanted {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) { // of several that are refused always the same is told
+		value := wanted[key]
 		rev, err := r.withdrawOther(ctx, key, value)
 		if err != nil {
 			return t, err

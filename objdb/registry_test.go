@@ -3,6 +3,7 @@ package objdb
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -175,8 +177,11 @@ func TestARefusedRegistrationIsInTheLog(t *testing.T) {
 		return r.Send()
 	})
 	log, hook := logtest.NewNullLogger()
-	register(t, open(t, Config{Endpoints: []string{way}, Log: logrus.NewEntry(log)}), time.Minute, vtep(4789))
+	registration := register(t, open(t, Config{Endpoints: []string{way}, Log: logrus.NewEntry(log)}), time.Minute, vtep(4789))
 	testkit.Eventually(t, time.Minute, "tried again and again", func() bool { return refused.Load() > 3 })
+	if err := registration.Refused(); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "address 10.1.1.1 is not one that the node joined with") {
+		t.Errorf("who asks is told %v", err)
+	}
 	var told []string
 	for _, e := range hook.AllEntries() {
 		if e.Level == logrus.WarnLevel {
@@ -188,6 +193,31 @@ func TestARefusedRegistrationIsInTheLog(t *testing.T) {
 	}
 	refuses.Store(false)
 	announced(t, open(t, Config{Endpoints: []string{url}}), "netplugin.vtep", vtep(4789))
+	testkit.Eventually(t, time.Minute, "nothing is refused any more", func() bool { return registration.Refused() == nil })
+}
+
+// Whoever is not of the cluster any more does not even get a lease. What was refused still is while the store is away.
+func TestWhoGetsNoLeaseIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.PermissionDenied, "node n1 was removed")
+	}))
+	go func() { _ = store.Serve(l) }()
+	t.Cleanup(store.Stop)
+	db := open(t, Config{Endpoints: []string{"http://" + l.Addr().String()}})
+	registration, err := db.Register(t.Context(), time.Minute, vtep(4789))
+	if err != nil {
+		t.Fatal(err)
+	}
+	isRefused := func() bool { return fault.Is(registration.Refused(), fault.Denied) }
+	testkit.Eventually(t, time.Minute, "refused", isRefused)
+	registration.learn(fault.New(fault.Unavailable, "gone"))
+	if !isRefused() {
+		t.Errorf("while the store is away: %v", registration.Refused())
+	}
 }
 
 func TestCorruptEntriesAreLeftOut(t *testing.T) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/netip"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/bridges"
 	"github.com/contiv/netplugin/drivers/ovsd"
@@ -13,8 +15,8 @@ import (
 )
 
 // newDriver makes the driver of the node's bridges, and those of each: first the one with a tunnel, and
-// if there are uplinks one with those. If there are none any more, what they were is undone.
-func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
+// if there are uplinks one with those. If there are none any more, what they were is undone. Machines are those that the host is to go on reaching as it does.
+func newDriver(o *options, machines func() ([]netip.Addr, error)) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
 	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
 	config := both
 	config.VTEP, config.VXLANPort = o.node.VTEP, o.node.VXLANPort
@@ -35,7 +37,7 @@ func newDriver(o *options) (node drivers.NetworkDriver, own []*ovsd.Driver, rout
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	routes = border.New(border.Config{Driver: announcer.New(vlan, links.Returned())})
+	routes = border.New(border.Config{Driver: announcer.New(vlan, links.Returned()), Uplinks: o.uplinks, Machines: machines})
 	return bridges.New(tunnel, routes, links), []*ovsd.Driver{tunnel, vlan}, routes, nil
 }
 

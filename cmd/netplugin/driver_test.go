@@ -11,7 +11,7 @@ import (
 func TestANodeWithoutUplinksTakesThoseBackThatItHad(t *testing.T) {
 	o := &options{runDir: t.TempDir()}
 	o.node.VTEP = netip.MustParseAddr("192.0.2.1")
-	driver, _, _, err := newDriver(o)
+	driver, _, _, err := newDriver(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestMetricsAreNamedAndListed(t *testing.T) {
 	o := &options{runDir: t.TempDir(), uplinks: []string{"eth1"}}
 	o.node.VTEP = netip.MustParseAddr("192.0.2.1")
-	driver, own, routes, err := newDriver(o)
+	driver, own, routes, err := newDriver(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/contiv/netplugin/netplugin/cluster"
@@ -18,11 +19,24 @@ const addressesEvery = 15 * time.Second
 // over TLS only once they know.
 const authoritiesEvery = time.Second
 
+// registrar keeps the node in the registry of the cluster.
+type registrar struct {
+	registration atomic.Pointer[objdb.Registration] // nil: not begun
+}
+
+// refused tells why the cluster does not know the node: it refuses what that says of itself. Nil: it knows it, or has not answered.
+func (r *registrar) refused() error {
+	if registration := r.registration.Load(); registration != nil {
+		return registration.Refused()
+	}
+	return nil
+}
+
 // stayRegistered keeps the node registered with its present addresses and authorities, and says that it
 // is ready as soon as it can attach endpoints. It does not withdraw the node at the end, which
 // Close would do: the switch forwards on, and the next agent is usually here before the lease
 // runs out.
-func stayRegistered(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, authorities func() string) task {
+func (r *registrar) stayRegistered(db *objdb.DB, node cluster.Node, awaitSync func(context.Context) error, authorities func() string) task {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
@@ -40,6 +54,7 @@ func stayRegistered(db *objdb.DB, node cluster.Node, awaitSync func(context.Cont
 		if err != nil {
 			return err
 		}
+		r.registration.Store(registration)
 		again := time.NewTicker(addressesEvery)
 		defer again.Stop()
 		joining := time.NewTicker(authoritiesEvery)

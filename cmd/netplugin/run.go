@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -44,7 +45,8 @@ func run(ctx context.Context, o *options) error {
 			log.WithError(err).Debug("closing the store")
 		}
 	}()
-	driver, own, routes, err := newDriver(o)
+	var host *hostaccess.Manager // which asks the CNI server and drivers, and is asked by them
+	driver, own, routes, err := newDriver(o, func() ([]netip.Addr, error) { return host.Machines() })
 	if err != nil {
 		return err
 	}
@@ -74,8 +76,7 @@ func run(ctx context.Context, o *options) error {
 		front = append(front, followMasters(o, db))
 	}
 	var attachments nodeapi.Attachments = unattached{node}
-	portsMoved := notify.New()   // of the host, to containers
-	var host *hostaccess.Manager // which asks the CNI server, too
+	portsMoved := notify.New() // of the host, to containers
 	cni, err := newCNIServer(o, master, node, driver, portsMoved.Send, func(p mastercfg.HostPort) bool { return host.Holds(p) })
 	if err != nil {
 		return err
@@ -95,9 +96,10 @@ func run(ctx context.Context, o *options) error {
 		kubeProxy = new(hostaccess.KubeProxy).Find
 	}
 	installed := switchPackage{dpkg.Database}
+	var place registrar
 	api, err := nodeapi.Listen(ctx, nodeapi.Config{
 		Address: o.httpAddress, Socket: o.socket, CtrlIP: o.node.CtrlIP.String(), Agent: node, Attachments: attachments, Names: names,
-		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined,
+		BGP: node.InspectBGP, Host: host.Problem, Pods: podsProblem, KubeProxy: kubeProxy, Metrics: metrics, Drops: ovsd.DropMetrics(own).Inspect, Membership: joined, Refused: place.refused,
 		Release: own[0].Release, Package: installed.version, Replaced: installed.replaced(own[0].Began), Listeners: own[0].Listeners,
 		Tunnels: tunnelcheck.New(own[0], node.Tunnels).Ask, Trace: tracer(node, own).Trace,
 	})
@@ -108,7 +110,7 @@ func run(ctx context.Context, o *options) error {
 	if o.Mode == "kubernetes" {
 		front = append(front, kubehealth.New(node, cni.ServesAsBefore, log).Run)
 	}
-	tasks := []task{driver.Run, node.Run, stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
+	tasks := []task{driver.Run, node.Run, place.stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
 	for _, bridge := range own {
 		tasks = append(tasks, tellPathMTU(bridge, node.NodePortVRF), refuse(bridge), hearAnswers(bridge, node))
 	}

@@ -74,9 +74,13 @@ type Client struct {
 // server is one of those that a client knows.
 type server struct {
 	*url.URL
+	given string // as the caller calls it
 	token string
 	http  *http.Client
 }
+
+// String is how people know it.
+func (s *server) String() string { return s.given }
 
 // New makes a client. Nothing is sent yet; a URL or certificate that cannot be
 // used is a fault.Invalid.
@@ -86,11 +90,12 @@ func New(cfg Config) (*Client, error) {
 		c.timeout = DefaultTimeout
 	}
 	socket := cfg.socket()
-	if socket != "" {
-		cfg.URLs = []string{onSocket}
-	}
 	for _, text := range cfg.URLs {
-		base, err := parseBase(text)
+		address := text
+		if socket != "" {
+			address = onSocket
+		}
+		base, err := parseBase(address)
 		if err != nil {
 			return nil, err
 		}
@@ -98,12 +103,20 @@ func New(cfg Config) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.bases = append(c.bases, &server{base, cmp.Or(cfg.Tokens[text], cfg.Token), way})
+		c.bases = append(c.bases, &server{base, givenAs(base, socket), cmp.Or(cfg.Tokens[text], cfg.Token), way})
 	}
 	if len(c.bases) == 0 {
 		return nil, fault.New(fault.Invalid, "no netmaster URL given")
 	}
 	return c, nil
+}
+
+// givenAs is what people are told of a server that is asked at a URL, or on a socket.
+func givenAs(base *url.URL, socket string) string {
+	if socket != "" {
+		return "unix://" + socket
+	}
+	return base.String()
 }
 
 // way is how one of the servers is asked; socket is empty if it is not asked on one.

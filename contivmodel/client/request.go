@@ -158,7 +158,7 @@ func (c *Client) exchange(ctx context.Context, base *server, req request) ([]byt
 
 // open sends one request and returns the beginning of the answer, whatever its status.
 func (c *Client) open(ctx context.Context, base *server, req request) (*http.Response, error) {
-	target := base.String() + req.path
+	target := base.URL.String() + req.path
 	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s %s: %w", req.method, target, err)

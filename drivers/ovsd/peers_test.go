@@ -30,6 +30,7 @@ func TestAPeerIsSolicitedWithItsFirstEndpointAndForgottenWithItsLast(t *testing.
 		{at(b), at(b), netip.Addr{}, 1},
 		{nil, pipeline.Rule{}, netip.Addr{}, 1},
 		{nil, pipeline.Endpoint{Local: true, VTEP: a}, netip.Addr{}, 1},
+		{nil, pipeline.Endpoint{Encap: pipeline.VLAN, VTEP: a}, netip.Addr{}, 1}, // behind a router, which this node may not even reach
 		{at(b), nil, netip.Addr{}, 0},
 	} {
 		known.replace(step.old, step.now)

@@ -177,7 +177,7 @@ func checkNode(ctx context.Context, n contivmodel.NodeStatus, all []contivmodel.
 			"; or, if it is gone for good, netctl node rm "+n.Host, "", errors.New("it cannot be renewed: the authorities were replaced while the node was away, or it has ended long ago"))
 	}
 	if !n.Registered {
-		report.check("node "+n.Host, "start netplugin there, or, if it is gone for good, wait until its endpoints are freed",
+		report.check("node "+n.Host, "start netplugin there (if it runs, its /readyz tells what keeps it away), or, if it is gone for good, wait until its endpoints are freed",
 			"", fmt.Errorf("not registered, %d endpoints", n.Endpoints))
 		return
 	}

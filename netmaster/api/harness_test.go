@@ -132,7 +132,7 @@ func (b *bench) ok(method, path, body string) string {
 
 // tooShort are the texts of the original that people are told more clearly.
 var tooShort = regexp.MustCompile(`(string invalid format|Value Out of bound|string too long|Invalid Key|^Invalid tenant name|` +
-	`^Invalid selector options|^Invalid Port maping .*|^invalid ip-pool .*|hostIP .*|^Network subnet format not valid|^Contracts group need .*|^can not specify .*|Tenant not found|Policy not found|after its created)$`)
+	`^Invalid selector options|^Invalid Port maping .*|^invalid ip-pool .*|hostIP .*|^Network subnet format not valid|^Contracts group need .*|^can not specify .*|Tenant not found|Policy not found|after its created|requested vlan not available .*|requested vxlan .*|after epg is created\.)$`)
 
 // isTooShort tells whether a refusal says more to people. A missing network profile
 // is named only where a group refers to it.

@@ -27,7 +27,10 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 	if err := json.Unmarshal(value, &s); err != nil {
 		return err
 	}
-	if s.Key() != key || s.Hostname != host {
+	if s.Hostname != host {
+		return fmt.Errorf("it is about node %.100q, and who writes it has joined as %s", s.Hostname, host)
+	}
+	if s.Key() != key {
 		return fmt.Errorf("it is about node %.100q under %.200q", s.Hostname, s.Key())
 	}
 	if n := len(s.Addresses); n > hostaddr.Most {
@@ -82,7 +85,8 @@ func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 		own = x.nodes[host].VTEPs
 	}
 	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
-		return fmt.Errorf("address %s is not one that the node joined with", addr)
+		return fmt.Errorf("address %s is not one that the node joined with: one whose addresses change joins anew (netctl node rekey %s, and start it with a join token), "+
+			"or is given those of before (--ctrl-ip, --vtep-ip)", addr, host)
 	}
 	return x.ofNobodyBefore(host, addr)
 }

@@ -1,6 +1,9 @@
 package master
 
 import (
+	"math"
+	"strings"
+
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
 	"github.com/contiv/netplugin/objdb/ledger"
@@ -46,6 +49,27 @@ func freeTags(r ledger.Reader, encap string, requested int) (pktTag, extPktTag i
 	}
 	vni, localVLAN, err := pool.Allocate(uint(requested))
 	return int(localVLAN), int(vni), err
+}
+
+// NetworkWithTag is the network that has a tag of an encapsulation; empty: none has.
+func NetworkWithTag(r ledger.Reader, encap string, tag int) (tenant, name string) {
+	if tag < 0 || tag > math.MaxUint16 {
+		return "", ""
+	}
+	set := vniSet
+	if encap == "vlan" {
+		set = vlanSet
+	}
+	term := numberTerm(set, tag)
+	r.Search(term, "", func(_, key string) bool {
+		if id, is := strings.CutPrefix(key, mastercfg.NetworkPrefix); is { // groups have the VLAN of theirs
+			if n, err := GetNetwork(r, id); err == nil {
+				tenant, name = n.Tenant, n.NetworkName
+			}
+		}
+		return name == ""
+	})
+	return tenant, name
 }
 
 func ignoreNotFound(err error) error {

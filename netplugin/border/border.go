@@ -34,6 +34,8 @@ type Config struct {
 	Driver    drivers.NetworkDriver // of the bridge with the uplinks
 	StateFile string                // where routes are kept; empty: in DefaultStateDir
 	Speaker   bgp.Config
+	Uplinks   []string                     // links of the host that are the bridge's
+	Machines  func() ([]netip.Addr, error) // where others of the cluster are reached, sorted; nil: nobody knows of any
 	Log       *logrus.Entry
 }
 

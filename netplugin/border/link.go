@@ -48,6 +48,7 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	mac := routerOf(w).MAC
 	if _, err = (hostaccess.Interface{
 		Name: Interface, MAC: mac[:], Addresses: addresses, Userspace: b.Status().Datapath == datapathUserspace,
+		SameWire: append([]string{uplink.DefaultBridge}, b.cfg.Uplinks...), Machines: b.cfg.Machines,
 	}).Ensure(port); err != nil {
 		return err
 	}

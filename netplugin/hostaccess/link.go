@@ -27,8 +27,9 @@ type wantedLink struct {
 	group              uint32 // 0: leave it
 	addresses          []netip.Prefix
 	routes             []wantedRoute
-	noARP              bool // neighbours are not asked for
-	checksumInSoftware bool // a userspace switch would forward checksums that nobody has filled in
+	noARP              bool     // neighbours are not asked for
+	checksumInSoftware bool     // a userspace switch would forward checksums that nobody has filled in
+	sameWire           []string // links of the host by which it reaches the same machines
 }
 
 // wantedRoute leads to a subnet through a gateway, from an address of ours; or without

@@ -74,12 +74,13 @@ type Manager struct {
 	excludes  bool // there may be rules that exclude them, of this process or an earlier one
 	ends      bool // there may be rules that end what tunnels bring, of this process or an earlier one
 	stores    stores
-	closed    atomic.Pointer[Closed] // as it was found last; nil: not yet
-	leads     bool                   // there may be a way out, of this process or an earlier one
-	closes    bool                   // there may be rules of this process
-	began     bool                   // it has been seen to that there are rules when the host gets into its first infra network
-	made      netip.Prefix           // of the one that this process has made, or found; zero: none
-	ports     []HostPort             // datagrams that these and services do not lead have been forgotten
+	storesAt  atomic.Pointer[[]netip.Addr] // addresses of these, for others than the loop; nil: not asked yet
+	closed    atomic.Pointer[Closed]       // as it was found last; nil: not yet
+	leads     bool                         // there may be a way out, of this process or an earlier one
+	closes    bool                         // there may be rules of this process
+	began     bool                         // it has been seen to that there are rules when the host gets into its first infra network
+	made      netip.Prefix                 // of the one that this process has made, or found; zero: none
+	ports     []HostPort                   // datagrams that these and services do not lead have been forgotten
 	services  []agent.NodePort
 	at        []netip.Prefix // where these are
 	here      []netip.Addr   // the host's own then
@@ -186,7 +187,7 @@ func (m *Manager) look(ctx context.Context) error {
 			joining = nil // none is joined that is open to what endpoints send there
 		}
 	}
-	machines := m.machines(access)
+	machines := m.machines(access, m.stores.nodes)
 	for _, n := range joining {
 		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) }))
 	}
@@ -210,10 +211,23 @@ func (m *Manager) within(ctx context.Context, what string, step func(context.Con
 
 // machines are the addresses at which others of the cluster are reached, as far as they are known, sorted. A machine's other addresses may be
 // those that it has in infra networks, or on many machines, as the one of a bridge for containers.
-func (m *Manager) machines(access agent.HostAccess) []netip.Addr {
-	all := slices.Concat(m.Closed.Nodes, m.stores.nodes, access.Reached, access.VTEPs)
+func (m *Manager) machines(access agent.HostAccess, stores []netip.Addr) []netip.Addr {
+	all := slices.Concat(m.Closed.Nodes, stores, access.Reached, access.VTEPs)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
+}
+
+// Machines are those that another interface of the host must not take from it, sorted; the error is that nobody knows yet. Anybody may ask.
+func (m *Manager) Machines() ([]netip.Addr, error) {
+	access, err := m.Datapath.HostAccess()
+	if err != nil {
+		return nil, err
+	}
+	var stores []netip.Addr
+	if known := m.storesAt.Load(); known != nil {
+		stores = *known
+	}
+	return m.machines(access, stores), nil
 }
 
 // join gives the host its endpoint in a network, and the interface for it, as far as that takes nothing from the host that it reaches by others.

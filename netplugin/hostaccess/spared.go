@@ -13,7 +13,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Whoever makes a network says what its subnet is, and the host would have a route to it. One that led to the machines of the cluster would cut
+// Whoever makes a network says what its subnet is, and whoever makes a node a router what it has among the others; the host would have a route
+// to it. One that led to the machines of the cluster would cut
 // the host off from the store, so that it never learned that the network is gone; one that led to what is on its links, from the others there.
 
 // spared is the interface without what would take from the host what it reaches by its other interfaces; the error names that. Without an
@@ -28,18 +29,18 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	if err != nil {
 		return w, fmt.Errorf("addresses of the host: %w", err)
 	}
-	o := others{machines: machines, link: w.name, names: names}
+	o := others{machines: machines, link: w.name, sameWire: w.sameWire, names: names}
 	var has []netip.Prefix
 	for _, a := range all {
 		if p := inet.PrefixOf(a.IPNet); names[a.LinkIndex] == w.name {
 			has = append(has, p)
-		} else {
+		} else if !slices.Contains(w.sameWire, names[a.LinkIndex]) {
 			o.connected = append(o.connected, connected{names[a.LinkIndex], p})
 		}
 	}
 	var problems []error
 	for _, p := range w.addresses {
-		if slices.Contains(has, p) {
+		if slices.Contains(has, p) || p.Addr().IsLinkLocalUnicast() { // what is local to a link is reached by naming that
 			continue
 		}
 		if err := o.lose(p.Masked()); err != nil {
@@ -64,7 +65,8 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 
 // others are what the host reaches, but for by one of its links.
 type others struct {
-	link      string // that one
+	link      string   // that one
+	sameWire  []string // links that lead to the same machines as that one
 	names     map[int]string
 	connected []connected
 	machines  []netip.Addr // of the cluster, sorted
@@ -92,7 +94,11 @@ func (o others) lose(to netip.Prefix) error {
 		if err != nil || len(now) == 0 {
 			continue // it is not reached
 		}
-		if by := inet.PrefixOf(now[0].Dst); o.names[now[0].LinkIndex] == o.link || max(by.Bits(), 0) <= to.Bits() {
+		link := o.names[now[0].LinkIndex]
+		if slices.Contains(o.sameWire, link) {
+			continue
+		}
+		if by := inet.PrefixOf(now[0].Dst); link == o.link || max(by.Bits(), 0) <= to.Bits() {
 			return fault.New(fault.Conflict, "%s in it is a machine of the cluster", m)
 		}
 	}

@@ -43,6 +43,7 @@ func (m *Manager) learnStores(ctx context.Context) {
 			m.stores.add(ctx, u.Host)
 		}
 	}
+	m.storesAt.Store(new(slices.Clone(m.stores.nodes)))
 }
 
 // add notes where a member listens; one that has no address by now is left out.

@@ -220,7 +220,7 @@ func (m *Member) Run(ctx context.Context) error {
 		tried := m.tokenFile()
 		err := m.renew(ctx)
 		if err = strangers(err); fault.Is(err, fault.Denied) {
-			err = m.joinAnew(ctx, err)
+			err = m.joinAnew(ctx, m.renamed(err))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -254,6 +254,20 @@ func strangers(err error) error {
 	}
 	return fault.New(fault.Denied, "the netmasters show certificates of authorities that this node does not know: those of the cluster were replaced while it was away "+
 		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
+}
+
+// renamed says in words that help that a node is refused which has another name than the one that it joined with: the name belongs to its key.
+func (m *Member) renamed(refused error) error {
+	leaf := m.held.Load().own.Leaf
+	if len(leaf.URIs) != 1 {
+		return refused
+	}
+	_, joined, err := identity.ParseURI(leaf.URIs[0].String())
+	if err != nil || joined.Name == m.cfg.Host {
+		return refused
+	}
+	return fmt.Errorf("the node has joined as %[1]s, and is called %[2]s now: start it with --host %[1]s again, or, if it is to be %[2]s, "+
+		"give its tunnel end free (netctl node rm %[1]s), and it a join token (--join-token-file): %[3]w", joined.Name, m.cfg.Host, refused)
 }
 
 // joinAnew joins once more as the node that may not renew its certificate, with the same key

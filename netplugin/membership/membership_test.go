@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
@@ -154,6 +159,36 @@ func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil || *c.keys.Load() != first {
 		t.Errorf("%v, another key: %t", err, *c.keys.Load() != first)
+	}
+}
+
+// A name belongs to a key. Whoever gives a node another one is told what he has changed, and both ways out of it.
+func TestANodeWithAnotherNameThanItJoinedWithSaysSo(t *testing.T) {
+	c := start(t)
+	cfg := c.config(c.pin())
+	if err := open(t, cfg).join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.removed.Store(true) // as the cluster knows nobody of the new name
+	cfg.TokenFile, cfg.Host = "", "h9"
+	log, hook := logtest.NewNullLogger()
+	cfg.Log = logrus.NewEntry(log)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	again := open(t, cfg)
+	go func() { ended <- again.Run(ctx) }()
+	testkit.Eventually(t, time.Minute, "it is refused", func() bool { return hook.LastEntry() != nil })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	const want = "the node has joined as h1, and is called h9 now: start it with --host h1 again, or, if it is to be h9, give its tunnel end free (netctl node rm h1), and it a join token (--join-token-file): "
+	if told := fmt.Sprint(hook.AllEntries()[0].Data[logrus.ErrorKey]); !strings.HasPrefix(told, want) || !strings.Contains(told, "node h1 was away; to join anew it needs") {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	cfg.Host = "h1"
+	if err := open(t, cfg).renamed(errors.New("away")); err.Error() != "away" {
+		t.Errorf("as before: %v", err)
 	}
 }
 

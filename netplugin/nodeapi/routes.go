@@ -3,6 +3,7 @@ package nodeapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -39,8 +40,15 @@ func (h handlers) alive(w http.ResponseWriter, _ *http.Request) {
 	h.text(w, http.StatusOK, "ok")
 }
 
+// ready answers whether pods are served, and reach others: nodes know of one another by their registrations.
 func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := h.Agent.Ready(); err != nil {
+	err := h.Agent.Ready()
+	if err == nil && h.Refused != nil {
+		if err = h.Refused(); err != nil {
+			err = fmt.Errorf("the cluster refuses this node: %w", err)
+		}
+	}
+	if err != nil {
 		h.text(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}

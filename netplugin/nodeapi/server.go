@@ -89,7 +89,9 @@ type Config struct {
 	Package  func() (string, error)
 	Replaced func(context.Context) (bool, error)
 	// Listeners are where others may give the switch orders; nil: nobody looks.
-	Listeners  func(context.Context) ([]drivers.Listener, error)
+	Listeners func(context.Context) ([]drivers.Listener, error)
+	// Refused is why the cluster does not know the node, though it answers; nil, as what it answers: it does, or nobody looks.
+	Refused    func() error
 	Metrics    prometheus.Gatherer
 	Membership Membership // nil: the node is not to join a cluster, and serves in plain HTTP
 	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.

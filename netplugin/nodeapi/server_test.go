@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,6 +266,34 @@ func TestNodeIsAliveBeforeItIsReady(t *testing.T) {
 	if status, _, body := call(t, "GET", url+"/readyz"); status != 503 || body != "waiting for the store\n" {
 		t.Errorf("readyz: %d %q", status, body)
 	}
+}
+
+// A node that nobody knows of has pods that nobody reaches, whatever its switch has.
+func TestANodeThatTheClusterRefusesIsNotReady(t *testing.T) {
+	var refused atomic.Pointer[error]
+	url := start(t, &node{}, func(cfg *Config) {
+		cfg.Refused = func() error {
+			if err := refused.Load(); err != nil {
+				return *err
+			}
+			return nil
+		}
+	})
+	answers := func(status int, body string) {
+		t.Helper()
+		if got, _, text := call(t, "GET", url+"/readyz"); got != status || text != body+"\n" {
+			t.Errorf("readyz: %d %q", got, text)
+		}
+		if got, _, _ := call(t, "GET", url+"/healthz"); got != 200 {
+			t.Errorf("healthz: %d", got)
+		}
+	}
+	answers(200, "ok")
+	removed := error(fault.New(fault.Denied, "node n1 was removed"))
+	refused.Store(&removed)
+	answers(503, "the cluster refuses this node: node n1 was removed")
+	refused.Store(nil)
+	answers(200, "ok")
 }
 
 func TestReclaimReportsItsFailure(t *testing.T) {

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/api/jsonstream"
@@ -82,15 +83,21 @@ func detachPolicies(c *Change, g *contivmodel.EndpointGroup, policies []string) 
 	return nil
 }
 
+// keeps is the refusal to change what a group has for good.
+func keeps(g *contivmodel.EndpointGroup, text, field, has, wanted string) error {
+	return fault.New(fault.Immutable, "%s", text).WithField(field).
+		WithExplanation("%s: endpointGroup %s has %s %q, which %q would be instead: delete it and make it anew", strings.TrimSuffix(text, "."), g.ModelKey(), field, has, wanted)
+}
+
 func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 	if wanted.NetworkName != stored.NetworkName {
-		return fault.New(fault.Immutable, "Cannot change network association after epg is created.").WithField("networkName")
+		return keeps(stored, "Cannot change network association after epg is created.", "networkName", stored.NetworkName, wanted.NetworkName)
 	}
 	if wanted.IPPool != stored.IPPool {
-		return fault.New(fault.Immutable, "Cannot change IP pool after epg is created.").WithField("ipPool")
+		return keeps(stored, "Cannot change IP pool after epg is created.", "ipPool", stored.IPPool, wanted.IPPool)
 	}
 	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // who has not seen the group, or names no tag, keeps its own, as ever
-		return fault.New(fault.Immutable, "Cannot change the tag after epg is created.").WithField("cfgdTag")
+		return keeps(stored, "Cannot change the tag after epg is created.", "cfgdTag", stored.CfgdTag, wanted.CfgdTag)
 	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(stored.TenantName, stored.GroupName))
 	if err != nil {

@@ -44,7 +44,7 @@ func createNetwork(c *Change, n *contivmodel.Network) error {
 		return err
 	}
 	if err := master.DeriveNetwork(c.Tx, n); err != nil {
-		return err
+		return refusedTag(c, n, err)
 	}
 	n.Links.Tenant = contivmodel.LinkTo(tenant)
 	if err := master.Put(c.Tx, n); err != nil {
