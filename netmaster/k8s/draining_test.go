@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -70,31 +71,82 @@ func (w *world) hasAddresses(name string, all ...string) {
 	w.must(w.client.CoreV1().Pods("shop").UpdateStatus(w.Context(), pod, metav1.UpdateOptions{}))
 }
 
-// A port has to get a name when a second one comes. The service says so first, and slices after it.
-func TestConnectionsOutliveAnotherNameOfTheirPort(t *testing.T) {
+// A port has to get a name when a second one comes. The service says so first, and slices after it, or never. Until then the port
+// has the backends that it had under its former name, and what slices say of that is about it.
+func TestAPortThatGetsAnotherNameIsServedUntilItsSlicesKnow(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-0", "u0", "node1", nil)
+	w.pod("web-1", "u1", "node1", nil)
 	w.follow()
-	w.want(map[string]string{"node1/u0": "default/default-net/"})
-	w.service("web", nil, "http=80")
-	w.slice("web-1", "web", "http", 80, nil, "10.128.0.4 u0 node1")
-	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:80")
-	is := func(terminating bool) {
+	w.want(map[string]string{"node1/u0": "default/default-net/", "node1/u1": "default/default-net/"})
+	w.service("web", nil, "=80")
+	w.slice("web-1", "web", "", 8080, nil, "10.128.0.4 u0 node1")
+	w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:8080")
+	is := func(port, at string, terminating bool) {
 		t.Helper()
-		w.wantServices("default/shop/web", "default/shop/web/-/10.128.0.4:80")
 		w.eventually(func() error {
-			if b := w.backend("10.128.0.4:80"); b.Ready == terminating || b.Terminating != terminating {
-				return fmt.Errorf("%+v", b)
+			var b mastercfg.K8sBackend
+			err := w.ledger.View(func(r ledger.Reader) (err error) {
+				b, err = ledger.Read[mastercfg.K8sBackend](r, mastercfg.K8sBackendPrefix+"default/shop/web/"+port+"/"+at)
+				return err
+			})
+			if err == nil && (b.Ready == terminating || b.Terminating != terminating) {
+				err = fmt.Errorf("%+v", b)
 			}
-			return nil
+			return err
 		})
 	}
-	w.service("web", nil, "=80")
-	is(true)
-	w.slice("web-1", "web", "", 80, nil, "10.128.0.4 u0 node1")
-	is(false)
+	w.service("web", nil, "http=80", "https=443")
+	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080")
+	is("http", "10.128.0.4:8080", false)
+	w.slice("web-1", "web", "", 8080, nil, "10.128.0.4 u0 node1", "10.128.0.5 u1 node1") // somebody comes meanwhile
+	w.wantServices("default/shop/web", "default/shop/web/http/10.128.0.4:8080", "default/shop/web/http/10.128.0.5:8080")
+	w.service("web", nil, "www=80", "https=443") // and once more
+	w.wantServices("default/shop/web", "default/shop/web/www/10.128.0.4:8080", "default/shop/web/www/10.128.0.5:8080")
+	is("www", "10.128.0.5:8080", false)
+	w.slice("web-1", "web", "www", 8081, nil, "10.128.0.4 u0 node1")
+	w.wantServices("default/shop/web", "default/shop/web/www/10.128.0.4:8080", "default/shop/web/www/10.128.0.4:8081", "default/shop/web/www/10.128.0.5:8080")
+	is("www", "10.128.0.4:8081", false)
+	is("www", "10.128.0.4:8080", true)
+	w.service("web", nil, "again=80") // its slices never know
+	w.wantServices("default/shop/web", "default/shop/web/again/10.128.0.4:8080", "default/shop/web/again/10.128.0.4:8081", "default/shop/web/again/10.128.0.5:8080")
+	is("again", "10.128.0.4:8081", false)
+	is("again", "10.128.0.4:8081", true) // when their time is over; its connections go on
 	w.service("web", nil, "other=81")
 	w.wantServices("default/shop/web")
+}
+
+func TestAFormerNameIsOfAPortOnlyWhileNoOtherPortHasIt(t *testing.T) {
+	ports := func(texts ...string) (all []mastercfg.K8sServicePort) {
+		for _, text := range texts {
+			p := mastercfg.K8sServicePort{}
+			fmt.Sscanf(text, "%s %s %d", &p.Name, &p.Protocol, &p.Port)
+			all = append(all, p)
+		}
+		return all
+	}
+	for what, c := range map[string]struct {
+		steps [][]mastercfg.K8sServicePort
+		want  map[portID][]string
+	}{
+		"nothing changes":      {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("a TCP 80")}, map[portID][]string{}},
+		"another name":         {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80")}, map[portID][]string{{"b", "TCP"}: {"a"}}},
+		"and then another one": {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("c TCP 80", "d TCP 81")}, map[portID][]string{{"c", "TCP"}: {"b", "a"}}},
+		"and back":             {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("a TCP 80")}, map[portID][]string{{"a", "TCP"}: {"b", "a"}}},
+		"two change names":     {[][]mastercfg.K8sServicePort{ports("a TCP 80", "b TCP 81"), ports("b TCP 80", "a TCP 81")}, map[portID][]string{}},
+		"another number":       {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 81")}, map[portID][]string{}},
+		"another protocol":     {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b UDP 80")}, map[portID][]string{}},
+		"of another protocol":  {[][]mastercfg.K8sServicePort{ports("a TCP 80", "x UDP 80"), ports("b TCP 80", "a UDP 80")}, map[portID][]string{{"b", "TCP"}: {"a"}, {"a", "UDP"}: {"x"}}},
+		"a port takes it":      {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("b TCP 80", "a TCP 81")}, map[portID][]string{}},
+	} {
+		f := formerNames{}
+		for i, now := range c.steps[1:] {
+			f.of, _ = f.after(c.steps[i], now)
+		}
+		if !reflect.DeepEqual(f.of, c.want) {
+			t.Errorf("%s: %v, want %v", what, f.of, c.want)
+		}
+	}
 }
 
 // A backend that is no pod keeps its connections while its address is a node's, and otherwise until a time that

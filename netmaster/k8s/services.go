@@ -42,6 +42,7 @@ type balancer struct {
 	strangers map[string]map[netip.Addr]time.Time // since when backends of services are nobody's, by namespace/name
 	unmatched map[string]unmatchedSince           // of services with backends in slices that are not served, by namespace/name
 	judged    map[string]int64                    // by which revision of its namespace's tenant a service was, by namespace/name
+	former    map[string]formerNames              // of services' ports, by namespace/name
 }
 
 // sliceIndex finds the slices of a service, by namespace/name.
@@ -56,7 +57,8 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, strangers: map[string]map[netip.Addr]time.Time{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, strangers: map[string]map[netip.Addr]time.Time{},
+		former: map[string]formerNames{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
 			if err := core.Services().Informer().AddIndexers(cache.Indexers{addressIndex: addressesOfService}); err != nil {
@@ -252,6 +254,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		b.unjudged(key)
 		b.matched(key)
 		b.strangersFor(key, nil, time.Now())
+		b.forgetNames(key)
 		return d, nil
 	}
 	b.judge(key, tenantRevision(r, namespace))
@@ -263,6 +266,9 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if err != nil {
 		return d, err
 	}
+	now := time.Now()
+	former := b.formerly(r, key, record, now)
+	objects, behind := former.asNow(objects)
 	list, beyond := backends(record, objects, maxBackends)
 	all, err := b.byTenant(r, service.Namespace, home, list)
 	if err != nil {
@@ -272,7 +278,10 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	mismatched, mismatch := unmatched(service, record, objects)
-	d.problems[backendNotServed], d.again = b.useless(key, all.strangers, mismatched, mismatch, time.Now())
+	d.problems[backendNotServed], d.again = b.useless(key, all.strangers, mismatched, mismatch, now)
+	if behind {
+		d.again = sooner(d.again, former.until.Sub(now))
+	}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.again = sooner(d.again, externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))

@@ -47,7 +47,8 @@ func externalUsed(served mastercfg.K8sService) string {
 func unserved(s mastercfg.K8sService) (texts []string) {
 	for _, p := range s.Ports {
 		if p.Protocol != string(corev1.ProtocolTCP) && p.Protocol != string(corev1.ProtocolUDP) {
-			texts = append(texts, fmt.Sprintf("port %d is not served: %s is not balanced; let clients ask its pods, by a headless service", p.Port, p.Protocol))
+			texts = append(texts, fmt.Sprintf("port %d is not served: %s is not balanced, as the userspace datapath of Open vSwitch before 3.2 knows no ports of it; "+
+				"let clients ask its pods, by a headless service", p.Port, p.Protocol))
 		}
 	}
 	return texts

@@ -112,6 +112,7 @@ func New(c Config) *Pipeline {
 		flood{tunnelPort: c.TunnelPort, self: c.LocalVTEP},
 		services{gateway: c.GatewayMAC},
 		answered{},
+		ended{},
 		related{},
 		begun{},
 		stray{},

@@ -51,7 +51,7 @@ def caller(a): return a[0].replace("::ffff:", "")
 def talk(c, a):
     while True:
         d = c.recv(65536)
-        if not d: return
+        if not d: return c.close()
         c.sendall((sys.argv[1] + " " + caller(a) + "\n").encode())
 def streams():
     while True:

@@ -91,7 +91,7 @@ func Tables() []Table {
 		{tableBegun, "BEGUN", tableSource, 0, "Has the connection tracker taken in a connection to a service that has just begun, or was there no room for it?"},
 		{tableAdmitted, "ADMITTED", tableDrop, reasonNotAdmitted, "The connection tracker has noted a connection: back to FORWARD."},
 		{tableAnswered, "ANSWERED", tableOutput, 0, "What a service's provider answers comes from the service again: it is counted, and goes back to FORWARD or OUTPUT, where it was looked up."},
-		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service. Asked by ANSWERED, which then goes on."},
+		{tableCounted, "COUNTED", tableCounted, 0, "Counts what a provider has answered for a port of a service, and has the connection tracker forget what has ended where the client begins anew without the service. Asked by ANSWERED, which then goes on."},
 		{tableRelated, "RELATED", tableOutput, 0, "An ICMP error of IPv6 about what was sent to a service becomes one of the service; back to OUTPUT."},
 		{tableDeparted, "DEPARTED", tableDeparted, 0, "No packet comes here. It has the addresses of endpoints that are gone, until their connections are ended: an agent that was killed meanwhile goes on with that."},
 		{tableSlowed, "SLOWED", tableDrop, reasonNobody, "What CLASSIFY does otherwise, for a local port that is slowed down, behind its meter: what it sends has made the datapath look packets up in very many ways."},

@@ -60,6 +60,18 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 		return err
 	})
 
+	passing := func() {
+		for i := range othersAtOnce {
+			must(create(t.Context(), api, fmt.Sprint("passing-", i), c.Nodes[i%2].Name, 0))
+		}
+		for i := range othersAtOnce {
+			soon(func(ctx context.Context) error { return attached(get(ctx, api, fmt.Sprint("passing-", i))) })
+		}
+		for i := range othersAtOnce {
+			must(remove(t.Context(), api, fmt.Sprint("passing-", i), true))
+		}
+	}
+
 	for _, story := range []struct {
 		name string
 		run  func()
@@ -95,17 +107,13 @@ func TestNothingIsLostWhileKubernetesIsAway(t *testing.T) {
 			must(leader.StartNetmaster())
 			soon(func(ctx context.Context) error { _, err := c.Leader(ctx); return err })
 		}},
-		{"other pods come and go", func() {
-			for i := range othersAtOnce {
-				must(create(t.Context(), api, fmt.Sprint("passing-", i), c.Nodes[i%2].Name, 0))
-			}
-			for i := range othersAtOnce {
-				soon(func(ctx context.Context) error { return attached(get(ctx, api, fmt.Sprint("passing-", i))) })
-			}
-			for i := range othersAtOnce {
-				must(remove(t.Context(), api, fmt.Sprint("passing-", i), true))
-			}
+		{"the API server stands still most of the time, while other pods come and go", func() {
+			ends := stutters(c.Process(c.Nodes[0], "kube-apiserver"))
+			passing()
+			must(ends())
 		}},
+		{"a port of the service gets other names", func() { renamed(t, c, from, service.Spec.ClusterIP) }},
+		{"other pods come and go", passing},
 		{"the API server is away, and a pod gets another sandbox meanwhile", func() {
 			must(c.Process(c.Nodes[0], "kube-apiserver").Kill())
 			began := time.Now()

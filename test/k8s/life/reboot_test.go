@@ -35,11 +35,17 @@ func counted(ctx context.Context, c *cluster.Cluster, n *testbed.Node) (string, 
 	return fmt.Sprintf("ports, links, namespaces, attachments %q, %d endpoints", strings.Fields(out), strings.Count(keys, "/eps/")), err
 }
 
-// The pods of a node that was switched off and on again come back, and nothing is left of what they were.
+// lostDatabase is what is gone, too, where Open vSwitch keeps its database in memory, or the disk was new.
+const lostDatabase = `
+rm -rf /etc/openvswitch/*
+find /run/contiv -mindepth 1 ! -name 'netmaster*' -delete`
+
+// The pods of a node that was switched off and on again come back, and nothing is left of what they were; also where the switch has
+// forgotten all that it had.
 func TestPodsOfANodeThatStartsAgain(t *testing.T) {
 	c, api := up(t, 2)
 	n := c.Nodes[1]
-	ctx, cancel := context.WithTimeout(t.Context(), podLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*podLimit)
 	defer cancel()
 	must := func(err error) {
 		t.Helper()
@@ -64,40 +70,46 @@ func TestPodsOfANodeThatStartsAgain(t *testing.T) {
 	must(err)
 	before, err := counted(ctx, c, n)
 	must(err)
-	former := map[string]checkpoint{}
-	for _, name := range names {
-		former[name], err = sandbox(ctx, n, name)
-		must(err)
-	}
+	for _, loses := range []string{"", lostDatabase} {
+		former := map[string]checkpoint{}
+		for _, name := range names {
+			former[name], err = sandbox(ctx, n, name)
+			must(err)
+		}
 
-	_, _ = n.Run(ctx, "sh", "-c", powerOff) // it may end with what it ends
-	must(n.StartOVS(ctx))
-	must(c.StartContainerd(ctx, n))
-	must(c.StartKubelet(n))
-	must(n.StartNetplugin()) // last: kubelet wants sandboxes before it is there
-	for _, name := range names {
+		_, _ = n.Run(ctx, "sh", "-c", powerOff+loses) // it may end with what it ends
+		must(n.StartOVS(ctx))
+		must(n.JoinTunnels(ctx)) // its link is a port of the machine's own bridge
+		must(c.StartContainerd(ctx, n))
+		must(c.StartKubelet(n))
+		must(n.StartNetplugin()) // last: kubelet wants sandboxes before it is there
+		for _, name := range names {
+			soon(func() error {
+				now, err := sandbox(ctx, n, name)
+				if err == nil && (now.ContainerID == former[name].ContainerID || now.State != "ready") {
+					err = fmt.Errorf("%s has no new sandbox yet: %+v", name, now)
+				}
+				return err
+			})
+		}
 		soon(func() error {
-			now, err := sandbox(ctx, n, name)
-			if err == nil && (now.ContainerID == former[name].ContainerID || now.State != "ready") {
-				err = fmt.Errorf("%s has no new sandbox yet: %+v", name, now)
+			after, err := counted(ctx, c, n)
+			if err == nil && after != before {
+				err = fmt.Errorf("%s; before: %s", after, before)
+			}
+			return err
+		})
+		first, err := sandbox(ctx, n, names[0])
+		must(err)
+		soon(func() error {
+			p, err := get(ctx, api, names[1])
+			if err == nil {
+				_, err = n.Run(ctx, "nsenter", "--net="+first.Netns, "ping", "-c", "1", "-W", "1", p.Status.PodIP)
+			}
+			if err == nil {
+				_, err = c.Nodes[0].Run(ctx, "ping", "-c", "1", "-W", "1", p.Status.PodIP)
 			}
 			return err
 		})
 	}
-	soon(func() error {
-		after, err := counted(ctx, c, n)
-		if err == nil && after != before {
-			err = fmt.Errorf("%s; before: %s", after, before)
-		}
-		return err
-	})
-	first, err := sandbox(ctx, n, names[0])
-	must(err)
-	soon(func() error {
-		p, err := get(ctx, api, names[1])
-		if err == nil {
-			_, err = n.Run(ctx, "nsenter", "--net="+first.Netns, "ping", "-c", "1", "-W", "1", p.Status.PodIP)
-		}
-		return err
-	})
 }

@@ -1,0 +1,117 @@
+package k8s
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/objdb/ledger"
+)
+
+// A port has to get a name when a second one comes. The service says so first, and a controller makes its slices follow. Until they
+// have, a port is called in them as it was, and nobody would be behind it: what begins then would be refused.
+
+// formerNames are those that ports of a service had, the last one first, as long as slices may call them so.
+type formerNames struct {
+	of    map[portID][]string // by the port as it is called now
+	until time.Time
+}
+
+// formerly are the former names of a service's ports, by what was noted of it, which is written down after this. Leaders
+// that come later do not know them.
+func (b *balancer) formerly(r ledger.Reader, key string, service mastercfg.K8sService, now time.Time) formerNames {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	former := b.former[key]
+	if !former.until.After(now) {
+		former = formerNames{}
+	}
+	for tenant := range b.tenants[key] { // each has the same ports
+		noted, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name))
+		if err != nil {
+			continue // it has none yet, or is damaged
+		}
+		of, renamed := former.after(noted.Ports, service.Ports)
+		if former.of = of; renamed {
+			former.until = now.Add(b.grace)
+		}
+		break
+	}
+	if b.former[key] = former; len(former.of) == 0 {
+		delete(b.former, key)
+	}
+	return former
+}
+
+// forgetNames forgets those of a service that is not there any more.
+func (b *balancer) forgetNames(service string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.former, service)
+}
+
+// after are the former names when the ports that there were have become others, and whether one has another name than before.
+func (f formerNames) after(before, now []mastercfg.K8sServicePort) (of map[portID][]string, renamed bool) {
+	id := func(p mastercfg.K8sServicePort) portID { return portIDOf(p.Name, corev1.Protocol(p.Protocol)) }
+	has := func(ports []mastercfg.K8sServicePort, one portID) bool {
+		return slices.ContainsFunc(ports, func(p mastercfg.K8sServicePort) bool { return id(p) == one })
+	}
+	of = map[portID][]string{}
+	for one, names := range f.of {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return has(now, portID{name, one.protocol}) })
+		if len(names) > 0 && has(now, one) {
+			of[one] = names
+		}
+	}
+	for _, p := range now {
+		i := slices.IndexFunc(before, func(b mastercfg.K8sServicePort) bool { return b.Port == p.Port && b.Protocol == p.Protocol })
+		if i < 0 || has(before, id(p)) || has(now, id(before[i])) {
+			continue
+		}
+		of[id(p)], renamed = append([]string{before[i].Name}, f.of[id(before[i])]...), true // those of before are not the service's any more
+	}
+	return of, renamed
+}
+
+// asNow are slices with the names that ports have by now; behind: one of them has a former one.
+func (f formerNames) asNow(objects []any) (all []any, behind bool) {
+	if len(f.of) == 0 {
+		return objects, false
+	}
+	for _, object := range objects {
+		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
+		if ports, changed := f.called(slice.Ports); changed {
+			renamed := *slice // it is the informer's
+			renamed.Ports, behind = ports, true
+			object = &renamed
+		}
+		all = append(all, object)
+	}
+	return all, behind
+}
+
+// called are the ports of a slice as they are called by now, and whether one was called otherwise.
+func (f formerNames) called(ports []discoveryv1.EndpointPort) (all []discoveryv1.EndpointPort, changed bool) {
+	find := func(name string, protocol corev1.Protocol) int {
+		return slices.IndexFunc(ports, func(p discoveryv1.EndpointPort) bool {
+			return portIDOf(ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, "")) == portIDOf(name, protocol)
+		})
+	}
+	all = slices.Clone(ports)
+	for now, before := range f.of {
+		if find(now.name, now.protocol) >= 0 {
+			continue // it follows the service already
+		}
+		for _, name := range before {
+			if i := find(name, now.protocol); i >= 0 {
+				all[i].Name, changed = ptr.To(now.name), true
+				break
+			}
+		}
+	}
+	return all, changed
+}

@@ -1,0 +1,44 @@
+package pipeline
+
+import "github.com/contiv/netplugin/ofnet/openflow"
+
+// ended keeps what has ended out of the way of what begins. The connection tracker knows a connection of TCP for half a minute
+// and more after its end. A client that has asked a provider through the service, and then asks it directly from the
+// same port, as one does by chance that asks often, would be answered by the service all that time, and never connect:
+//
+//	ANSWERED  the provider ends a connection: its mark says so
+//	          an acceptance that is none of a connection with that mark goes no further
+//	COUNTED   asked about it: the tracker forgets the connection
+//
+// COUNTED does it because no flow that matches what the tracker takes for invalid may give it anything.
+// The acceptance is gone, as its sender is the service by now. The provider repeats it a second later, and the client gets it. What
+// has not ended is not forgotten: while a client has a connection through the service, one to its provider from the same
+// port is not answered.
+type ended struct{}
+
+// markEnded is the bit of a mark that says that the provider has ended the connection.
+const markEnded = uint32(1) << (markOrigin + 3)
+
+func (ended) base(w *Wants) {
+	mark := openflow.CTMark(markEnded, markEnded)
+	notes := aside(inZoneOfVRF(openflow.CT{Commit: true, Actions: []openflow.Action{set(mark)}}))
+	forgets := inZoneOfVRF(openflow.CT{Commit: true, Force: true}) // the other way round, and no acceptance begins a connection
+	ask := openflow.Resubmit{Table: tableCounted}
+	const accepts = openflow.TCPSyn | openflow.TCPAck
+	for _, f := range []family{ipv4(), ipv6()} {
+		tcp := openflow.Match{f.is(), openflow.IPProto(openflow.ProtoTCP)}
+		ends := append(tcp[:len(tcp):len(tcp)], answering(), openflow.TCPFlags(openflow.TCPFin, openflow.TCPFin))
+		w.flow(
+			at(tableAnswered, priorityService, append(ends[:len(ends):len(ends)], regOut.is(0))...).do(notes, ask).backTo(tableForward),
+			at(tableAnswered, priorityRefuse, ends...).do(notes, ask).backTo(tableOutput),
+			at(tableAnswered, priorityGuard, append(tcp[:len(tcp):len(tcp)], tracked(openflow.CTInv), mark, openflow.TCPFlags(accepts, accepts))...).
+				do(regReason.set(uint32(reasonInvalid)), ask).drop(reasonInvalid),
+			at(tableCounted, priorityGuard, regReason.is(uint32(reasonInvalid)), f.is()).do(forgets).end())
+	}
+}
+
+// inZoneOfVRF has the tracker look in the zone of the services of the packet's VRF.
+func inZoneOfVRF(ct openflow.CT) openflow.CT {
+	ct.ZoneField = openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits}
+	return ct
+}

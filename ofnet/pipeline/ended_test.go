@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// samePort asks through a service from a port, ends that, and asks the provider itself from the same port. Then it asks through the service
+// from another port, asks the provider from that, which may fail, and goes on through the service.
+const samePort = `
+import socket, sys
+own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
+def connect(to, port, source, seconds):
+    s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.settimeout(seconds)
+    s.bind((own, source))
+    s.connect((to, port))
+    return s
+def ask(s):
+    s.sendall(b"hello")
+    return s.recv(100).split()[0].decode()
+for source in range(first, first + 2):
+    s = connect(service, 80, source, 5)
+    ask(s)
+    s.shutdown(socket.SHUT_WR)
+    while s.recv(100): pass
+    s.close()
+    print(ask(connect(provider, 8080, source, 5)), end=" ")
+s = connect(service, 80, first + 2, 5)
+ask(s)
+try: connect(provider, 8080, first + 2, 1)
+except OSError: pass
+print(ask(s))
+`
+
+// A client may have the port of a connection through a service once more, for one to the provider itself, when the first has ended.
+func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
+	c := startCluster(t, db1, web1, web2)
+	for i, provider := range []Endpoint{web1, web2} { // on the client's node, and on another
+		c.program(serving(FromPods, addressesOf(provider), vip, vip6))
+		c.pod(provider).serveShop()
+		for _, way := range [][3]netip.Addr{{db1.IPv4, vip, provider.IPv4}, {db1.IPv6, vip6, provider.IPv6}} {
+			out, err := c.pod(db1).exec(testkit.Python, "-ISc", samePort, way[0].String(), way[1].String(), way[2].String(), fmt.Sprint(30000+10*i))
+			if want := strings.Repeat(provider.ID+" ", 2) + provider.ID; err != nil || strings.TrimSpace(out) != want {
+				t.Errorf("%s: %q, %v; want %q", way[2], out, err, want)
+			}
+		}
+	}
+}
