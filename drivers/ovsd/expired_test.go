@@ -38,16 +38,8 @@ print(error[5], error[6], socket.inet_ntop(s.family, at), about[0])
 func TestTheGatewayIsAHopForPods(t *testing.T) {
 	n := newNode(t)
 	r := n.start()
-	a, far := n.newPod(r, 1), remote(9, 0)
-	six := network
-	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
-	a.endpoint.IPv6, far.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
-	elsewhere := remote(8, 0)
-	elsewhere.IPv4, elsewhere.IPv6, elsewhere.Network, elsewhere.Tag, elsewhere.VNI = netip.MustParseAddr("10.2.0.8"), netip.MustParseAddr("fd00:2::8"), "db.blue", 2, 5002
-	other := six
-	other.ID, other.Tag, other.VNI = "db.blue", 2, 5002
-	other.Subnet, other.Gateway = netip.MustParsePrefix("10.2.0.0/24"), netip.MustParseAddr("10.2.0.254")
-	other.Subnet6, other.Gateway6 = netip.MustParsePrefix("fd00:2::/64"), netip.MustParseAddr("fd00:2::fe")
+	a := n.newPod(r, 1)
+	six, other, far, elsewhere := networksOf(a)
 	vips := []netip.Addr{netip.MustParseAddr("10.1.0.200"), netip.MustParseAddr("fd00:1::c8")}
 	service := pipeline.Service{ID: "web:blue", VRF: six.VRF, Tag: six.Tag, Providers: []netip.Addr{elsewhere.IPv4, elsewhere.IPv6}}
 	for _, vip := range vips {

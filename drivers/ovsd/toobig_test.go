@@ -42,21 +42,28 @@ func (p *pod) probes(to netip.Addr, size string) string {
 	return string(out)
 }
 
+// networksOf are two networks of a pod's tenant with both versions of IP, the pod's and another one, and an endpoint in each on another node.
+func networksOf(a *pod) (six, other pipeline.Network, far, elsewhere pipeline.Endpoint) {
+	far = remote(9, 0)
+	six = network
+	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
+	a.endpoint.IPv6, far.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
+	elsewhere = remote(8, 0)
+	elsewhere.IPv4, elsewhere.IPv6, elsewhere.Network, elsewhere.Tag, elsewhere.VNI = netip.MustParseAddr("10.2.0.8"), netip.MustParseAddr("fd00:2::8"), "db.blue", 2, 5002
+	other = six
+	other.ID, other.Tag, other.VNI = "db.blue", 2, 5002
+	other.Subnet, other.Gateway = netip.MustParsePrefix("10.2.0.0/24"), netip.MustParseAddr("10.2.0.254")
+	other.Subnet6, other.Gateway6 = netip.MustParsePrefix("fd00:2::/64"), netip.MustParseAddr("fd00:2::fe")
+	return six, other, far, elsewhere
+}
+
 // A pod has raised its MTU by itself; the underlay has 1600 bytes, the tunnel 1550.
 func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond
 	r := n.start()
-	a, far := n.newPod(r, 1), remote(9, 0)
-	six := network
-	six.Subnet6, six.Gateway6 = netip.MustParsePrefix("fd00:1::/64"), netip.MustParseAddr("fd00:1::fe")
-	a.endpoint.IPv6, far.IPv6 = netip.MustParseAddr("fd00:1::1"), netip.MustParseAddr("fd00:1::9")
-	elsewhere := remote(8, 0)
-	elsewhere.IPv4, elsewhere.IPv6, elsewhere.Network, elsewhere.Tag, elsewhere.VNI = netip.MustParseAddr("10.2.0.8"), netip.MustParseAddr("fd00:2::8"), "db.blue", 2, 5002
-	other := six
-	other.ID, other.Tag, other.VNI = "db.blue", 2, 5002
-	other.Subnet, other.Gateway = netip.MustParsePrefix("10.2.0.0/24"), netip.MustParseAddr("10.2.0.254")
-	other.Subnet6, other.Gateway6 = netip.MustParsePrefix("fd00:2::/64"), netip.MustParseAddr("fd00:2::fe")
+	a := n.newPod(r, 1)
+	six, other, far, elsewhere := networksOf(a)
 	r.tellPathMTU()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, other, a.endpoint, far, elsewhere}})
 	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
