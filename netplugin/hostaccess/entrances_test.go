@@ -21,7 +21,7 @@ import (
 const answering = `
 import socket, sys, threading
 def serve(kind, at, port):
-    s = socket.socket(socket.AF_INET6, kind); s.bind((at, port))
+    s = socket.socket(socket.AF_INET6, kind); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((at, port))
     if kind == socket.SOCK_STREAM:
         s.listen(8)
         while True:
