@@ -25,7 +25,7 @@ func newHostAccess(o *options, node *agent.Agent, master *cluster.Master, db *ob
 	return hostaccess.New(hostaccess.Config{
 		HostLabel: o.node.HostLabel, Datapath: node, Master: master, Netdev: inUserspace(driver), TunnelLinks: tunnel.TunnelLinks, KernelReceives: kernelReceives(tunnel), VTEP: o.node.VTEP,
 		Closed: closedFor(o), StoreURLs: db.MemberURLs, RouterLink: border.Interface,
-		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken, TellUnreached: node.TellUnreached,
+		HostPorts: hostPorts(cni, numbers), Pods: attachedPods(cni), Numbers: numbers, Probed: o.probed, PortsMoved: portsMoved, NodePortsAt: o.nodePortsAt, Own: o.node.CtrlIP, TellTaken: node.TellTaken, TellHere: node.HostHas, TellUnreached: node.TellUnreached,
 	})
 }
 

@@ -47,6 +47,7 @@ type cache struct {
 	presence
 	services
 	kube    kube
+	stand   standIns
 	routers routers
 	tiers
 	named named
@@ -64,7 +65,7 @@ func newCache(host string, log *logrus.Entry) *cache {
 		limits: make(map[string]pipeline.Limits),
 		vrfs:   make(map[string]uint16), final: make(map[string]struct{}), peers: newPeers(), nodes: newNodes(),
 		networksOf: make(index), networksBy: make(index), rulesOf: make(index), endpointsIn: make(index), endpointsOn: make(index),
-		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
+		hostsIn: make(map[string]map[string]int), presence: newPresence(), services: newServices(), kube: newKube(), stand: newStandIns(), routers: newRouters(), tiers: newTiers(), named: newNamed(), pods: make(map[string]mastercfg.K8sPod),
 		dirty: make(map[pipeline.Key]struct{}),
 	}
 }

@@ -17,6 +17,8 @@ import (
 type Entrances struct {
 	Addresses []netip.Addr // external addresses of services that no node has, ascending
 	NodePorts []NodePort   // ascending
+	Balanced  []Balanced   // ports at addresses of load balancers that this host has, ascending
+	StandIns  pipeline.StandIns
 }
 
 // NodePort is a port of every node that a service has.
@@ -70,9 +72,9 @@ func (c *cache) enteredBy(ports []pipeline.ServicePort, encap pipeline.Encap) (a
 	for _, p := range ports {
 		switch {
 		case led && p.From == pipeline.FromHost && p.Address.Is4():
-			p.Address = pipeline.NodePorts(host.Prefix)
+			p = c.atNodePort(host.Prefix, p)
 		case led && p.From == pipeline.FromHost:
-			p.Address = pipeline.NodePorts(host.Prefix6)
+			p = c.atNodePort(host.Prefix6, p)
 		case p.From == pipeline.FromHost || p.From == pipeline.FromOutside:
 			continue
 		case !led:
@@ -101,12 +103,16 @@ func (c *cache) entrances() (e Entrances) {
 	}
 	slices.SortFunc(e.Addresses, netip.Addr.Compare)
 	e.Addresses = slices.Compact(e.Addresses)
-	nodes := c.nodes.list() // whoever leads them to the switch is cut off from them
+	nodes := slices.Concat(c.nodes.list(), c.stand.here) // whoever leads them to the switch is cut off from them
 	e.Addresses = slices.DeleteFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })
 	slices.SortFunc(e.NodePorts, func(a, b NodePort) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
 	e.NodePorts = slices.Compact(e.NodePorts)
+	slices.SortFunc(e.Balanced, func(a, b Balanced) int {
+		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+	})
+	e.Balanced, e.StandIns = slices.Compact(e.Balanced), c.stand.known
 	return e
 }
 

@@ -20,6 +20,7 @@ type HostAccess struct {
 	Outside  *pipeline.Outside            // the port by which endpoints leave; nil: there is none
 	IPv6     bool                         // some network is routed for IPv6
 	Entrances
+	Balancers bool // there are addresses of load balancers, which may be on an interface of this host
 
 	Primary     []netip.Addr // by which Kubernetes knows this host, of each version of IP at most one; none: it does not know it
 	Nodes       []netip.Addr // of the cluster's machines, this one included
@@ -58,7 +59,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
-	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances()}
+	access := HostAccess{Primary: c.kube.primary(c.host), Nodes: c.nodes.list(), Reached: c.nodes.reachedAt(), VTEPs: c.nodes.ends(), MasterPorts: c.nodes.ports(), HealthPorts: c.healthPorts(), Entrances: c.entrances(), Balancers: len(c.stand.balanced) > 0}
 	for id, n := range c.networks {
 		access.IPv6 = access.IPv6 || n.part.Gateway6.IsValid()
 		if n.record.NwType != infraNetwork || n.problem != "" {

@@ -40,6 +40,7 @@ type kubePort struct {
 	name                 string // of the port
 	local                bool   // backends of this node only
 	limited              bool   // source ranges say who is served
+	balancer             bool   // at what stands in for the address, of load balancers, where the host has it on an interface
 }
 
 func newKube() kube {
@@ -72,6 +73,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	for _, p := range s.ports {
 		c.placePort(s.tenant, p.ServicePort, kubeID+id, index.add)
 	}
+	c.placeBalanced(id, s.ports, index.add)
 	c.countEnteredKube(s, 1)
 	return nil
 }
@@ -82,6 +84,7 @@ func (c *cache) removeKubeService(id string) {
 			delete(c.groups, p.Group)
 			c.placePort(old.tenant, p.ServicePort, kubeID+id, index.remove)
 		}
+		c.placeBalanced(id, old.ports, index.remove)
 		delete(c.kube.services, id)
 		delete(c.kube.asked, id)
 		c.kube.of.remove(old.tenant, id)
@@ -118,6 +121,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 		inside |= pipeline.FromTenants
 	}
 	outside := external(s)
+	var standing []kubePort // behind all others, so that these keep the numbers of their groups
 	for _, p := range s.Ports {
 		protocol := inet.TransportNumber(strings.ToLower(p.Protocol))
 		if protocol != inet.TCP && protocol != inet.UDP || p.Port == 0 {
@@ -138,9 +142,19 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 			add(a, inside, p.Port, s.InternalLocal)
 		}
 		outer := func(a netip.Addr, number uint16) {
+			added := len(all)
 			add(a, pipeline.FromPods|pipeline.FromHost, number, false)
 			if s.ExternalLocal {
 				add(a, pipeline.FromOutside, number, true)
+			}
+			if !slices.Contains(s.LoadBalancers, a) {
+				return
+			}
+			for _, p := range all[added:] {
+				if p.From &^= pipeline.FromPods; p.From != 0 {
+					p.balancer = true
+					standing = append(standing, p)
+				}
 			}
 		}
 		for _, a := range outside {
@@ -154,7 +168,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 			}
 		}
 	}
-	return all
+	return append(all, standing...)
 }
 
 // external are the addresses of a service, besides that in the cluster, of the versions of IP that

@@ -45,7 +45,7 @@ func (n *node) served() (all []string) {
 	if err != nil {
 		return []string{fault.KindOf(err).String()}
 	}
-	clients := map[pipeline.Clients]string{pipeline.FromPods: "pods", pipeline.FromPods | pipeline.FromHost: "all", pipeline.FromOutside: "outside",
+	clients := map[pipeline.Clients]string{pipeline.FromPods: "pods", pipeline.FromPods | pipeline.FromHost: "all", pipeline.FromHost: "host", pipeline.FromOutside: "outside",
 		pipeline.FromPods | pipeline.FromTenants: "tenants"}
 	for _, p := range o.(pipeline.Service).Ports {
 		text := fmt.Sprintf("%s %s %d: %v", clients[p.From], netip.AddrPortFrom(p.Address, p.Port), p.Protocol, p.Serving)

@@ -29,10 +29,10 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		name      string
 		udp, ipv4 bool
 	}
-	sets, most := make(map[who]kubeservice.Sets), pipeline.ProvidersOf(s.record.Places())
+	sets, most := make(map[who]kubeservice.Sets), pipeline.ProvidersOf(s.record.Places()+c.standing(s))
 	sources := map[bool][]netip.Prefix{true: c.sources(s.record.SourceRanges, true), false: c.sources(s.record.SourceRanges, false)}
 	for _, p := range s.ports {
-		port, ok := c.placedPort(p.ServicePort)
+		port, ok := c.placedPort(p)
 		if !ok {
 			continue
 		}
@@ -80,17 +80,34 @@ func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error
 }
 
 // placedPort gives a port its address on this node; false: it is not reached here.
-func (c *cache) placedPort(p pipeline.ServicePort) (pipeline.ServicePort, bool) {
+func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 	host, err := c.hostPort()
+	p = of.ServicePort
+	private := host.Prefix
+	if p.Address.Is6() {
+		private = host.Prefix6
+	}
 	switch {
+	case of.balancer:
+		if p.Address, reached = c.stand.known.Balancer(private, p.Address); err != nil || !reached {
+			return p, false
+		}
 	case err != nil:
 		p.From &= pipeline.FromPods
-	case p.Address.IsUnspecified() && p.Address.Is4():
-		p.Address = pipeline.NodePorts(host.Prefix)
 	case p.Address.IsUnspecified():
-		p.Address = pipeline.NodePorts(host.Prefix6)
+		p = c.atNodePort(private, p)
 	}
 	return p, p.From != 0 && !p.Address.IsUnspecified()
+}
+
+// standing is how many more places a service's ports have on this node, at addresses of load balancers that the host has.
+func (c *cache) standing(s kubeService) (n int) {
+	for _, p := range s.ports {
+		if _, reached := c.placedPort(p); p.balancer && reached && p.From&pipeline.FromHost != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // sources are the clients that a service serves at the addresses of its load balancers, if it says
@@ -131,10 +148,15 @@ func (c *cache) inner() (all []netip.Prefix) {
 
 // kubeEntrances are what the host leads to the switch for services of Kubernetes.
 func (c *cache) kubeEntrances() (e Entrances) {
+	standing := c.stand.known.Balancers()
 	for _, s := range c.kube.services {
 		for _, p := range s.ports {
 			switch {
 			case p.From&pipeline.FromHost == 0:
+			case p.balancer:
+				if slices.Contains(standing, p.Address) {
+					e.Balanced = append(e.Balanced, Balanced{p.Address, NodePort{p.Protocol, p.Port}})
+				}
 			case p.Address.IsUnspecified():
 				e.NodePorts = append(e.NodePorts, NodePort{p.Protocol, p.Port})
 			default:

@@ -135,6 +135,7 @@ func (c *cache) removeService(id string) {
 func (c *cache) placePort(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
 	c.placeUDP(tenant, p, service, change)
 	c.placeNodePort(tenant, p, service, change)
+	c.placeUDPNodePort(p)
 }
 
 // putProvider enters an address behind a service; its key says which.

@@ -4,23 +4,26 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/knftables"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/inet"
 )
 
 // Services that the host and who comes in by it reach: an external address is led to the
-// switch by a route, a node port by translation to the address that the switch has the node
-// ports at. Which provider a connection gets is the switch's choice; nothing here knows
+// switch by a route; what is for an address of the host itself, by translation to another one: a node port to the address that the switch has
+// the node ports at, a node port of UDP to its own, as are ports at an address that a load balancer has put on an interface of the host (pipeline.StandIns). Which provider a connection gets is the switch's choice; nothing here knows
 // providers.
 
 const (
 	setExternal  = "external"
 	setExternal6 = "external6"
-	setNodePorts = "node-ports"
+	mapNodePorts = "node-ports"     // protocol and port -> address at the switch. That of IPv6 has a 6 at the end
+	mapBalanced  = "load-balancers" // address of load balancers, protocol and port -> address at the switch; likewise
 )
 
 // entrances are what the host leads to the switch, and by which way out.
@@ -65,7 +68,7 @@ func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 }
 
 func (e entrances) sets() []set {
-	four, six, ports := set{name: setExternal, kind: "ipv4_addr"}, set{name: setExternal6, kind: "ipv6_addr"}, set{name: setNodePorts, kind: "inet_proto . inet_service"}
+	four, six := set{name: setExternal, kind: "ipv4_addr"}, set{name: setExternal6, kind: "ipv6_addr"}
 	for _, a := range e.Addresses {
 		if a.Is4() {
 			four.elements = append(four.elements, a.String())
@@ -73,10 +76,43 @@ func (e entrances) sets() []set {
 			six.elements = append(six.elements, a.String())
 		}
 	}
-	for _, p := range e.NodePorts {
-		ports.elements = append(ports.elements, fmt.Sprint(inet.TransportName(p.Protocol), " . ", p.Port))
+	all := []set{four, six}
+	for _, p := range e.outside.Prefixes() {
+		kind := addressKind(p)
+		ports := set{name: mapNodePorts + suffix(p), kind: "inet_proto . inet_service", leadsTo: kind}
+		for _, port := range e.NodePorts {
+			ports.elements, ports.values = append(ports.elements, key(port)), append(ports.values, e.nodePort(p, port).String())
+		}
+		balanced := set{name: mapBalanced + suffix(p), kind: kind + " . inet_proto . inet_service", leadsTo: kind}
+		for _, b := range e.Balanced {
+			if at, known := e.StandIns.Balancer(p, b.Address); known && b.Address.Is4() == p.Addr().Is4() {
+				balanced.elements, balanced.values = append(balanced.elements, fmt.Sprint(b.Address, " . ", key(b.NodePort))), append(balanced.values, at.String())
+			}
+		}
+		all = append(all, ports, balanced)
 	}
-	return []set{four, six, ports}
+	return all
+}
+
+// datagrams are the ports of UDP with where they lead.
+func (e entrances) datagrams() (all []string) {
+	for _, s := range e.sets() {
+		for i, element := range s.elements {
+			if strings.Contains(element, inet.TransportName(inet.UDP)+" . ") {
+				all = append(all, element+" : "+s.values[i])
+			}
+		}
+	}
+	return all
+}
+
+// key is a port as a set has it.
+func key(p agent.NodePort) string { return fmt.Sprint(inet.TransportName(p.Protocol), " . ", p.Port) }
+
+// nodePort is the address at which the switch has a node port.
+func (e entrances) nodePort(private netip.Prefix, p agent.NodePort) netip.Addr {
+	at, _ := e.StandIns.NodePort(private, p.Protocol, p.Port)
+	return at
 }
 
 // letIn lets through what is for services.
@@ -89,20 +125,25 @@ func (e entrances) letIn() (all []rule) {
 	return all
 }
 
-// nodePorts matches what is for the address of the node ports, of IPv4 or IPv6.
+// nodePorts matches what is for the addresses that stand in for those of the host, of IPv4 or IPv6.
 func (e entrances) nodePorts(family int) string {
 	p := []netip.Prefix{e.outside.Prefix, e.outside.Prefix6}[family]
-	return knftables.Concat(version(p), "daddr", pipeline.NodePorts(p))
+	return knftables.Concat(version(p), "daddr", pipeline.AllStandIns(p))
 }
 
 // chains turn the host's own addresses and a node port into those of the switch, for who
-// comes in and for the host itself. A loopback address stays: its answers could not come back.
+// comes in and for the host itself. A loopback address stays: its answers could not come back. At an address of load balancers the host itself
+// comes from its address on the link, as at one that is on no interface. Other ports of it are the host's.
 func (e entrances) chains() []chain {
-	var in, here []rule
+	var in, here, hide []rule
 	for _, p := range []netip.Prefix{e.outside.Prefix, e.outside.Prefix6} {
 		const comment = "node ports of services"
 		ip, itself := version(p), loopback[p.Addr().Is4()]
-		dnat := knftables.Concat("fib daddr type local meta l4proto . th dport @"+setNodePorts, "dnat", ip, "to", pipeline.NodePorts(p))
+		balanced := rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapBalanced+suffix(p)), "services at addresses of load balancers that are the host's"}
+		in, here = append(in, balanced), append(here, balanced)
+		hide = append(hide, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", pipeline.BalancerStandIns(p), "fib saddr type local",
+			"snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to services"})
+		dnat := knftables.Concat("fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapNodePorts+suffix(p))
 		for _, own := range e.places(p) {
 			in = append(in, rule{knftables.Concat(own, dnat), comment})
 			here = append(here, rule{knftables.Concat(own, ip, "daddr !=", itself, dnat), comment})
@@ -111,6 +152,7 @@ func (e entrances) chains() []chain {
 	return []chain{
 		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, fromAbroad(in)},
 		{"node-ports-here", knftables.NATType, knftables.OutputHook, leadPriority, here},
+		{"load-balancers-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 		{"external-in", knftables.NATType, knftables.PreroutingHook, stayPriority, stay},
 		{"external-here", knftables.NATType, knftables.OutputHook, stayPriority, stay},
 	}
@@ -137,8 +179,15 @@ func (e entrances) places(of netip.Prefix) (matches []string) {
 	return matches
 }
 
+// servable lists the ports at the host's own addresses that it does not need itself.
+func (c Closed) servable(all []agent.Balanced) []agent.Balanced {
+	return slices.DeleteFunc(slices.Clone(all), func(b agent.Balanced) bool {
+		return c.Holds(mastercfg.HostPort{Protocol: inet.TransportName(b.Protocol), Port: b.Port})
+	})
+}
+
 // none tells whether there is nothing to lead in.
-func (e entrances) none() bool { return len(e.Addresses)+len(e.NodePorts) == 0 }
+func (e entrances) none() bool { return len(e.Addresses)+len(e.NodePorts)+len(e.Balanced) == 0 }
 
 // with puts what leads to services into the table of a way out.
 func (t table) with(e entrances) table {

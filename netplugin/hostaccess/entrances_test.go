@@ -21,23 +21,24 @@ import (
 const answering = `
 import socket, sys, threading
 def serve(kind, at, port):
-    s = socket.socket(socket.AF_INET6, kind); s.bind((at, port))
+    s = socket.socket(socket.AF_INET6, kind); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((at, port))
     if kind == socket.SOCK_STREAM:
         s.listen(8)
         while True:
             c, a = s.accept(); c.sendall(a[0].encode()); c.close()
     while True:
         d, a = s.recvfrom(9); s.sendto(a[0].encode(), a)
-for one in ((socket.SOCK_STREAM, "::", 80), (socket.SOCK_STREAM, "::", 30080), (socket.SOCK_DGRAM, "::", 30007), (socket.SOCK_DGRAM, "::ffff:172.19.0.5", 30053)):
-    threading.Thread(target=serve, args=one).start()
+for one in sys.argv[1:]:
+    kind, at, port = one.split()
+    threading.Thread(target=serve, args=({"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}[kind], at, int(port))).start()
 `
 
-// asking prints what it is told by an address and port.
+// asking prints what it is told by an address and port. A datagram is sent in fragments.
 const asking = `
 import socket, sys
 s = socket.create_connection((sys.argv[2], int(sys.argv[3])), 5) if sys.argv[1] == "tcp" else socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(5)
-if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x")
+if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x" * 4000)
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
@@ -78,21 +79,9 @@ func TestNodePortsAreAtThePrimaryAddressesUnlessSomebodySaysOtherwise(t *testing
 	}
 }
 
-// The host and the world beyond it get to services and to the host ports of endpoints, and answers
-// back to them; who answers is told who it is. Nothing of it changes where others would lead it elsewhere.
-func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
-	testkit.NeedsMachine(t)
-	in := entrances{agent.Entrances{
-		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
-		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
-	}, wayOut, Everywhere()}
-	to := func(protocol, at string, port, to uint16) HostPort {
-		address, _ := netip.ParseAddr(at) // empty: all
-		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true, ""}
-	}
-	ports := hostPorts{[]HostPort{
-		to("tcp", "", 8080, 80), to("tcp", "127.0.0.1", 54323, 80), to("tcp", "203.0.113.1", 54324, 80), to("udp", "203.0.113.1", 54323, 30053),
-	}, wayOut}
+// playSwitch makes a namespace that is the world, beyond the host, and one that is the switch with services, at the host's way out.
+func playSwitch(t *testing.T, in entrances, more ...string) {
+	t.Helper()
 	t.Cleanup(func() {
 		// The links go at once; those inside a namespace go some time after it.
 		run(t, "nft flush ruleset; for l in contivh0 esw toworld; do ip link del $l 2>/dev/null || true; done; ip netns del switch || true; ip netns del world || true")
@@ -118,11 +107,28 @@ ip link add esw type veth peer name pod; ip link set esw up`)
 	}
 	run(t, `set -e
 ip link set esw netns switch; ip -n switch link set lo up; ip -n switch link set esw arp off up
-for a in 172.19.255.253/32 198.51.100.80/32 172.19.0.5/32; do ip -n switch addr add $a dev esw; done
-for a in fd63:6f6e:7469:7601::fffd/128 2001:db8:80::1/128 fd63:6f6e:7469:7601::5/128; do ip -n switch addr add $a dev esw nodad; done
+for a in 172.19.255.253 fd63:6f6e:7469:7601::fffd 198.51.100.80 2001:db8:80::1 `+strings.Join(more, " ")+`; do ip -n switch addr add $a dev esw nodad; done
 ip netns exec switch ip link set esw address `+link.mac.String()+`
 ip -n switch route add default dev esw; ip -n switch -6 route add default dev esw
 ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
+}
+
+// The host and the world beyond it get to services and to the host ports of endpoints, and answers
+// back to them; who answers is told who it is. Nothing of it changes where others would lead it elsewhere.
+func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
+	testkit.NeedsMachine(t)
+	in := entrances{agent.Entrances{
+		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
+		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
+	}, wayOut, Everywhere()}
+	to := func(protocol, at string, port, to uint16) HostPort {
+		address, _ := netip.ParseAddr(at) // empty: all
+		return HostPort{mastercfg.HostPort{Address: address, Protocol: protocol, Port: port, To: to}, 5, true, true, ""}
+	}
+	ports := hostPorts{[]HostPort{
+		to("tcp", "", 8080, 80), to("tcp", "127.0.0.1", 54323, 80), to("tcp", "203.0.113.1", 54324, 80), to("udp", "203.0.113.1", 54323, 30053),
+	}, wayOut}
+	playSwitch(t, in, "172.19.0.5", "fd63:6f6e:7469:7601::5")
 	table := tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)
 	rules := new(rules)
 	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback(true)); err != nil {
@@ -132,12 +138,8 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
-	cmd := exec.Command("ip", "netns", "exec", "switch", testkit.Python, "-ISc", answering)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for _, test := range []struct{ from, kind, at, port, as string }{
+	answerIn(t, "switch", "tcp :: 80", "tcp :: 30080", "udp :: 30007", "udp ::ffff:172.19.0.5 30053")
+	leads(t, []asked{
 		{"", "tcp", "198.51.100.80", "80", "172.19.255.254"},
 		{"", "tcp", "2001:db8:80::1", "80", "fd63:6f6e:7469:7601::fffe"},
 		{"", "tcp", "203.0.113.1", "30080", "203.0.113.1"},
@@ -161,18 +163,7 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 		// Endpoints of this node are not the host: rules judge them.
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
-	} {
-		ask := fmt.Sprintf("%s"+testkit.Python+" -ISc '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
-		var got string
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := testkit.Until(ctx, "an answer", func() bool {
-			got = strings.TrimSpace(run(t, ask))
-			return got == test.as
-		}); err != nil {
-			t.Errorf("%s%s %s %s is answered %q, want %q", test.from, test.kind, test.at, test.port, got, test.as)
-		}
-	}
+	})
 	// Node ports may be at some addresses of the host only.
 	in.at = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {
@@ -213,5 +204,39 @@ ip -n switch -6 route add 2001:db8:1::1 dev esw src fd63:6f6e:7469:7601::5`)
 	}
 	if got := run(t, fmt.Sprintf("ip netns exec world timeout 1 "+testkit.Python+" -ISc '%s' tcp 172.19.255.253 30080 2>&1 || true", asking)); strings.Contains(got, "203.0.113.2") {
 		t.Errorf("the address of the node ports is reached from outside: %s", got)
+	}
+}
+
+// answerIn answers in a namespace, the host's own if it has no name: at each of some ports, which have a kind, an address and a number.
+func answerIn(t *testing.T, namespace string, ports ...string) {
+	t.Helper()
+	args := append([]string{testkit.Python, "-ISc", answering}, ports...)
+	if namespace != "" {
+		args = append([]string{"ip", "netns", "exec", namespace}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+}
+
+// asked is a question from the host, or with what begins a command elsewhere, and as whom the one comes who asks.
+type asked struct{ from, kind, at, port, as string }
+
+// leads waits until each of some questions is answered so.
+func leads(t *testing.T, all []asked) {
+	t.Helper()
+	for _, test := range all {
+		ask := fmt.Sprintf("%s"+testkit.Python+" -ISc '%s' %s %s %s 2>&1 || true", test.from, asking, test.kind, test.at, test.port)
+		var got string
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := testkit.Until(ctx, "an answer", func() bool {
+			got = strings.TrimSpace(run(t, ask))
+			return got == test.as
+		}); err != nil {
+			t.Errorf("%s%s %s %s is answered %q, want %q", test.from, test.kind, test.at, test.port, got, test.as)
+		}
 	}
 }

@@ -202,7 +202,7 @@ func (f foreignPods) chains() []chain {
 	for _, p := range f.outside.Prefixes() {
 		ip := version(p)
 		lead = append(lead, rule{knftables.Concat("dnat", ip, "to", ip, "daddr map @"+mapPods+suffix(p)), "pods of other tenants"})
-		hide = append(hide, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p),
+		hide = append(hide, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.AllStandIns(p),
 			"fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to pods of other tenants"})
 	}
 	return []chain{

@@ -1,15 +1,12 @@
 package hostaccess
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -183,26 +180,12 @@ ip -n switch route add default dev esw; ip -n switch -6 route add default dev es
 	if rules.listed == "" || rules.list(t.Context(), table) != rules.listed {
 		t.Errorf("the table would be written again:\n%s", rules.listed)
 	}
-	cmd := exec.Command("ip", "netns", "exec", "switch", testkit.Python, "-ISc", answering)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for _, test := range []struct{ from, kind, at, port, as string }{
+	answerIn(t, "switch", "tcp :: 80", "udp ::ffff:172.19.0.5 30053")
+	leads(t, []asked{
 		{"", "tcp", "10.77.0.2", "80", "172.19.255.254"},
 		{"", "udp", "10.77.0.2", "30053", "172.19.255.254"},
 		{"", "tcp", "fd77::2", "80", "fd63:6f6e:7469:7601::fffe"},
-	} {
-		var got string
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := testkit.Until(ctx, "an answer", func() bool {
-			got = strings.TrimSpace(run(t, fmt.Sprintf(testkit.Python+" -ISc '%s' %s %s %s 2>&1 || true", asking, test.kind, test.at, test.port)))
-			return got == test.as
-		}); err != nil {
-			t.Errorf("%s %s %s is answered %q, want %q", test.kind, test.at, test.port, got, test.as)
-		}
-	}
+	})
 	if got := run(t, fmt.Sprintf("ip netns exec world timeout 3 "+testkit.Python+" -ISc '%s' tcp 10.77.0.2 80 2>&1 || true", asking)); strings.Contains(got, "203.0.113") {
 		t.Errorf("the world reaches it: %s", got)
 	}

@@ -20,11 +20,11 @@ import (
 // forget forgets datagrams when host ports or node ports have changed, or addresses of the host while there are such, and once when it begins. That
 // it cannot, as a kernel may not let it, matters only to who has such ports.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
-	services := slices.DeleteFunc(slices.Clone(in.NodePorts), func(p agent.NodePort) bool { return p.Protocol != openflow.ProtoUDP })
+	services := in.datagrams()
 	var here []netip.Addr
 	if len(ports.all)+len(services) > 0 { // which follow them
 		var err error
-		if here, err = ownAddresses(); err != nil {
+		if here, err = Addresses(); err != nil {
 			return err
 		}
 	}
@@ -38,11 +38,11 @@ func (m *Manager) forget(ports hostPorts, in entrances) error {
 	return nil
 }
 
-// ownAddresses are those of the host, in order. Host ports and node ports follow them, as addresses come that several hosts have in turn.
-func ownAddresses() (here []netip.Addr, err error) {
+// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, as addresses come that several hosts have in turn.
+func Addresses() (here []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil, fmt.Errorf("forget datagrams to host ports and node ports: addresses of the host: %w", err)
+		return nil, fmt.Errorf("addresses of the host: %w", err)
 	}
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok {
@@ -83,8 +83,11 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	asked := netip.AddrPortFrom(inet.AddrOf(flow.Forward.DstIP), flow.Forward.DstPort)
 	served := netip.AddrPortFrom(inet.AddrOf(flow.Reverse.SrcIP), flow.Reverse.SrcPort)
 	for _, p := range s.in.outside.Prefixes() {
-		if p.Addr().Is4() == asked.Addr().Is4() && s.hasNodePort(asked) { // its rules come before those of host ports
-			return served.Addr() != pipeline.NodePorts(p)
+		if p.Addr().Is4() != asked.Addr().Is4() {
+			continue
+		}
+		if at, led := s.service(p, asked); led { // its rules come before those of host ports
+			return served.Addr() != at
 		}
 	}
 	if to, led := s.leads(asked); led {
@@ -93,11 +96,18 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return served != asked && slices.ContainsFunc(s.ports.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(served.Addr()) })
 }
 
-// hasNodePort tells whether the host leads datagrams for an address and port to a service.
-func (s staleDatagrams) hasNodePort(asked netip.AddrPort) bool {
-	at := asked.Addr()
-	return slices.Contains(s.in.NodePorts, agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}) && !at.IsLoopback() && slices.Contains(s.here, at) &&
-		s.in.hasNodePorts(at)
+// service tells where in a private network the host leads datagrams for an address and port to a service.
+func (s staleDatagrams) service(private netip.Prefix, asked netip.AddrPort) (to netip.Addr, led bool) {
+	at, port := asked.Addr(), agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}
+	if at.IsLoopback() || !slices.Contains(s.here, at) {
+		return to, false
+	}
+	if slices.Contains(s.in.Balanced, agent.Balanced{Address: at, NodePort: port}) {
+		if to, led = s.in.StandIns.Balancer(private, at); led {
+			return to, true
+		}
+	}
+	return s.in.nodePort(private, port), slices.Contains(s.in.NodePorts, port) && s.in.hasNodePorts(at)
 }
 
 // leads tells where a host port leads datagrams for an address and port. One at that very

@@ -91,7 +91,7 @@ func (h hostPorts) chains() []chain {
 			// One that is not the host's, as of a service or of the world, stays what it is: whoever may have a host port is no owner of that.
 			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix(p)), "host ports at one address"},
 			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix(p)), "host ports"})
-		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.NodePorts(p))
+		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.AllStandIns(p))
 		hide = append(hide,
 			rule{knftables.Concat(led, ip, "saddr", p, ip, "saddr !=", pipeline.OutsideAddress(p, pipeline.OutsideHost), "snat", ip, "to", pipeline.PodsAsHost(p)), "endpoints to a host port"},
 			rule{knftables.Concat(led, "fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to a host port"})

@@ -2,7 +2,6 @@ package hostaccess
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -40,11 +39,7 @@ END`)
 	if err := new(rules).apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).withInfraSources(infraSourcesOf(networks), wayOut)); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command("ip", "netns", "exec", "world", testkit.Python, "-ISc", answering)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	answerIn(t, "world", "tcp :: 80")
 	for at, as := range map[string]string{"10.96.0.1": "203.0.113.1", "fd00:10:96::1": "2001:db8:1::1"} {
 		testkit.Eventually(t, time.Minute, "an answer at "+at, func() bool {
 			got := strings.TrimSpace(run(t, fmt.Sprintf(testkit.Python+" -ISc '%s' tcp %s 80 2>&1 || true", asking, at)))

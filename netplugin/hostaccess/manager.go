@@ -38,7 +38,7 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellUnreached, StateDir and Log are
+// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and Log are
 // required.
 type Config struct {
 	HostLabel      string
@@ -59,6 +59,7 @@ type Config struct {
 	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
 	Own            netip.Addr                                  // the primary address of a host that Kubernetes does not know
 	TellTaken      func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
+	TellHere       func([]netip.Addr)                          // is told the addresses on the host's interfaces when it is looked what it leads to; nil: nobody asks
 	TellUnreached  func([]agent.UnreachedPod)                  // is told which pods of other tenants processes of the host do not reach; nil: nobody asks
 	StateDir       string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log            *logrus.Entry
@@ -81,7 +82,7 @@ type Manager struct {
 	began     bool                         // it has been seen to that there are rules when the host gets into its first infra network
 	made      netip.Prefix                 // of the one that this process has made, or found; zero: none
 	ports     []HostPort                   // datagrams that these and services do not lead have been forgotten
-	services  []agent.NodePort
+	services  []string
 	at        []netip.Prefix // where these are
 	here      []netip.Addr   // the host's own then
 	forgot    bool           // at all
@@ -112,6 +113,9 @@ func New(c Config) *Manager {
 	}
 	if c.TellTaken == nil {
 		c.TellTaken = func([]agent.TakenPort) {}
+	}
+	if c.TellHere == nil {
+		c.TellHere = func([]netip.Addr) {}
 	}
 	if c.TellUnreached == nil {
 		c.TellUnreached = func([]agent.UnreachedPod) {}
@@ -163,11 +167,13 @@ func (m *Manager) keep(ctx context.Context) error {
 
 // look sets right what differs from what the store wants.
 func (m *Manager) look(ctx context.Context) error {
+	problems := m.tellHere()
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
 		return nil // the agent says what it waits for, and wakes us
 	}
-	wanted, problems := map[string]bool{}, []error{}
+	m.own.follow(access.Balancers)
+	wanted := map[string]bool{}
 	problems = append(problems, m.within(ctx, "tunnels of strangers", func(ctx context.Context) error { return m.keepStrangers(ctx, access) }))
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
@@ -197,6 +203,16 @@ func (m *Manager) look(ctx context.Context) error {
 		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
 	}
 	return errors.Join(problems...)
+}
+
+// tellHere tells which addresses the host has.
+func (m *Manager) tellHere() (problems []error) {
+	here, err := Addresses()
+	if err != nil {
+		return []error{err}
+	}
+	m.TellHere(here)
+	return nil
 }
 
 // within bounds one step, so that one network cannot keep the others waiting.

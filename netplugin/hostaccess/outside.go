@@ -61,6 +61,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 		return err
 	}
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
+	in.Balanced = closed.servable(in.Balanced)
 	ports := hostPorts{closed.available(all), o}
 	pods, notLearned := m.foreignNow(access, closed) // where some are known, that others cannot be learned keeps nothing else from being set right
 	if pods.at == nil {

@@ -74,8 +74,8 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 	}
 	got := run(t, "nft list table inet contiv")
 	for _, part := range []string{"elements = { 198.51.100.80 }", "elements = { 2001:db8:80::1 }", "tcp . 30080", "udp . 30007",
-		"fib daddr type local", "dnat ip to 172.19.255.253", "dnat ip6 to fd63:6f6e:7469:7601::fffd", "ip daddr != 127.0.0.0/8",
-		`oifname "contivh0" ip daddr @external accept`, `oifname "contivh0" ct status dnat ip daddr 172.19.255.253 accept`} {
+		"fib daddr type local", "dnat ip to meta l4proto . th dport map @node-ports", "tcp . 30080 : 172.19.255.253", "dnat ip6 to meta l4proto . th dport map @node-ports6", "tcp . 30080 : fd63:6f6e:7469:7601::fffd", "ip daddr != 127.0.0.0/8",
+		`oifname "contivh0" ip daddr @external accept`, `oifname "contivh0" ct status dnat ip daddr 172.19.255.0/24 accept`} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is missing:\n%s", part, got)
 		}

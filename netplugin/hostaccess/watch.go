@@ -34,8 +34,22 @@ func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) erro
 
 // own are the interfaces that are ours.
 type own struct {
-	mu    sync.Mutex
-	links map[int]bool // by index
+	mu        sync.Mutex
+	links     map[int]bool // by index
+	addresses bool         // whether it matters what addresses others have
+}
+
+// follow says whether any address of the host that comes or goes is told, too: one of load balancers may be on any interface.
+func (o *own) follow(addresses bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addresses = addresses
+}
+
+func (o *own) follows() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.addresses
 }
 
 func (o *own) add(index int) {
@@ -58,7 +72,9 @@ func (o *own) has(index int) bool {
 func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	const protocolAt, indexAt = 5, 4 // in struct rtmsg; in struct ifinfomsg and ifaddrmsg
 	switch m.Header.Type {
-	case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWADDR, unix.RTM_DELADDR:
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		return o.follows() || len(m.Data) >= indexAt+4 && o.has(int(binary.NativeEndian.Uint32(m.Data[indexAt:])))
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		return len(m.Data) >= indexAt+4 && o.has(int(binary.NativeEndian.Uint32(m.Data[indexAt:])))
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		return len(m.Data) > protocolAt && m.Data[protocolAt] == byte(routeProtocol)

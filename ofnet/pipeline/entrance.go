@@ -111,6 +111,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 		w.flow(
 			at(tableClassify, priorityIP, openflow.InPort(port), f.is()).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(arrived(originEntered)...).goTo(tableRouter),
+			at(tableClassify, priorityAnswer, openflow.InPort(port), f.is(), f.dst(AllStandIns(p))).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
 			// What is still for a node port is of no connection, and would go back to the host.
 			at(tableDest, priorityRefuse, regOrigin.is(originEntered), f.is(), node).drop(reasonNoProvider),
@@ -129,8 +130,11 @@ func (e entrance) service(w *Wants, o Service) {
 	if o.Encap == VLAN || !slices.ContainsFunc(o.Ports, func(p ServicePort) bool { return p.From&^FromPods != 0 }) {
 		return
 	}
-	clients := o.clients()
-	for _, a := range slices.Concat(o.addresses(FromHost|FromPods), o.addresses(FromTenants)) { // a whole address of the service
+	clients, pods := o.clients(), o.addresses(FromPods)
+	for _, a := range slices.Concat(o.addresses(FromHost), o.addresses(FromTenants)) { // a whole address of the service
+		if !slices.Contains(pods, a) { // which another address stands in for
+			w.flow(at(tableDest, priorityRefuse, o.match(regOrigin.is(originEntered), familyOf(a).is(), familyOf(a).dst(inet.Host(a)))...).drop(reasonNoProvider))
+		}
 		w.flow(entered(a, priorityRefuse).goTo(tableAnswer))
 		for _, m := range withoutPorts(a) {
 			w.flow(entered(a, priorityExcept, m...).do(o.enter()...).do(o.translate(tableSource)).end())

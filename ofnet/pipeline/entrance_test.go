@@ -60,8 +60,8 @@ func TestANodePortIsAPortOfTheHost(t *testing.T) {
 	c := startCluster(t, web1, web2)
 	node := NodePorts(wayOut.Prefix)
 	s := Service{ID: "shop:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web1, web2), Ports: []ServicePort{
-		{Address: node, From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
-		{Address: node, From: FromHost, Protocol: 17, Port: 30053, Target: 5353},
+		{Address: node, From: FromHost, Shared: true, Protocol: 6, Port: 30080, Target: 8080},
+		{Address: node, From: FromHost, Shared: true, Protocol: 17, Port: 30053, Target: 5353},
 	}}.Numbered(noneTaken)
 	host := c.withOutside(web1, s)
 	for _, e := range []Endpoint{web1, web2} {

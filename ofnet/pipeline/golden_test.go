@@ -33,7 +33,7 @@ var goldenObjects = []Object{
 	Service{ID: "mall:blue", VRF: blueVRF, Tag: webBlue.Tag, Providers: addressesOf(web2), Affinity: 600, Ports: []ServicePort{
 		{Address: vip6, From: FromPods, Protocol: 17, Port: 53, Target: 5353},
 		{Address: beyond[0], From: FromPods | FromHost, Protocol: 6, Port: 80, Target: 8080},
-		{Address: NodePorts(wayOut.Prefix), From: FromHost, Protocol: 6, Port: 30080, Target: 8080},
+		{Address: NodePorts(wayOut.Prefix), From: FromHost, Shared: true, Protocol: 6, Port: 30080, Target: 8080},
 	}}.Numbered(noneTaken),
 	kubeWeb(ServicePort{Address: external, From: FromPods, Protocol: 6, Port: 443, Silent: true, Sources: []netip.Prefix{prefix("192.0.2.0/24")}}),
 	Service{ID: "names:blue", Overheard: true, VRF: blueVRF, Tag: webBlue.Tag, Ports: []ServicePort{

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// Who comes to an address of the host itself comes to the host, which leads him to the switch by another address, one that stands in
+// for what he has asked for (pipeline.StandIns): for an address that a load balancer has put on an interface of the host, and for a node
+// port of UDP. Other nodes find others.
+
+// standIns are those of this node.
+type standIns struct {
+	here     []netip.Addr        // addresses on interfaces of the host, ascending
+	balanced index               // address of load balancers -> services of the pipeline that have it
+	udp      map[uint16]struct{} // node ports of UDP
+	known    pipeline.StandIns
+}
+
+func newStandIns() standIns { return standIns{balanced: make(index), udp: make(map[uint16]struct{})} }
+
+// Balanced is a port of a service at an address that a load balancer has put on an interface of the host.
+type Balanced struct {
+	Address netip.Addr
+	NodePort
+}
+
+// HostHas takes over the addresses on the host's interfaces.
+func (a *Agent) HostHas(addresses []netip.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cache.setHere(addresses) {
+		a.tellHost()
+		a.changed.Send()
+	}
+}
+
+// setHere tells whether they are others than before.
+func (c *cache) setHere(addresses []netip.Addr) bool {
+	here := slices.Compact(slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare))
+	if slices.Equal(here, c.stand.here) {
+		return false
+	}
+	c.stand.here = here
+	c.findStandIns()
+	return true
+}
+
+// findStandIns finds them anew, and has the services looked at that have others.
+func (c *cache) findStandIns() {
+	var balancers []netip.Addr
+	for _, a := range c.stand.here {
+		if len(c.stand.balanced[a.String()]) > 0 {
+			balancers = append(balancers, a)
+		}
+	}
+	now := pipeline.NewStandIns(balancers, slices.Collect(maps.Keys(c.stand.udp)))
+	addresses, ports := now.Moved(c.stand.known)
+	c.stand.known = now
+	for _, a := range addresses {
+		for id := range c.stand.balanced[a.String()] {
+			c.mark(pipeline.KindService, id)
+		}
+	}
+	for _, port := range ports {
+		for owner := range c.nodePorts[nodePortKey(openflow.ProtoUDP, port)] {
+			_, id, _ := strings.Cut(owner, " ")
+			c.mark(pipeline.KindService, id)
+		}
+	}
+	if len(addresses)+len(ports) > 0 {
+		c.hostChanges()
+	}
+}
+
+// placeUDPNodePort follows the index of node ports, of one that has come or gone.
+func (c *cache) placeUDPNodePort(p pipeline.ServicePort) {
+	if !p.Shared || p.Protocol != openflow.ProtoUDP {
+		return
+	}
+	_, known := c.stand.udp[p.Port]
+	if owned := len(c.nodePorts[nodePortKey(p.Protocol, p.Port)]) > 0; owned == known {
+		return
+	} else if owned {
+		c.stand.udp[p.Port] = struct{}{}
+	} else {
+		delete(c.stand.udp, p.Port)
+	}
+	c.findStandIns()
+}
+
+// placeBalanced adds the addresses of load balancers of a service to the index, or removes them.
+func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, address, service string)) {
+	changed := false
+	for _, p := range ports {
+		if p.balancer {
+			change(c.stand.balanced, p.Address.String(), kubeID+id)
+			_, here := slices.BinarySearchFunc(c.stand.here, p.Address, netip.Addr.Compare)
+			changed = changed || here
+		}
+	}
+	if changed {
+		c.findStandIns()
+	}
+}
+
+// atNodePort gives a node port its address at the switch, in a private network. One that is alone there is for who comes in by the host only.
+func (c *cache) atNodePort(private netip.Prefix, p pipeline.ServicePort) pipeline.ServicePort {
+	var alone bool
+	if p.Address, alone = c.stand.known.NodePort(private, p.Protocol, p.Port); alone {
+		p.Shared = false
+		p.From &^= pipeline.FromPods
+	}
+	return p
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/openflow"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// A load balancer may put its address on an interface of the host, and take it to another host. While it is here, who comes to the host
+// is served at what stands in for it; the ports at the address stay as they are, with their groups.
+func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
+	addr := netip.MustParseAddr
+	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2")
+	vip := addr("203.0.113.1")
+	n.kubeService(mastercfg.K8sService{Addresses: []netip.Addr{addr("10.96.0.7")}, External: []netip.Addr{addr("198.51.100.1")}, LoadBalancers: []netip.Addr{vip}, ExternalLocal: true,
+		SourceRanges: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}})
+	const both, one = "[10.1.0.2:8080 10.1.0.3:8080]", "[10.1.0.2:8080]"
+	elsewhere := []string{"pods 10.96.0.7:80 6: " + both, "all 198.51.100.1:80 6: " + both, "outside 198.51.100.1:80 6: " + one, "all 203.0.113.1:80 6: " + both, "outside 203.0.113.1:80 6: " + one}
+	groups := func() (all []uint32) {
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.(pipeline.Service).Ports {
+			all = append(all, p.Group)
+		}
+		return all
+	}
+	n.wantServed(elsewhere...)
+	before := groups()
+	if in := n.cache.hostAccess().Entrances; len(in.Balanced) > 0 || fmt.Sprint(in.Addresses) != "[198.51.100.1 203.0.113.1]" {
+		t.Errorf("elsewhere: the host leads %+v", in)
+	}
+	if !n.cache.setHere([]netip.Addr{vip, addr("192.0.2.1"), addr("198.51.100.1")}) || n.cache.setHere([]netip.Addr{addr("198.51.100.1"), addr("192.0.2.1"), vip}) {
+		t.Error("who has other addresses is not told from who has the same")
+	}
+	if _, marked := n.cache.dirty[pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb}]; !marked || !n.cache.hostDirty {
+		t.Error("nobody looks at the service, or at the host")
+	}
+	in := n.cache.hostAccess().Entrances
+	at, _ := in.StandIns.Balancer(netip.MustParsePrefix("172.19.0.0/16"), vip)
+	n.wantServed(append(elsewhere, fmt.Sprintf("host %s:80 6: %s", at, both), fmt.Sprintf("outside %s:80 6: %s", at, one))...)
+	if fmt.Sprint(in.Balanced) != "[{203.0.113.1 {6 80}}]" || len(in.Addresses) > 0 { // an address of the host that somebody has written down as an external one is not led
+		t.Errorf("the host leads %+v", in)
+	}
+	o, _ := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+	for _, p := range o.(pipeline.Service).Ports[5:] {
+		if fmt.Sprint(p.Sources) != "[192.0.2.0/24]" {
+			t.Errorf("clients of %s: %v", p.Address, p.Sources)
+		}
+	}
+	if after := groups(); fmt.Sprint(after[:5]) != fmt.Sprint(before) || after[5] == after[6] {
+		t.Errorf("groups %v, before %v", after, before)
+	}
+	n.cache.outside = false
+	n.wantServed("pods 10.96.0.7:80 6: "+both, "pods 198.51.100.1:80 6: "+both, "pods 203.0.113.1:80 6: "+both)
+	n.cache.outside = true
+	n.cache.setHere(nil)
+	n.wantServed(elsewhere...)
+	n.cache.setHere([]netip.Addr{vip})
+	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
+	if in := n.cache.hostAccess().Entrances; len(in.Balanced)+len(in.StandIns.Balancers())+len(n.cache.stand.balanced) > 0 {
+		t.Errorf("the service is gone, and the host leads %+v", in)
+	}
+}
+
+// A node port of UDP has an address of its own, for no pod, as later fragments do not say their port; one of TCP has that of all.
+func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
+	n := kubeNode(t).backend("dns", "10.1.0.2:8080", "node1")
+	s := mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, ExternalLocal: true,
+		Ports: []mastercfg.K8sServicePort{{Name: "dns", Protocol: "UDP", Port: 53, NodePort: 30053}, {Name: "dns", Protocol: "TCP", Port: 53, NodePort: 30053}}}
+	n.kubeService(s).step()
+	at, alone := n.cache.hostAccess().StandIns.NodePort(netip.MustParsePrefix("172.19.0.0/16"), openflow.ProtoUDP, 30053)
+	const by = "[10.1.0.2:8080]"
+	n.wantServed("pods 10.96.0.7:53 17: "+by, fmt.Sprintf("host %s:30053 17: %s", at, by), fmt.Sprintf("outside %s:30053 17: %s", at, by),
+		"pods 10.96.0.7:53 6: "+by, "all 172.19.255.253:30053 6: "+by, "outside 172.19.255.253:30053 6: "+by)
+	if !alone {
+		t.Errorf("it is at %s", at)
+	}
+	o, _ := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+	for _, p := range o.(pipeline.Service).Ports[1:] {
+		if shared := p.Protocol == openflow.ProtoTCP; p.Port == 30053 && p.Shared != shared {
+			t.Errorf("%s is shared: %v", p.Address, p.Shared)
+		}
+	}
+	s.Ports = s.Ports[1:]
+	n.kubeService(s).step()
+	if len(n.cache.stand.udp) > 0 {
+		t.Errorf("node ports of UDP: %v", n.cache.stand.udp)
+	}
+}
