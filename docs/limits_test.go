@@ -197,10 +197,13 @@ var limitSections = []struct {
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
 	}},
 	{"A node", "", []limit{
+		{"ofnet/pipeline.balancersOfAHost", number, "addresses of load balancers on interfaces of a node that serve more than pods"},
+		{"ofnet/pipeline.nodePortsForParts", number, "node ports of UDP in the cluster that serve datagrams in fragments"},
 		{"ofnet/pipeline.answersPerSecond", number, "packets per second of an endpoint that the switch answers itself (ARP, pings of a gateway), and neighbour solicitations, whoever answers them"},
 		{"ofnet/pipeline.answersAtOnce", number, "such packets at once"},
 		{"ofnet/pipeline.answersOfAllPerSecond", number, "such packets per second of all endpoints of a bridge together; those of the host itself do not count"},
 		{"ofnet/pipeline.answersOfAllAtOnce", number, "of those at once"},
+		{"ofnet/pipeline.expiredPerSecond", number, "packets per second, of all endpoints of a bridge, of which these are told that they cannot live another hop"},
 		{"ofnet/pipeline.floodedPerSecond", number, "packets per second of an endpoint that a bridged network floods"},
 		{"ofnet/pipeline.floodedAtOnce", number, "such packets at once"},
 		{"drivers/ovsd/zones.tablePart", number, "zones that would fill the datapath's table of connections, each with its part; a tenant has two, and no limit where it is alone"},

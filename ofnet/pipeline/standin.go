@@ -30,6 +30,12 @@ const (
 	endNodePort   = outsidePods
 )
 
+// How many there are of both.
+const (
+	balancersOfAHost  = firstNodePort - firstBalancer
+	nodePortsForParts = endNodePort - firstNodePort
+)
+
 // standInBits is the length of the part of a private address behind which all of them are, balancerBits of those that stand in for addresses.
 const standInBits, balancerBits = 8, 7
 
