@@ -85,7 +85,7 @@ func TestANodePortIsAPortOfTheHost(t *testing.T) {
 		t.Errorf("a node port that nobody has: %s", got)
 	}
 	for name, odd := range map[string]packet{
-		"an endpoint to the node ports":     {inPort: c.pod(web1).port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: node, kind: "tcp,tp_dst=30080,nw_ttl=64"},
+		"an endpoint to the node ports":     {inPort: c.pod(web1).port, src: web1.MAC, dst: AnycastMAC, from: web1.IPv4, to: node, kind: "tcp,tp_dst=30080"},
 		"the host to an unknown address":    with(in, func(p *packet) { p.to = external }),
 		"the host to a provider's own":      with(in, func(p *packet) { p.to = web1.IPv4 }),
 		"the host to the service's own VIP": with(in, func(p *packet) { p.to = vip }),

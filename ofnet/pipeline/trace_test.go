@@ -21,9 +21,9 @@ type packet struct {
 }
 
 func (p packet) String() string {
-	kind := p.kind
-	if kind == "" {
-		kind = "udp,nw_ttl=64"
+	kind := cmp.Or(p.kind, "udp")
+	if !strings.Contains(kind, "nw_ttl") {
+		kind += ",nw_ttl=64" // the switch takes it for 0, and the packet for one that is not routed
 	}
 	text := fmt.Sprintf("%s,in_port=%d,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s", kind,
 		p.inPort, net.HardwareAddr(p.src[:]), net.HardwareAddr(p.dst[:]), p.from, p.to)
