@@ -86,6 +86,24 @@ func TestANewClusterHasNoPlainValueEver(t *testing.T) {
 	}
 }
 
+// A cluster without a keyring gets one, and nothing is sealed with it before every netmaster has it: another one that leads could not go on.
+func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
+	store := storetest.Open(t)
+	other := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Hostname: "m3", Opens: true}
+	registered := registeredIn(t, store, other)
+	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
+	testkit.Eventually(t, time.Minute, "it says who lacks the keyring", func() bool { return strings.Contains(n.daemon.values.told(), "m3") })
+	if found := sealedIn(t, store); found > 0 {
+		t.Fatalf("%d values are sealed", found)
+	}
+	other.Keyring = n.daemon.keyring.State()
+	registered.Update(other)
+	testkit.Eventually(t, time.Minute, "values are sealed", func() bool {
+		n.daemon.values.turned.Send()
+		return n.daemon.values.told() == "sealed" && sealedIn(t, store) > 0
+	})
+}
+
 // registeredIn has daemons be registered until the test ends.
 func registeredIn(t *testing.T, store *objdb.DB, services ...objdb.Service) *objdb.Registration {
 	t.Helper()
