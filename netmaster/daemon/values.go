@@ -30,6 +30,7 @@ type values struct {
 	db      *objdb.DB
 	record  func(context.Context) (mastercfg.Security, error) // of the cluster's security
 
+	admit      func() error  // an error: the store has no room for more
 	registered func() string // the key of this netmaster's registration
 	turned     notify.Signal // another key seals
 
@@ -138,6 +139,9 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 		return err
 	}
 	for keys := range slices.Chunk(outdated, rewrittenAtOnce) {
+		if err := v.admit(); err != nil { // until it is compacted its history has each of them twice
+			return err
+		}
 		if _, err := opened.Update(ctx, func(tx *ledger.Tx) error {
 			for _, key := range keys {
 				tx.Rewrite(key)

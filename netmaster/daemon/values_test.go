@@ -2,14 +2,18 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Values are sealed when every daemon that is registered reads that, and not before: a netmaster of an older version, one with another keyring, and a node that
@@ -102,6 +106,39 @@ func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 		n.daemon.values.turned.Send()
 		return n.daemon.values.told() == "sealed" && sealedIn(t, store) > 0
 	})
+}
+
+// To store all values anew takes as much room again until the store is compacted: one that is nearly full is not filled by that.
+func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
+	store := storetest.Open(t)
+	opened := storetest.Lead(t, store)
+	if _, err := opened.Update(t.Context(), func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.VRFPrefix+"blue", []byte(`{"id":"blue","vrf":1}`))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ring, full := keyring.In(t.TempDir()), fault.New(fault.Exhausted, "the store is full")
+	if err := ring.Make(); err != nil {
+		t.Fatal(err)
+	}
+	v := &values{Values: ring.Values(), wanted: true, keyring: ring, db: store, admit: func() error { return full }}
+	v.SetSealing(true)
+	kept := func() int64 {
+		kv, err := store.Get(t.Context(), mastercfg.VRFPrefix+"blue")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kv.ModRevision
+	}
+	before := kept()
+	if err := v.rewrite(t.Context(), opened, testkit.Quiet()); !errors.Is(err, full) || kept() != before {
+		t.Errorf("without room: %v; stored anew: %t", err, kept() != before)
+	}
+	v.admit = func() error { return nil }
+	if err := v.rewrite(t.Context(), opened, testkit.Quiet()); err != nil || kept() == before {
+		t.Errorf("with room: %v; stored anew: %t", err, kept() != before)
+	}
 }
 
 // registeredIn has daemons be registered until the test ends.
