@@ -46,7 +46,7 @@ func New(cfg Config) (*Daemon, error) {
 		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
 	}
 	if kept != nil {
-		kept.db, kept.record = db, d.record
+		kept.db, kept.record, kept.admit, kept.registered = db, d.record, d.space.Admit, func() string { return d.registered()[0].Key() }
 	}
 	d.cfg.API = d.apiConfig()
 	d.toJoin.Store(cfg.Security.TokenFile != "" && certificates.noneOnDisk())

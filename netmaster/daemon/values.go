@@ -29,7 +29,10 @@ type values struct {
 	keyring *keyring.Keyring
 	db      *objdb.DB
 	record  func(context.Context) (mastercfg.Security, error) // of the cluster's security
-	turned  notify.Signal                                     // another key seals
+
+	admit      func() error  // an error: the store has no room for more
+	registered func() string // the key of this netmaster's registration
+	turned     notify.Signal // another key seals
 
 	mu  sync.Mutex
 	say string // for security status; empty: values are as they are
@@ -55,6 +58,19 @@ func (v *values) begin(ctx context.Context) error {
 
 // seal has values be sealed from now on, where all can read that: it is an error otherwise.
 func (v *values) seal(ctx context.Context) error {
+	record, err := v.record(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case v.keyring.State() != "":
+	case record.Keyring != "" || v.Met(): // it is lost, and another one opens nothing
+		return fault.New(fault.Conflict, "values of the store cannot be sealed (--encrypt-values): the cluster has a keyring, and this netmaster does not: copy %s from another one", keyring.Name)
+	default: // before others are asked: nothing is sealed with one that they lack
+		if err := v.keyring.Make(); err != nil {
+			return err
+		}
+	}
 	if !v.Met() { // else they are so already
 		blind, err := v.blind(ctx)
 		if err != nil {
@@ -65,23 +81,11 @@ func (v *values) seal(ctx context.Context) error {
 				"netmasters and nodes have to be of this version, netmasters to have the keyring, and nodes to ask netmasters (netplugin --netmasters)", strings.Join(blind, ", "))
 		}
 	}
-	record, err := v.record(ctx)
-	if err != nil {
-		return err
-	}
-	if record.Keyring == "" {
-		err = v.keyring.Make()
-	} else if v.keyring.State() == "" { // lost, and another one opens nothing
-		err = fault.New(fault.Conflict, "values of the store cannot be sealed (--encrypt-values): the cluster has a keyring, and this netmaster does not: copy %s from another one", keyring.Name)
-	}
-	if err != nil {
-		return err
-	}
 	v.SetSealing(true)
 	return nil
 }
 
-// blind are the daemons that are registered and cannot read what is sealed.
+// blind are the daemons that are registered and cannot read what is sealed. What is registered of this netmaster may be of before it had a keyring.
 func (v *values) blind(ctx context.Context) (blind []string, err error) {
 	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
 		all, err := v.db.Services(ctx, kind)
@@ -89,7 +93,8 @@ func (v *values) blind(ctx context.Context) (blind []string, err error) {
 			return nil, err
 		}
 		for _, s := range all {
-			if !s.Opens || kind == mastercfg.MasterService && s.Keyring != v.keyring.State() {
+			lacks := kind == mastercfg.MasterService && s.Keyring != v.keyring.State() && s.Key() != v.registered()
+			if !s.Opens || lacks {
 				blind = append(blind, fmt.Sprintf("%s %s at %s", s.ServiceName, s.Hostname, net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))))
 			}
 		}
@@ -134,6 +139,9 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 		return err
 	}
 	for keys := range slices.Chunk(outdated, rewrittenAtOnce) {
+		if err := v.admit(); err != nil { // until it is compacted its history has each of them twice
+			return err
+		}
 		if _, err := opened.Update(ctx, func(tx *ledger.Tx) error {
 			for _, key := range keys {
 				tx.Rewrite(key)

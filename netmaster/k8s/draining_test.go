@@ -132,7 +132,7 @@ func TestAFormerNameIsOfAPortOnlyWhileNoOtherPortHasIt(t *testing.T) {
 		"nothing changes":      {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("a TCP 80")}, map[portID][]string{}},
 		"another name":         {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80")}, map[portID][]string{{"b", "TCP"}: {"a"}}},
 		"and then another one": {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("c TCP 80", "d TCP 81")}, map[portID][]string{{"c", "TCP"}: {"b", "a"}}},
-		"and back":             {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("a TCP 80")}, map[portID][]string{{"a", "TCP"}: {"b", "a"}}},
+		"and back":             {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 80"), ports("a TCP 80")}, map[portID][]string{{"a", "TCP"}: {"b"}}},
 		"two change names":     {[][]mastercfg.K8sServicePort{ports("a TCP 80", "b TCP 81"), ports("b TCP 80", "a TCP 81")}, map[portID][]string{}},
 		"another number":       {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b TCP 81")}, map[portID][]string{}},
 		"another protocol":     {[][]mastercfg.K8sServicePort{ports("a TCP 80"), ports("b UDP 80")}, map[portID][]string{}},
@@ -141,7 +141,9 @@ func TestAFormerNameIsOfAPortOnlyWhileNoOtherPortHasIt(t *testing.T) {
 	} {
 		f := formerNames{}
 		for i, now := range c.steps[1:] {
-			f.of, _ = f.after(c.steps[i], now)
+			for range 2 { // when it could not be written down, too
+				f.of, _ = f.after(c.steps[i], now)
+			}
 		}
 		if !reflect.DeepEqual(f.of, c.want) {
 			t.Errorf("%s: %v, want %v", what, f.of, c.want)

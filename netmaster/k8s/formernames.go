@@ -61,18 +61,28 @@ func (f formerNames) after(before, now []mastercfg.K8sServicePort) (of map[portI
 		return slices.ContainsFunc(ports, func(p mastercfg.K8sServicePort) bool { return id(p) == one })
 	}
 	of = map[portID][]string{}
-	for one, names := range f.of {
+	note := func(one portID, names []string) {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return has(now, portID{name, one.protocol}) })
 		if len(names) > 0 && has(now, one) {
 			of[one] = names
 		}
+	}
+	for one, names := range f.of {
+		note(one, names)
 	}
 	for _, p := range now {
 		i := slices.IndexFunc(before, func(b mastercfg.K8sServicePort) bool { return b.Port == p.Port && b.Protocol == p.Protocol })
 		if i < 0 || has(before, id(p)) || has(now, id(before[i])) {
 			continue
 		}
-		of[id(p)], renamed = append([]string{before[i].Name}, f.of[id(before[i])]...), true // those of before are not the service's any more
+		names := append([]string{before[i].Name}, f.of[id(before[i])]...) // those of before are not the service's any more
+		for _, name := range of[id(p)] {                                  // found before, and not written down
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		note(id(p), names)
+		renamed = true
 	}
 	return of, renamed
 }

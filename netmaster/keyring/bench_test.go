@@ -7,7 +7,7 @@ import (
 
 // What sealing costs a value of the size of an endpoint's record, beside copying it.
 func BenchmarkValues(b *testing.B) {
-	v := In(b.TempDir()).Values()
+	v := made(b, b.TempDir()).Values()
 	value := bytes.Repeat([]byte("x"), 700)
 	sealed, err := v.Seal("/contiv.io/state/eps/a", value)
 	if err != nil {

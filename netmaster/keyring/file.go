@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 
 	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
@@ -204,6 +205,9 @@ func (k *Keyring) change(make func(*content) error) error {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
+		return err
+	}
+	if err := durable.MakeDir(filepath.Dir(k.path)); err != nil { // it may be there before authorities are
 		return err
 	}
 	if err := durable.Write(k.path, append(text, '\n')); err != nil {

@@ -19,7 +19,8 @@ type Values struct {
 	met     atomic.Bool
 }
 
-// Values opens what is sealed in the store, and seals when SetSealing says so. There is one for each keyring.
+// Values opens what is sealed in the store, and seals when SetSealing says so, with a key that is there: another one, made where the
+// keyring was lost, would open for nobody else. There is one for each keyring.
 func (k *Keyring) Values() *Values { return &Values{ring: k} }
 
 // Sealing tells whether values are sealed from now on.
@@ -33,9 +34,9 @@ func (v *Values) Met() bool { return v.met.Load() }
 
 // Seal implements objdb.Values.
 func (v *Values) Seal(key string, value []byte) ([]byte, error) {
-	keys, err := v.ring.readOrMake()
+	keys, err := v.ring.read()
 	if err != nil {
-		return nil, err
+		return nil, fault.New(fault.Internal, "the value of %s cannot be sealed: keyring %s: %w: copy that of a netmaster of this cluster", key, v.ring.path, err)
 	}
 	sealed, err := v.ring.encrypt(keys, key, value)
 	return append([]byte(prefix+keys.Primary+":"), sealed...), err
@@ -69,7 +70,7 @@ func (v *Values) IsCurrent(stored []byte) (bool, error) {
 	if !v.Sealing() {
 		return !is, nil
 	}
-	keys, err := v.ring.readOrMake()
+	keys, err := v.ring.read()
 	return is && id == keys.Primary, err
 }
 

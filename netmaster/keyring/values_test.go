@@ -11,7 +11,7 @@ import (
 // A value opens at its key only. Without the key that has sealed it there is an error, and what is damaged is nobody's record.
 func TestValuesOpenAtTheirKey(t *testing.T) {
 	dir := t.TempDir()
-	v := In(dir).Values()
+	v := made(t, dir).Values()
 	value := []byte(`{"tenantName":"canary"}`)
 	sealed, err := v.Seal("/a", value)
 	if err != nil || !bytes.HasPrefix(sealed, []byte("enc:v1:")) || bytes.Contains(sealed, []byte("canary")) {
@@ -36,11 +36,7 @@ func TestValuesOpenAtTheirKey(t *testing.T) {
 			t.Errorf("%s: %q, %v; want it as it is", name, got, err)
 		}
 	}
-	other := In(t.TempDir())
-	if err := other.Make(); err != nil {
-		t.Fatal(err)
-	}
-	for name, ring := range map[string]*Keyring{"another keyring": other, "no keyring": In(t.TempDir())} {
+	for name, ring := range map[string]*Keyring{"another keyring": made(t, t.TempDir()), "no keyring": In(t.TempDir())} {
 		got, err := ring.Values().Open("/a", sealed)
 		if err == nil || got != nil || !strings.Contains(err.Error(), "/a") || !strings.Contains(err.Error(), "copy") {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -50,7 +46,7 @@ func TestValuesOpenAtTheirKey(t *testing.T) {
 
 // Values are as they would be stored now until another key seals, or nothing does any more.
 func TestValuesAreCurrentUntilAnotherKeySeals(t *testing.T) {
-	ring := In(t.TempDir())
+	ring := made(t, t.TempDir())
 	v := ring.Values()
 	sealed, err := v.Seal("/a", []byte("1"))
 	if err != nil {
@@ -82,7 +78,7 @@ func TestValuesAreCurrentUntilAnotherKeySeals(t *testing.T) {
 
 // The file is read when it is another one, as a backup that was put back, and not for each value.
 func TestAKeyringThatWasReplacedIsReadAgain(t *testing.T) {
-	ring, other := In(t.TempDir()), In(t.TempDir())
+	ring, other := made(t, t.TempDir()), made(t, t.TempDir())
 	v := ring.Values()
 	if _, err := v.Seal("/a", nil); err != nil {
 		t.Fatal(err)
@@ -114,4 +110,33 @@ func TestAKeyringThatWasReplacedIsReadAgain(t *testing.T) {
 	if _, err := v.Open("/a", sealed); err == nil {
 		t.Error("opened without a file")
 	}
+}
+
+// Where the keyring is lost nothing is sealed, and no other one is made: nobody else would open what that seals.
+func TestValuesAreSealedWithNoOtherKeyringThanTheClusters(t *testing.T) {
+	ring := made(t, t.TempDir())
+	v := ring.Values()
+	v.SetSealing(true)
+	if err := os.Remove(ring.path); err != nil {
+		t.Fatal(err)
+	}
+	if sealed, err := v.Seal("/a", []byte("1")); err == nil || !strings.Contains(err.Error(), "copy") {
+		t.Errorf("sealed as %q, %v", sealed, err)
+	}
+	if _, err := v.IsCurrent([]byte("1")); err == nil {
+		t.Error("it is known what seals")
+	}
+	if ring.State() != "" {
+		t.Error("there is another keyring")
+	}
+}
+
+// made is the keyring of a directory, with a key.
+func made(t testing.TB, dir string) *Keyring {
+	t.Helper()
+	ring := In(dir)
+	if err := ring.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return ring
 }

@@ -99,7 +99,8 @@ func (tx *Tx) isLarge() bool {
 func (tx *Tx) puts() bool {
 	for key := range tx.wrote {
 		before, had := tx.group.base.Get(record{key: key})
-		if after, has := tx.group.tree.Get(record{key: key}); has && !(had && bytes.Equal(before.value, after.value)) {
+		_, again := tx.group.rewrites[key]
+		if after, has := tx.group.tree.Get(record{key: key}); has && (again || !had || !bytes.Equal(before.value, after.value)) {
 			return true
 		}
 	}

@@ -116,12 +116,18 @@ func deleteFence(t *testing.T, db *objdb.DB, term *objdb.Term) {
 }
 
 // In a store that is full deletions are the way out. One must not be refused for what others put in the same group, which
-// they may: a plan that rewrites what is there is admitted.
+// they may: a plan that changes what is there, or has it stored once more, is admitted.
 func TestADeletionInAFullStoreIsNotRefusedForThePutsOfOthers(t *testing.T) {
 	db := testdb.At(t, testetcd.NewSmall(t, 16<<20))
 	l := openLedger(t, lead(t, db))
+	others := map[string]func(*Tx) error{
+		"to count up": increment(state + "counter"),
+		"to rewrite":  func(tx *Tx) error { tx.Rewrite(state + "counter"); return nil },
+	}
 	mustUpdate(t, l, increment(state+"counter"))
-	mustUpdate(t, l, increment(state+"unwanted"))
+	for name := range others {
+		mustUpdate(t, l, increment(state+name))
+	}
 	large, err := make([]byte, 1<<20), error(nil)
 	for i := 0; err == nil && i < 100; i++ {
 		_, _, err = db.Txn(t.Context(), objdb.Txn{Puts: []objdb.KV{{Key: fmt.Sprint("/large/", i), Value: large}}})
@@ -129,28 +135,30 @@ func TestADeletionInAFullStoreIsNotRefusedForThePutsOfOthers(t *testing.T) {
 	if !fault.Is(err, fault.Exhausted) {
 		t.Fatalf("filling the store: %v", err)
 	}
-	var put, deleted error
-	var both sync.WaitGroup
-	err = l.inCommitter(func() error { // which takes the two at once afterwards
-		both.Go(func() { _, put = l.Update(context.Background(), increment(state+"counter")) })
-		both.Go(func() {
-			_, deleted = l.Update(context.Background(), func(tx *Tx) error { tx.Delete(state + "unwanted"); return nil })
+	for name, plan := range others {
+		var put, deleted error
+		var both sync.WaitGroup
+		err = l.inCommitter(func() error { // which takes the two at once afterwards
+			both.Go(func() { _, put = l.Update(context.Background(), plan) })
+			both.Go(func() {
+				_, deleted = l.Update(context.Background(), func(tx *Tx) error { tx.Delete(state + name); return nil })
+			})
+			testkit.Eventually(t, time.Minute, "both wait", func() bool {
+				l.small.mu.Lock()
+				defer l.small.mu.Unlock()
+				return len(l.small.waiting) == 2
+			})
+			return nil
 		})
-		testkit.Eventually(t, time.Minute, "both wait", func() bool {
-			l.small.mu.Lock()
-			defer l.small.mu.Unlock()
-			return len(l.small.waiting) == 2
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	both.Wait()
-	if !fault.Is(put, fault.Exhausted) {
-		t.Errorf("to count up: %v", put)
-	}
-	if deleted != nil {
-		t.Errorf("the deletion was refused for what another plan puts: %v", deleted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both.Wait()
+		if !fault.Is(put, fault.Exhausted) {
+			t.Errorf("%s: %v", name, put)
+		}
+		if deleted != nil {
+			t.Errorf("%s: the deletion was refused for what another plan puts: %v", name, deleted)
+		}
 	}
 }
