@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/keyring"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -71,7 +72,11 @@ func (v *values) seal(ctx context.Context) error {
 			return err
 		}
 	}
-	if !v.Met() { // else they are so already
+	// One value tells whether they are so already, where this process has not read any yet.
+	if _, err := v.db.Get(ctx, mastercfg.ModelKey("global", contivmodel.GlobalName)); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if !v.Met() {
 		blind, err := v.blind(ctx)
 		if err != nil {
 			return err

@@ -56,6 +56,16 @@ func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 	if kv, err := store.Get(objdb.AsStored(t.Context()), mastercfg.ModelKey("tenant", "blue")); err != nil || !objdb.IsSealed(kv.Key, kv.Value) {
 		t.Errorf("%.80q, %v", kv.Value, err)
 	}
+	fresh := n.daemon.keyring.Values() // of a netmaster that has read nothing yet
+	db, err := objdb.Open(objdb.Config{Endpoints: []string{storetest.Endpoint()}, Values: fresh, Log: testkit.Quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	next := &values{Values: fresh, wanted: true, keyring: n.daemon.keyring, db: db, record: n.daemon.record, registered: func() string { return "" }}
+	if err := next.begin(t.Context()); err != nil || !next.Sealing() {
+		t.Errorf("the next term begins with plain values: %v", err)
+	}
 }
 
 // A new cluster has its first value sealed already, though its netmaster has no directory for keys yet.

@@ -14,10 +14,14 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Services that the host and who comes in by it reach: an external address is led to the
-// switch by a route; what is for an address of the host itself, by translation to another one: a node port to the address that the switch has
-// the node ports at, a node port of UDP to its own, as are ports at an address that a load balancer has put on an interface of the host (pipeline.StandIns). Which provider a connection gets is the switch's choice; nothing here knows
-// providers.
+// Services that the host, and who comes in by it, reach:
+//
+//   - An external address is led to the switch by a route.
+//   - What is for an address of the host itself is translated to another one: a node port to the address that the switch has
+//     node ports at, or, of UDP, to one of its own (pipeline.StandIns).
+//   - So are ports at an address that a load balancer has put on an interface of the host.
+//
+// Which provider a connection gets is the switch's choice; nothing here knows providers.
 
 const (
 	setExternal  = "external"

@@ -8,7 +8,7 @@
 //     reason. What it quotes of the packet has the address that the host knows the
 //     endpoint by, and gets the endpoint's own (quoted.go).
 //   - A packet cannot live another hop at the gateway of the endpoint's network, as the first ones of traceroute. The answer is
-//     that gateway's, too (toobig.go).
+//     that gateway's, too (answer.go).
 //   - A router outside says so of an answer from a node port. The switch knows what to do
 //     with it, but not whose the port is (nodeport.go).
 //

@@ -10,10 +10,11 @@ import "github.com/contiv/netplugin/ofnet/openflow"
 //	          an acceptance that is none of a connection with that mark goes no further
 //	COUNTED   asked about it: the tracker forgets the connection
 //
-// COUNTED does it because no flow that matches what the tracker takes for invalid may give it anything.
+// COUNTED does it, as the switch refuses a flow that matches what the tracker takes for invalid and commits it.
 // The acceptance is gone, as its sender is the service by now. The provider repeats it a second later, and the client gets it. What
 // has not ended is not forgotten: while a client has a connection through the service, one to its provider from the same
-// port is not answered.
+// port is not answered. Nor is one that has ended by RST forgotten, which has no mark, before the tracker's own time is over. The kernel's
+// tracker may not take such an acceptance for invalid; there it is as without this file.
 type ended struct{}
 
 // markEnded is the bit of a mark that says that the provider has ended the connection.
