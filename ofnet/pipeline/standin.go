@@ -25,15 +25,10 @@ type StandIns struct {
 
 // Numbers that take the place of a port's in the addresses of stand-ins. No port has one of them.
 const (
-	firstBalancer = 0xff00
-	firstNodePort = 0xff80
-	endNodePort   = outsidePods
-)
-
-// How many there are of both.
-const (
-	balancersOfAHost  = firstNodePort - firstBalancer
-	nodePortsForParts = endNodePort - firstNodePort
+	firstBalancer     = 0xff00
+	balancersOfAHost  = 128
+	firstNodePort     = firstBalancer + balancersOfAHost
+	nodePortsForParts = outsidePods - firstNodePort
 )
 
 // standInBits is the length of the part of a private address behind which all of them are, balancerBits of those that stand in for addresses.
@@ -42,26 +37,26 @@ const standInBits, balancerBits = 8, 7
 // NewStandIns finds numbers for addresses and for node ports of UDP.
 func NewStandIns(balancers []netip.Addr, nodePorts []uint16) StandIns {
 	return StandIns{
-		numbers(balancers, netip.Addr.Compare, firstBalancer, firstNodePort, netip.Addr.AsSlice),
-		numbers(nodePorts, func(a, b uint16) int { return int(a) - int(b) }, firstNodePort, endNodePort, func(p uint16) []byte { return []byte{byte(p >> 8), byte(p)} }),
+		numbers(balancers, netip.Addr.Compare, firstBalancer, balancersOfAHost, netip.Addr.AsSlice),
+		numbers(nodePorts, func(a, b uint16) int { return int(a) - int(b) }, firstNodePort, nodePortsForParts, func(p uint16) []byte { return []byte{byte(p >> 8), byte(p)} }),
 	}
 }
 
-// numbers gives each of some things one of those from first to end; the things are looked at in their order.
-func numbers[K comparable](all []K, order func(a, b K) int, first, end uint32, bytes func(K) []byte) map[K]uint32 {
+// numbers gives each of some things one of so many from the first on; the things are looked at in their order.
+func numbers[K comparable](all []K, order func(a, b K) int, first, count uint32, bytes func(K) []byte) map[K]uint32 {
 	found, taken := make(map[K]uint32, len(all)), make(map[uint32]struct{}, len(all))
 	for _, one := range slices.SortedFunc(slices.Values(all), order) {
-		if _, again := found[one]; again || len(taken) == int(end-first) {
+		if _, again := found[one]; again || len(taken) == int(count) {
 			continue
 		}
 		h := fnv.New32a()
 		h.Write(bytes(one)) // never fails, as hash.Hash promises
-		n := h.Sum32() % (end - first)
+		n := h.Sum32() % count
 		for {
 			if _, other := taken[n]; !other {
 				break
 			}
-			n = (n + 1) % (end - first)
+			n = (n + 1) % count
 		}
 		found[one], taken[n] = first+n, struct{}{}
 	}

@@ -134,7 +134,7 @@ func TestWhatStandsInForWhatFollowsFromWhatThereIs(t *testing.T) {
 				t.Errorf("port %d of TCP is at %s", p, at)
 			}
 		}
-		if alone != endNodePort-firstNodePort {
+		if alone != nodePortsForParts {
 			t.Errorf("%d ports have one", alone)
 		}
 		for _, other := range []netip.Addr{OutsideAddress(private, OutsideHost), PodsAsHost(private), BeyondNode(private), NodePorts(private), OutsideAddress(private, 0xfeff)} {
