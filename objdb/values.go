@@ -3,6 +3,7 @@ package objdb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -77,7 +78,21 @@ func (v valueCalls) unary(ctx context.Context, method string, request, answer an
 	if err := invoke(ctx, method, request, answer, cc, opts...); err != nil || ctx.Value(asStored{}) != nil {
 		return err
 	}
-	return v.openAll(answer)
+	if err := v.openAll(answer); err != nil {
+		return unreadable{err}
+	}
+	return nil
+}
+
+// unreadable is the error of a request whose answer has a value that does not open.
+type unreadable struct{ error }
+
+// Unwrap is the reason.
+func (u unreadable) Unwrap() error { return u.error }
+
+// IsUnreadable tells whether a request, or a watch, has failed as a value in its answer does not open. Asking once more does not help.
+func IsUnreadable(err error) bool {
+	return errors.As(err, new(unreadable)) || status.Code(err) == codes.DataLoss
 }
 
 // sealed is a request with its values as they are to be stored.
@@ -179,7 +194,7 @@ func (o openedWatches) RecvMsg(m any) error {
 		return err
 	}
 	if err := o.values.openAll(m); err != nil {
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return status.Error(codes.DataLoss, err.Error())
 	}
 	return nil
 }

@@ -9,7 +9,8 @@
 //
 //	enc:v1:<id of the key>:<base64 of nonce and AES-256-GCM>
 //
-// and opens at its place in the store only: it cannot be moved to where it would be shown.
+// and opens at its place in the store only: it cannot be moved to where it would be shown. Values of the store as a whole are sealed
+// alike, if netmasters are told so (values.go).
 //
 // Another key comes in two steps, so that nothing is ever sealed with one that a netmaster lacks:
 // Add makes it, Turn has it seal, and what is in the store is sealed anew (Reseal). The older keys

@@ -10,6 +10,7 @@ import (
 
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -186,6 +187,7 @@ func (m *Mirror) tell() {
 // another one.
 func (m *Mirror) Follow(ctx context.Context) {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
+	var trouble logging.Trouble // the same is told once in a while
 	for ctx.Err() == nil {
 		standing := m.db.Standing()
 		if !standing.Certain {
@@ -211,6 +213,9 @@ func (m *Mirror) Follow(ctx context.Context) {
 			m.mu.Lock()
 			m.synced = false
 			m.mu.Unlock()
+		case objdb.IsUnreadable(err) && trouble.IsNews(err, time.Now()):
+			m.log.WithError(err).Warn("the store cannot be read, what is known stays as it is")
+			wait.Sleep(ctx)
 		default:
 			m.log.WithError(err).Debug("interrupted, trying again")
 			wait.Sleep(ctx)

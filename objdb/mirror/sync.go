@@ -122,6 +122,8 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 				return errUncertain
 			case resp.CompactRevision != 0:
 				return fmt.Errorf("%w after revision %d: compacted up to %d", errGap, m.Revision(), resp.CompactRevision)
+			case objdb.IsUnreadable(resp.Err()): // what comes later may be readable
+				return fmt.Errorf("%w after revision %d: %w", errGap, m.Revision(), resp.Err())
 			case resp.Err() != nil:
 				return resp.Err()
 			case resp.IsProgressNotify():
