@@ -137,7 +137,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(closes(d.front, d.mode.now, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
+	server := newServer(d.mode.closes(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}

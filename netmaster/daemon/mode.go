@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -26,14 +27,40 @@ import (
 
 // mode is how far the cluster is closed, as this netmaster knows it.
 type mode struct {
-	log   *logrus.Entry
-	known atomic.Value // mastercfg.SecurityMode; nothing: not known yet
+	log     *logrus.Entry
+	known   atomic.Value // mastercfg.SecurityMode; nothing: not known yet
+	learned func()       // closes isKnown, once
+	isKnown chan struct{}
 }
 
-// now is the mode; empty while it is not known. Then plain requests wait.
+func newMode(log *logrus.Entry) *mode {
+	m := &mode{log: log, isKnown: make(chan struct{})}
+	m.learned = sync.OnceFunc(func() { close(m.isKnown) })
+	return m
+}
+
+// set is called by whoever reads or changes the mode.
+func (m *mode) set(is mastercfg.SecurityMode) {
+	m.known.Store(is)
+	m.learned()
+}
+
+// now is the mode; empty while it is not known.
 func (m *mode) now() mastercfg.SecurityMode {
 	is, _ := m.known.Load().(mastercfg.SecurityMode)
 	return is
+}
+
+// soon is the mode once it is known, which takes a netmaster that has just started milliseconds. It is
+// empty if that takes longer than a request waits for a leader.
+func (m *mode) soon(ctx context.Context) mastercfg.SecurityMode {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-m.isKnown:
+	case <-ctx.Done():
+	}
+	return m.now()
 }
 
 // Run follows the record until ctx ends. What is known stays while the store is away, and
@@ -57,7 +84,7 @@ func (m *mode) take(b mirror.Batch) {
 			return
 		}
 	}
-	m.known.Store(is.Mode)
+	m.set(is.Mode)
 }
 
 // learn takes the mode from a ledger, so that a leader knows it before it serves. One that cannot
@@ -65,7 +92,7 @@ func (m *mode) take(b mirror.Batch) {
 func (m *mode) learn(opened *ledger.Ledger) error {
 	return opened.View(func(r ledger.Reader) error {
 		if is, err := access.ModeOf(r); err == nil {
-			m.known.Store(is)
+			m.set(is)
 		}
 		return nil
 	})
@@ -78,31 +105,45 @@ const plainHeader = "Contiv-Plain"
 // closes refuses what comes over plain HTTP in an enforced cluster, and while the mode is not known, and marks it in others.
 // Who asks whether this netmaster is well is answered on its machine, and in the role of loopback, if
 // there is one, everybody of the machine is served.
-func closes(next http.Handler, mode func() mastercfg.SecurityMode, loopback string, refusals *auth.EarlyRefusals) http.Handler {
+func (m *mode) closes(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil || identity.From(r.Context()).Kind == identity.Root {
-			next.ServeHTTP(w, r)
-			return
-		}
 		here := rest.OfThisMachine(r)
 		switch {
-		case (here || mode() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
+		case r.TLS != nil || identity.From(r.Context()).Kind == identity.Root:
+		case (here || m.now() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		case here && loopback != "":
 			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Loopback, Name: loopback}))
-		case mode() == mastercfg.SecurityEnforced:
-			why := fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r))
-			refusals.Add(r, "", http.StatusForbidden, why)
-			rest.WriteStatus(w, r, http.StatusForbidden, why)
-			return
-		case mode() == "":
-			w.Header().Set("Retry-After", "1")
-			rest.WriteStatus(w, r, http.StatusServiceUnavailable, fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r)))
-			return
 		default:
+			if err := m.refusesPlain(r); err != nil {
+				refusePlain(w, r, err, refusals)
+				return
+			}
 			r = rest.Plain(r)
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// refusesPlain tells why a request over plain HTTP is not served; nil: it is. That is decided once the mode is known.
+func (m *mode) refusesPlain(r *http.Request) *fault.Error {
+	switch m.soon(r.Context()) {
+	case mastercfg.SecurityEnforced:
+		return fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r))
+	case "":
+		return fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r))
+	}
+	return nil
+}
+
+// refusePlain answers what is not served, and has it written down if the cluster is closed.
+func refusePlain(w http.ResponseWriter, r *http.Request, why *fault.Error, refusals *auth.EarlyRefusals) {
+	if why.Kind == fault.Unavailable {
+		w.Header().Set("Retry-After", "1")
+		rest.WriteStatus(w, r, http.StatusServiceUnavailable, why)
+		return
+	}
+	refusals.Add(r, "", http.StatusForbidden, why)
+	rest.WriteStatus(w, r, http.StatusForbidden, why)
 }
 
 // askedAt is the address that a client has asked.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/contiv/netplugin/netmaster/identity"
@@ -220,12 +221,39 @@ func TestWhatAModeMeansForConnections(t *testing.T) {
 		"a role, from elsewhere":          {mastercfg.SecurityEnforced, "viewer", "10.1.1.1:1", "/x", 403, ""},
 		"a role, on loopback, while open": {mastercfg.SecurityOpen, "viewer", "127.0.0.1:1", "/x", 200, "loopback/viewer"},
 	} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
-		r.RemoteAddr, r.Host = c.from, "m1:9999"
-		closes(named, func() mastercfg.SecurityMode { return c.mode }, c.role, nil).ServeHTTP(w, r)
-		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s: %d %s, want %d %s", name, w.Code, w.Body, c.code, c.want)
-		}
+		synctest.Test(t, func(t *testing.T) { // one whose mode stays unknown waits for it
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
+			r.RemoteAddr, r.Host = c.from, "m1:9999"
+			knownAs(c.mode).closes(named, c.role, nil).ServeHTTP(w, r)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%s: %d %s, want %d %s", name, w.Code, w.Body, c.code, c.want)
+			}
+		})
+	}
+}
+
+// knownAs is a mode that a netmaster knows; empty: it does not know it yet.
+func knownAs(is mastercfg.SecurityMode) *mode {
+	m := newMode(testkit.Quiet())
+	if is != "" {
+		m.set(is)
+	}
+	return m
+}
+
+// A netmaster that has just started learns the mode within milliseconds; who asks meanwhile is not refused.
+func TestAPlainRequestWaitsForTheMode(t *testing.T) {
+	for is, want := range map[mastercfg.SecurityMode]int{mastercfg.SecurityOpen: 200, mastercfg.SecurityEnforced: 403} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMode(testkit.Quiet())
+			learned := time.AfterFunc(patience/2, func() { m.set(is) })
+			defer learned.Stop()
+			w := httptest.NewRecorder()
+			m.closes(named, "", nil).ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
+			if w.Code != want {
+				t.Errorf("%s: %d %s, want %d", is, w.Code, w.Body, want)
+			}
+		})
 	}
 }
 
@@ -264,7 +292,7 @@ func TestTheLeaderHearsWhetherOthersCouldReadARequest(t *testing.T) {
 	addr, p := served(t)
 	proxy := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
 	defer proxy.transport.CloseIdleConnections()
-	follower := closes(proxy, func() mastercfg.SecurityMode { return mastercfg.SecurityPermissive }, "", nil)
+	follower := knownAs(mastercfg.SecurityPermissive).closes(proxy, "", nil)
 	for name, c := range map[string]struct {
 		from string
 		over *tls.ConnectionState

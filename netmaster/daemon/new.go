@@ -42,7 +42,7 @@ func New(cfg Config) (*Daemon, error) {
 	member.db = db
 	d := &Daemon{
 		cfg: cfg, log: cfg.Log, db: db, keyring: ring, values: kept, metrics: newMetrics(), certificates: certificates, member: member, promoting: notify.New(),
-		space: newKeeper(cfg, db, member), mode: &mode{log: cfg.Log}, removed: &removals{},
+		space: newKeeper(cfg, db, member), mode: newMode(cfg.Log), removed: &removals{},
 		refusals: auth.NewEarlyRefusals(cfg.API.Audit), handshakes: newHandshakes(cfg.Log),
 	}
 	if kept != nil {
@@ -97,7 +97,7 @@ func (d *Daemon) apiConfig() api.Config {
 	c.Self, c.Name, c.LeafLife = d.cfg.Control, security.Name, security.LeafLife
 	c.Authorities, c.NodeTLS, c.Replace = d.certificates.authorities, d.certificates.node, d.certificates.replace
 	c.Foreseen, c.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
-	c.Changed = func(is mastercfg.SecurityMode) { d.mode.known.Store(is) } // before the watch tells it
+	c.Changed = d.mode.set // before the watch tells it
 	if security.Dir != "" {
 		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
 		c.Values = d.values.told

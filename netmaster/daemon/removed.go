@@ -46,6 +46,22 @@ func (m *removals) take(b mirror.Batch) {
 	m.names.Store(&names)
 }
 
+// learn takes the names from a ledger unless they are known, so that a leader that has just started does not refuse others.
+func (m *removals) learn(opened *ledger.Ledger) error {
+	names := map[string]bool{}
+	err := opened.View(func(r ledger.Reader) error {
+		r.Range(mastercfg.RemovedMasterPrefix, func(key string, _ []byte) bool {
+			names[strings.TrimPrefix(key, mastercfg.RemovedMasterPrefix)] = true
+			return true
+		})
+		return nil
+	})
+	if err == nil {
+		m.names.CompareAndSwap(nil, &names)
+	}
+	return err
+}
+
 // has tells whether a netmaster was removed, as far as that is known.
 func (m *removals) has(name string) bool {
 	known := m.names.Load()

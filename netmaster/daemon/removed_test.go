@@ -15,7 +15,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/pki"
+	"github.com/contiv/netplugin/objdb/ledger"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // asMaster is what a netmaster answers who shows a certificate of another one: the status of a request for the keys, and of one that is
@@ -142,5 +144,29 @@ func TestTheFounderCanBeRemoved(t *testing.T) {
 	})
 	if err := back.daemon.tryJoin(t.Context()); err == nil || !strings.Contains(err.Error(), "was removed") {
 		t.Errorf("m1 joins again: %v", err)
+	}
+}
+
+// A leader that has just started knows from its own ledger who was removed, before it has read the records otherwise.
+func TestALeaderKnowsAtOnceWhoWasRemoved(t *testing.T) {
+	opened := storetest.Lead(t, storetest.Open(t))
+	if _, err := opened.Update(t.Context(), func(tx *ledger.Tx) error {
+		tx.Put(mastercfg.RemovedMasterPrefix+"m2", []byte("{}"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var known removals
+	if err := known.admit("m1"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("before it is known who was removed: %v", err)
+	}
+	if err := known.learn(opened); err != nil {
+		t.Fatal(err)
+	}
+	if err := known.admit("m1"); err != nil {
+		t.Error(err)
+	}
+	if err := known.admit("m2"); !fault.Is(err, fault.Unauthenticated) {
+		t.Errorf("one that was removed: %v", err)
 	}
 }

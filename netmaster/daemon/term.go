@@ -65,7 +65,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := d.noteSelf(ctx, opened); err != nil { // a store that is full still has to be led
 		log.WithError(err).Warn("no record says that this netmaster is one of the cluster: it cannot be removed before the next term")
 	}
-	if err := d.mode.learn(opened); err != nil {
+	if err := errors.Join(d.mode.learn(opened), d.removed.learn(opened)); err != nil {
 		return err
 	}
 	config := d.cfg.API

@@ -25,9 +25,9 @@ func TestAnOpenClusterIsWarnedOfEachHour(t *testing.T) {
 	for is, want := range map[mastercfg.SecurityMode]int{mastercfg.SecurityOpen: 24, mastercfg.SecurityPermissive: 0, mastercfg.SecurityEnforced: 0, "": 0} {
 		synctest.Test(t, func(t *testing.T) { // whose clock goes on when nothing else does
 			log, told := testkit.Recorded()
-			d := &Daemon{cfg: cfg, log: log, mode: &mode{log: log}}
+			d := &Daemon{cfg: cfg, log: log, mode: newMode(log)}
 			if is != "" {
-				d.mode.known.Store(is)
+				d.mode.set(is)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour+time.Minute)
 			defer cancel()
