@@ -11,10 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/logging"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -109,6 +112,17 @@ type reporting struct {
 	wake notify.Signal
 	due  *time.Timer
 	once func(context.Context, *reporter) (next time.Duration, err error) // next: when the rest is due; 0: all is written
+
+	trouble logging.Trouble
+}
+
+// failed tells of records that are not written. Who is away is told of where that is noticed.
+func (what *reporting) failed(log *logrus.Entry, err error) {
+	level := logrus.DebugLevel
+	if !fault.Is(err, fault.Unavailable) && what.trouble.IsNews(err, time.Now()) {
+		level = logrus.WarnLevel
+	}
+	log.WithError(err).Log(level, "operational records not written, trying again")
 }
 
 // reportLoop writes the records of endpoints with a port, off the attach path, and the epoch of policies. That one changes
@@ -119,8 +133,8 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
-	endpoints := reporting{a.report, time.NewTimer(0), a.reportOnce}
-	epoch := reporting{a.tell, time.NewTimer(0), a.tellEpoch}
+	endpoints := &reporting{wake: a.report, due: time.NewTimer(0), once: a.reportOnce}
+	epoch := &reporting{wake: a.tell, due: time.NewTimer(0), once: a.tellEpoch}
 	defer endpoints.due.Stop()
 	defer epoch.due.Stop()
 	for {
@@ -138,12 +152,13 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 		next, err := what.once(ctx, &r)
 		if err == nil {
 			wait.Reset()
+			what.trouble.Over()
 			if next > 0 {
 				what.due.Reset(next)
 			}
 			continue
 		}
-		a.log.WithError(err).Debug("operational records not written, trying again")
+		what.failed(a.log, err)
 		what.wake.Send()
 		wait.Sleep(ctx)
 	}

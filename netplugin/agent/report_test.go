@@ -12,6 +12,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/test/testkit"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -207,5 +208,19 @@ func TestAReportNamesTheKindOfBridge(t *testing.T) {
 	said := n.cache.operational([]drivers.Port{{EndpointID: "web.blue-1", HostLink: "vvport1"}, {EndpointID: "lan.blue-2", HostLink: "vvport2"}}, n.cache.vtep).summary.LocalEpInfo
 	if said["web.blue-1"].BridgeType != "vxlan" || said["lan.blue-2"].BridgeType != "vlan" {
 		t.Errorf("reported %+v", said)
+	}
+}
+
+// A record that the store refuses is told of once a minute, not each time that it is tried; a store that is away is told of by who notices it.
+func TestRecordsThatAreRefusedAreToldOf(t *testing.T) {
+	for kind, want := range map[fault.Kind]int{fault.Denied: 1, fault.Conflict: 1, fault.Unavailable: 0} {
+		log, told := testkit.Recorded()
+		var what reporting
+		for range 5 {
+			what.failed(log, fault.New(kind, "record x: refused"))
+		}
+		if got := strings.Count(told.String(), "level=warning"); got != want {
+			t.Errorf("%s: told %d times, want %d:\n%s", kind, got, want, told.String())
+		}
 	}
 }
