@@ -35,14 +35,7 @@ func (i installation) open() {
 
 // close closes it while pods talk.
 func (i installation) close() {
-	client, server := i.pod("client", 1), i.pod("server", 2)
-	i.must(server.Echo())
-	s, err := client.During(i.Context(), server.IP, func() error { i.follow(closing); return nil })
-	i.must(err)
-	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
-	if s.Lost > 0 || s.Sent == 0 {
-		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
-	}
+	i.withoutLoss("close", func() { i.follow(closing) })
 }
 
 // closed looks for what nobody may reach, and for what has to work.

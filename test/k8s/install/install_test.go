@@ -83,6 +83,19 @@ func (i installation) pod(name string, n int) *cluster.Pod {
 	return p
 }
 
+// withoutLoss does something while two pods talk, whose names begin alike.
+func (i installation) withoutLoss(names string, do func()) {
+	i.Helper()
+	client, server := i.pod(names+"-client", 1), i.pod(names+"-server", 2)
+	i.must(server.Echo())
+	s, err := client.During(i.Context(), server.IP, func() error { do(); return nil })
+	i.must(err)
+	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
+	if s.Lost > 0 || s.Sent == 0 {
+		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
+	}
+}
+
 func (i installation) dryRun() {
 	for _, folder := range []string{"one", "three", "ovs", "remove"} {
 		i.kubectl("apply", "--kustomize", i.Installation(folder), "--dry-run=server", "--validate=strict")

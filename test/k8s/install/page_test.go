@@ -82,14 +82,7 @@ func (i installation) upgradeByThePage() {
 		i.Fatalf("%s has another version:\n%s", base, text)
 	}
 	i.must(os.WriteFile(base, []byte(newer), 0o644))
-	client, server := i.pod("before", 1), i.pod("beside", 2)
-	i.must(server.Echo())
-	s, err := client.During(i.Context(), server.IP, func() error { i.follow(upgrading); return nil })
-	i.must(err)
-	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
-	if s.Lost > 0 || s.Sent == 0 {
-		i.Errorf("of %d datagrams %d were lost: %+v", s.Sent, s.Lost, s.Losses)
-	}
+	i.withoutLoss("upgrade", func() { i.follow(upgrading) })
 	i.soon(func(ctx context.Context) error { // those of before end
 		images, err := i.Kubectl(ctx, "--namespace", "kube-system", "get", "pods", "--selector", "app in (contiv-netmaster, contiv-netplugin)",
 			"--output", "jsonpath={.items[*].spec.containers[*].image}")
@@ -106,6 +99,9 @@ const setUpAnew = "A machine of a netmaster is set up anew"
 // growing is the section about the way from one netmaster to three.
 const growing = "From one netmaster to three"
 
+// encrypting is the section about values that the store has encrypted.
+const encrypting = "Encrypt what the store has"
+
 // lookAround runs the commands of the page that show something.
 func (i installation) lookAround() {
 	manifest := filepath.Join(i.Files(), "shown.yaml")
@@ -115,7 +111,7 @@ func (i installation) lookAround() {
 	sections, err := pages.Commands(page)
 	i.must(err)
 	for _, s := range sections {
-		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing, onlyIPv6, "End it", "Take its rules away", "See that it is gone"}, s.Title) {
+		if !slices.Contains([]string{"Install", "Remove", "A cluster to look around in", closing, upgrading, setUpAnew, growing, encrypting, onlyIPv6, "End it", "Take its rules away", "See that it is gone"}, s.Title) {
 			i.follow(s.Title)
 		}
 	}
