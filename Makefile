@@ -15,7 +15,7 @@ GOBUILD  := $(PLAIN) go build -ldflags '$(LDFLAGS)'
 
 PROGRAMS := netmaster netplugin netctl contivk8s
 PACKAGES := openvswitch-switch etcd-server openssl containernetworking-plugins iproute2 iputils-ping \
-            ethtool iperf3 procps util-linux nftables iptables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
+            ethtool iperf3 openssh-client procps util-linux nftables iptables conntrack bash zsh fish patch gcc libc6-dev git ca-certificates systemd
 
 # What only the long tests need: routers, a directory and name servers of others, and who listens on a link.
 LONG_PACKAGES := bird2 frr slapd dnsmasq-base unbound bind9 tcpdump
@@ -58,7 +58,7 @@ LONGEST := ./test/history ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./driv
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|gate|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom vulncheck clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom release vulncheck clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -144,6 +144,10 @@ bench-k8s: deps build-test k8s-build ## measure on a cluster of real parts, besi
 sbom: build ## write what the programs are made of, as CycloneDX: bin/sbom.json
 	@go run ./scripts/sbom $(addprefix $(BIN)/,$(PROGRAMS)) > $(BIN)/sbom.json.part || { rm -f $(BIN)/sbom.json.part; exit 1; }
 	@mv $(BIN)/sbom.json.part $(BIN)/sbom.json
+
+# Its signature is of the namespace contiv-release; docs/security.md tells how it is verified.
+release: sbom ## pack the programs and sign that with KEY=FILE, a key of ssh-keygen: bin/release/
+	@scripts/release.sh $(BIN) $(BIN)/release $(EPOCH) '$(KEY)' $(PROGRAMS)
 
 vulncheck: ## look for known vulnerabilities; fails when the database cannot be had
 	@mkdir -p $(BIN)
