@@ -33,6 +33,14 @@ func (p *Pod) Echo() error {
 	return err
 }
 
+// Hears waits until an echo answers a pod: other nodes learn where a pod is a moment after it is ready.
+func (p *Pod) Hears(ctx context.Context, echo string) error {
+	return await(ctx, func() error {
+		_, err := p.Run(ctx, p.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(echo, fmt.Sprint(EchoPort)), "-count", "1", "-grace", "1s")
+		return err
+	})
+}
+
 // During sends a datagram per millisecond from a pod to an echo, for as long as
 // something happens, at most ten minutes. Streams to other addresses may be part of what happens.
 func (p *Pod) During(ctx context.Context, to string, happens func() error) (Stream, error) {

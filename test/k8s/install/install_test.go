@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +87,7 @@ func (i installation) withoutLoss(names string, do func()) {
 	i.Helper()
 	client, server := i.pod(names+"-client", 1), i.pod(names+"-server", 2)
 	i.must(server.Echo())
+	i.must(client.Hears(i.Context(), server.IP))
 	s, err := client.During(i.Context(), server.IP, func() error { do(); return nil })
 	i.must(err)
 	i.Logf("%d datagrams, %d lost, longest gap %.0f ms, %d late", s.Sent, s.Lost, s.MaxGapMS, s.Late)
@@ -108,10 +108,8 @@ func (i installation) rollingUpdates() {
 	i.kubectl("expose", "pod", "server", "--protocol", "UDP", "--port", fmt.Sprint(cluster.EchoPort))
 	service, err := i.Kubectl(i.Context(), "get", "service", "server", "-o", "jsonpath={.spec.clusterIP}")
 	i.must(err)
-	i.soon(func(ctx context.Context) error {
-		_, err := client.Run(ctx, client.Node.Tool("probe"), "stream", "-to", net.JoinHostPort(service, fmt.Sprint(cluster.EchoPort)), "-count", "1", "-grace", "1s")
-		return err
-	})
+	i.must(client.Hears(i.Context(), server.IP))
+	i.must(client.Hears(i.Context(), service))
 	for _, what := range []string{"daemonset/contiv-netplugin", "deployment/contiv-netmaster"} {
 		var streams [2]cluster.Stream
 		streams[0], err = client.During(i.Context(), server.IP, func() (err error) {

@@ -232,6 +232,7 @@ func (s six) policies() {
 func (s six) kills() {
 	client, server := s.pod("talker", 1), s.pod("listener", 2)
 	s.must(server.Echo())
+	s.must(client.Hears(s.ctx, server.IP))
 	stream, err := client.During(s.ctx, server.IP, func() error {
 		leader, err := s.Leader(s.ctx)
 		if err != nil {
