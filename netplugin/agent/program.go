@@ -16,6 +16,9 @@ import (
 // for one would empty the switch.
 func (a *Agent) missing() error {
 	for _, m := range a.mirrors {
+		if err := m.Unreadable(); err != nil && !m.complete {
+			return fault.New(fault.Unavailable, "%s has not been read from the store yet: %w", m.prefix, err)
+		}
 		if !m.complete {
 			return fault.New(fault.Unavailable, "%s has not been read from the store yet", m.prefix)
 		}

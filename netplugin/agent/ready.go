@@ -9,7 +9,7 @@ import (
 )
 
 // Ready tells why endpoints cannot be attached at the moment: the first
-// complete state is not known, the switch has never had all of it, or the
+// complete state is not known, what has changed since cannot be read, the switch has never had all of it, or the
 // switch does not answer, which counts more than that nothing is known. The store
 // may be away: what is attached is served, and a new endpoint fails at netmaster.
 func (a *Agent) Ready() error {
@@ -34,7 +34,20 @@ func (a *Agent) Ready() error {
 	case !a.inSync.raised():
 		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
 	}
-	return a.switchAway()
+	if affected := a.switchAway(); affected != nil {
+		return affected
+	}
+	return a.unreadable()
+}
+
+// unreadable tells that changes cannot be read from the store though it answers, so that a new endpoint would not be served.
+func (a *Agent) unreadable() error {
+	for _, m := range a.mirrors {
+		if err := m.Unreadable(); err != nil {
+			return fault.New(fault.Unavailable, "%s: changes cannot be read: %w", m.prefix, err)
+		}
+	}
+	return nil
 }
 
 // owedLong is how long a switch may owe changes without taking any, or answering to anything else: as long as Kubernetes' own proxy may be

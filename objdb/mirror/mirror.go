@@ -66,6 +66,8 @@ type Mirror struct {
 	revision int64
 	advanced chan struct{} // closed and replaced when revision grows
 	synced   bool
+
+	unreadable error // see Unreadable
 }
 
 // New prepares to follow a prefix, which must end in a slash. Batches are
@@ -117,6 +119,13 @@ func (m *Mirror) Synced() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.synced
+}
+
+// Unreadable tells why the store cannot be read (objdb.IsUnreadable) though it answers; nil while it can.
+func (m *Mirror) Unreadable() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unreadable
 }
 
 // WaitRevision returns when the receiver has been given the state of the prefix
@@ -172,7 +181,7 @@ func (m *Mirror) listed(history int, rev int64) {
 	m.verified.rev = rev
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.history, m.revision, m.synced = history, rev, true
+	m.history, m.revision, m.synced, m.unreadable = history, rev, true, nil
 	m.tell()
 }
 
@@ -213,8 +222,13 @@ func (m *Mirror) Follow(ctx context.Context) {
 			m.mu.Lock()
 			m.synced = false
 			m.mu.Unlock()
-		case objdb.IsUnreadable(err) && trouble.IsNews(err, time.Now()):
-			m.log.WithError(err).Warn("the store cannot be read, what is known stays as it is")
+		case objdb.IsUnreadable(err):
+			m.mu.Lock()
+			m.unreadable = err
+			m.mu.Unlock()
+			if trouble.IsNews(err, time.Now()) {
+				m.log.WithError(err).Warn("the store cannot be read, what is known stays as it is")
+			}
 			wait.Sleep(ctx)
 		default:
 			m.log.WithError(err).Debug("interrupted, trying again")

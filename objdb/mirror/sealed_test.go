@@ -38,6 +38,7 @@ func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the log says why nothing comes", func() bool {
 		return slices.ContainsFunc(said.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(fmt.Sprint(e.Data["error"]), "--encrypt-values") })
 	})
+	testkit.Eventually(t, time.Minute, "the mirror says why", func() bool { return objdb.IsUnreadable(m.Unreadable()) })
 	if want := map[string]string{watched + "a": "1", watched + "b": "1"}; !cmp.Equal(r.contents(), want) {
 		t.Error(cmp.Diff(want, r.contents()))
 	}
@@ -46,4 +47,5 @@ func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	testkit.Eventually(t, 20*time.Second, "it goes on when values are as they were", func() bool {
 		return cmp.Equal(r.contents(), map[string]string{watched + "a": "3"})
 	})
+	testkit.Eventually(t, time.Minute, "nothing is to say any more", func() bool { return m.Unreadable() == nil })
 }
