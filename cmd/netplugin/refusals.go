@@ -7,14 +7,14 @@ import (
 
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/netplugin/domains"
-	"github.com/contiv/netplugin/netplugin/pathmtu"
+	"github.com/contiv/netplugin/netplugin/icmperror"
 	"github.com/contiv/netplugin/netplugin/refusal"
 )
 
-// tellPathMTU tells endpoints which of their packets are too big.
-func tellPathMTU(bus drivers.PacketBus, vrfOf pathmtu.NodePorts) task {
+// tellICMPErrors tells endpoints which of their packets are too big.
+func tellICMPErrors(bus drivers.PacketBus, vrfOf icmperror.NodePorts) task {
 	return func(ctx context.Context) error {
-		return pathmtu.Serve(ctx, bus, vrfOf, logrus.WithField("component", "pathmtu"))
+		return icmperror.Serve(ctx, bus, vrfOf, logrus.WithField("component", "icmperror"))
 	}
 }
 

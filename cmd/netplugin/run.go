@@ -117,7 +117,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	tasks := []task{driver.Run, node.Run, place.stayRegistered(db, o.node, node.AwaitSync, authorities), host.Run}
 	for _, bridge := range own {
-		tasks = append(tasks, tellPathMTU(bridge, node.NodePortVRF), refuse(bridge), hearAnswers(bridge, node))
+		tasks = append(tasks, tellICMPErrors(bridge, node.NodePortVRF), refuse(bridge), hearAnswers(bridge, node))
 	}
 	err = serve(ctx, tasks, front)
 	log.Info("stopped; the switch goes on forwarding")

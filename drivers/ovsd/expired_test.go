@@ -46,7 +46,7 @@ func TestTheGatewayIsAHopForPods(t *testing.T) {
 		service.Ports = append(service.Ports, pipeline.ServicePort{Address: vip, From: pipeline.FromPods, Protocol: 17, Port: 7, Target: 7})
 	}
 	service = service.Numbered(func(uint32) bool { return false })
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, other, a.endpoint, far, elsewhere, service}})
 	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
 	a.exec("ip", "route", "add", "default", "via", six.Gateway.String())

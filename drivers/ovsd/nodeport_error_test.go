@@ -88,7 +88,7 @@ ip address add 2001:db8:5::7/128 dev lo nodad`, "sh", host.PodLink)
 		}
 		all.Set = append(all.Set, in, e, s.Numbered(func(uint32) bool { return false }))
 	}
-	r.tellPathMTU(func(protocol uint8, port uint16) uint16 {
+	r.tellICMPErrors(func(protocol uint8, port uint16) uint16 {
 		if protocol != openflow.ProtoUDP {
 			return 0
 		}

@@ -52,7 +52,7 @@ ip neigh add 2001:db8:5::80 lladdr 00:00:11:11:11:11 dev contivh0`, "sh", host.P
 				Serving: []netip.AddrPort{netip.AddrPortFrom(at, 7)}})
 		}
 	}
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{net, provider.endpoint, far, service.Numbered(func(uint32) bool { return false }), out}})
 	provider.exec("ip", "address", "add", provider.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
 	provider.exec("ip", "route", "add", "default", "via", net.Gateway.String())

@@ -12,18 +12,18 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/contiv/netplugin/drivers"
-	"github.com/contiv/netplugin/netplugin/pathmtu"
+	"github.com/contiv/netplugin/netplugin/icmperror"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// tellPathMTU answers packets that are too big while the test runs. Node ports are of nobody, or as it is told.
-func (r *running) tellPathMTU(vrfOf ...pathmtu.NodePorts) {
+// tellICMPErrors answers packets that are too big while the test runs. Node ports are of nobody, or as it is told.
+func (r *running) tellICMPErrors(vrfOf ...icmperror.NodePorts) {
 	vrfOf = append(vrfOf, func(uint8, uint16) uint16 { return 0 })
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	go func() { ended <- pathmtu.Serve(ctx, r, vrfOf[0], logrus.NewEntry(log)) }()
+	go func() { ended <- icmperror.Serve(ctx, r, vrfOf[0], logrus.NewEntry(log)) }()
 	r.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -64,7 +64,7 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheTunnel(t *testing.T) {
 	r := n.start()
 	a := n.newPod(r, 1)
 	six, other, far, elsewhere := networksOf(a)
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{six, other, a.endpoint, far, elsewhere}})
 	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
 	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
@@ -116,7 +116,7 @@ func TestAPodIsToldWhichPacketsAreTooBigForTheUplink(t *testing.T) {
 		p.exec("ip", "address", "add", p.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")
 	}
 	next := rn.next("198.18.5.1", "native")
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{net, a.endpoint, b.endpoint, rn.router, next, routeTo("198.51.100.0/24", next)}})
 	for _, mtu := range []string{"1400", "1300"} {
 		rn.Exec("ip", "link", "set", "up0", "mtu", mtu)
@@ -161,7 +161,7 @@ ip address add 2001:db8:5::1/64 dev world nodad
 ip route replace 203.0.113.2/32 dev world mtu lock 1300
 ip route replace 2001:db8:5::2/128 dev world mtu lock 1300
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1`, "sh", host.PodLink)
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	r.give(drivers.Change{Replace: true, Set: []pipeline.Object{net, a.endpoint, provider, service, out}})
 	a.exec("ip", "link", "set", "eth0", "mtu", "9000")
 	a.exec("ip", "address", "add", a.endpoint.IPv6.String()+"/64", "dev", "eth0", "nodad")

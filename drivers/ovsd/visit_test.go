@@ -60,7 +60,7 @@ func TestAnEndpointOfAnotherTenantIsRefused(t *testing.T) {
 		pipeline.TierRule{ID: "ask", Tier: pipeline.PolicyTier, Out: true, Number: 1, Subjects: []uint16{5}, AnyPeer: true},
 		names.Numbered(func(uint32) bool { return false }))
 	r.give(all)
-	r.tellPathMTU()
+	r.tellICMPErrors()
 	ctx, stop := context.WithCancel(t.Context())
 	refusing := make(chan error, 1)
 	go func() { refusing <- refusal.Serve(ctx, r, logrus.WithField("component", "refusal")) }()

@@ -13,7 +13,7 @@ import (
 //	ANSWER    passes the meters of its port and of all endpoints (answer.go)
 //	REPLY     to the agent, with the gateway of the network
 //
-// The agent answers from the gateway's address (package pathmtu). What others send, or what has no gateway, is dropped. Without
+// The agent answers from the gateway's address (package icmperror). What others send, or what has no gateway, is dropped. Without
 // a meter of the switch for it too many would come to the agent: then all of it is.
 type expired struct{ noMeter bool }
 

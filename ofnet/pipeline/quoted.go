@@ -9,7 +9,7 @@ import (
 // quoted completes what is said outside of the packets that endpoints have sent there:
 // too big, unreachable, too many hops. Such an ICMP error quotes the packet, with the
 // private address that outside.go has given it, which the endpoint does not know. No
-// flow can write what is quoted, so the agent does (package pathmtu). An error in fragments
+// flow can write what is quoted, so the agent does (package icmperror). An error in fragments
 // is delivered as it is: its checksum is over all of them.
 //
 // The error itself has been brought to the endpoint like any packet, and the rules have

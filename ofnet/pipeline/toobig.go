@@ -19,7 +19,7 @@ import (
 //	ANSWER    passes the meter of its port, and gets the endpoint's own addresses back
 //	REPLY     to the agent, with MTU and gateway of the network
 //
-// The agent answers as a router would (package pathmtu). Flows can't: they do not make
+// The agent answers as a router would (package icmperror). Flows can't: they do not make
 // packets. Nor can they make fragments, so IPv4 packets that may be fragmented are
 // answered as well.
 //

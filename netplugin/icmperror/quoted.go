@@ -1,4 +1,4 @@
-package pathmtu
+package icmperror
 
 import (
 	"slices"

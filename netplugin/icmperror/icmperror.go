@@ -1,5 +1,5 @@
-// Package pathmtu tells endpoints which packets are too big for their way, as the routers
-// of the Internet do (path MTU discovery, RFC 1191 and RFC 8201), and what else routers say of packets. There are four cases:
+// Package icmperror tells endpoints what routers say of their packets, as the routers of the Internet do: that they are too
+// big for their way (path MTU discovery, RFC 1191 and RFC 8201), have lived too long, or could not be delivered. There are four cases:
 //
 //   - The way to other nodes carries less than an endpoint sends. The switch is the
 //     router, and sends the packet here; the answer is an ICMP error from the gateway of
@@ -14,7 +14,7 @@
 //
 // How many packets come here is limited in the switch; see toobig.go, expired.go and quoted.go of
 // ofnet/pipeline. What is damaged is not answered.
-package pathmtu
+package icmperror
 
 import (
 	"context"
