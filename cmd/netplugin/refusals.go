@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netplugin/refusal"
 )
 
-// tellICMPErrors tells endpoints which of their packets are too big.
+// tellICMPErrors tells endpoints what routers say of their packets.
 func tellICMPErrors(bus drivers.PacketBus, vrfOf icmperror.NodePorts) task {
 	return func(ctx context.Context) error {
 		return icmperror.Serve(ctx, bus, vrfOf, logrus.WithField("component", "icmperror"))

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// tellICMPErrors answers packets that are too big while the test runs. Node ports are of nobody, or as it is told.
+// tellICMPErrors answers packets that are too big, or have lived too long, while the test runs. Node ports are of nobody, or as it is told.
 func (r *running) tellICMPErrors(vrfOf ...icmperror.NodePorts) {
 	vrfOf = append(vrfOf, func(uint8, uint16) uint16 { return 0 })
 	ctx, cancel := context.WithCancel(context.Background())
