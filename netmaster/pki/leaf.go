@@ -74,13 +74,6 @@ func (l Leaf) uses() []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{l.Use}
 }
 
-// RenewAt is when a certificate that is had now is renewed: after half of the time that it is
-// still good for, a little earlier or later so that those who joined together do not come
-// together. spread is at random from 0 to 1. It is a time of the clock, which goes on while the machine sleeps.
-func RenewAt(c *x509.Certificate, now time.Time, spread float64) time.Time {
-	return now.Round(0).Add(time.Duration(float64(c.NotAfter.Sub(now)) * (0.45 + 0.1*spread)))
-}
-
 // Request asks for a certificate for a key, and proves that who asks has the key. What
 // else the certificate is to say is not for the asker to decide.
 func Request(key *ecdsa.PrivateKey) ([]byte, error) {
