@@ -219,12 +219,15 @@ func (c *certificates) renew(seen *issued) error {
 }
 
 // replace writes authorities down and uses them, in the place of those that the caller has
-// seen: there are no others meanwhile, or nothing happens.
+// seen: there are no others meanwhile, and they can be used, or nothing happens.
 func (c *certificates) replace(seen, all pki.Authorities) error {
 	c.making.Lock()
 	defer c.making.Unlock()
 	if c.authorities().Hash() != seen.Hash() {
 		return fault.New(fault.Conflict, "the authorities of this netmaster have been replaced meanwhile")
+	}
+	if err := all.MaySign(time.Now()); err != nil {
+		return err
 	}
 	if err := all.Save(c.cfg.Dir); err != nil {
 		return err

@@ -28,6 +28,15 @@ type Leaf struct {
 	Life      time.Duration // that it is good for; 0: LeafLife
 }
 
+// signs says why an authority does not sign at a time.
+func (a *Authority) signs(now time.Time) error {
+	if c := a.Certificate; now.Before(c.NotBefore) || !now.Before(c.NotAfter) {
+		return fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", c.Subject.CommonName,
+			c.NotBefore.Format(time.RFC3339), c.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // Sign makes a certificate. It is good from a moment ago, so that clocks may differ,
 // and for its life, but never longer than the authority's own.
 func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
@@ -35,9 +44,8 @@ func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
 	if end.After(a.Certificate.NotAfter) {
 		end = a.Certificate.NotAfter
 	}
-	if now.Before(a.Certificate.NotBefore) || !now.Before(end) {
-		return nil, fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", a.Certificate.Subject.CommonName,
-			a.Certificate.NotBefore.Format(time.RFC3339), a.Certificate.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	if err := a.signs(now); err != nil {
+		return nil, err
 	}
 	begin := now.Add(-backdated)
 	if begin.Before(a.Certificate.NotBefore) {
