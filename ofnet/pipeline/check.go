@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 
@@ -153,6 +154,17 @@ func (o Service) providersAt(p ServicePort) (n int) {
 		}
 	}
 	return n
+}
+
+// Room is how many of the providers of all ports of one version of IP a service has room for: at the port at which there is least.
+func (o Service) Room(ipv4 bool) int {
+	room := math.MaxInt
+	for _, p := range o.Ports {
+		if p.Address.Is4() == ipv4 {
+			room = min(room, o.roomAt(p))
+		}
+	}
+	return room
 }
 
 // roomAt is how many providers the group of a port has room for: MaxProviders at least.
