@@ -75,3 +75,26 @@ func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
 		}
 	}
 }
+
+// A switch has a bucket for each provider at each port: who makes a service of very many ports does not fill the memory of all nodes.
+func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
+	const id, providers = "shop:blue", 300
+	n := blueHere(t)
+	for i := range providers {
+		n.put(mastercfg.ProviderKey(id, fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)), `{}`)
+	}
+	for ports, want := range map[int]int{10: providers, 400: 100_000 / 400, 1000: 100_000 / 1000} {
+		var all []string
+		for i := range ports {
+			all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
+		}
+		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(strings.Join(all, ","))).step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(o.(pipeline.Service).Providers); got != want {
+			t.Errorf("%d ports: %d providers, want %d", ports, got, want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"math"
 	"net/netip"
 	"slices"
 
@@ -60,7 +59,7 @@ const (
 	MaxProviders  = 380 // of a port: buckets have at most 168 bytes; beside them there is room for those that are being ended
 	MaxFloodPeers = 800 // other nodes with endpoints of a bridged network
 
-	maxBuckets = 100 * 1000 // of all groups of a service of Kubernetes, which has providers of its own at each port
+	maxBuckets = 100 * 1000 // of all groups of a service
 )
 
 // ProvidersOf is how many providers each port of a service of Kubernetes may have that has so many of them, at all its addresses together.
@@ -156,9 +155,10 @@ func (o Service) providersAt(p ServicePort) (n int) {
 	return n
 }
 
-// Room is how many of the providers of all ports of one version of IP a service has room for: at the port at which there is least.
+// Room is how many of the providers of all ports of one version of IP a service has room for: at the port at which there is least, and
+// so that all ports together have no more than those of a service of Kubernetes.
 func (o Service) Room(ipv4 bool) int {
-	room := math.MaxInt
+	room := max(1, maxBuckets/max(1, len(o.Ports)))
 	for _, p := range o.Ports {
 		if p.Address.Is4() == ipv4 {
 			room = min(room, o.roomAt(p))
