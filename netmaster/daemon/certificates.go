@@ -165,7 +165,7 @@ const renewCheck = time.Minute
 // here: those on its disk may be of before another netmaster has founded the cluster.
 func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
 	var seen *issued
-	var due time.Time
+	var renewal pki.Renewal
 	var wait time.Duration
 	for ; ctx.Err() == nil; c.pause(ctx, wait) {
 		wait = renewCheck
@@ -180,9 +180,9 @@ func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (s
 			continue
 		}
 		if now != seen {
-			seen, due = now, pki.RenewAt(now.server.Leaf, time.Now(), rand.Float64())
+			seen, renewal = now, pki.RenewalOf(now.server.Leaf, time.Now(), rand.Float64())
 		}
-		if left := time.Until(due); left > 0 {
+		if left := renewal.Left(time.Now()); left > 0 {
 			wait = min(renewCheck, left)
 			continue
 		}
@@ -219,12 +219,15 @@ func (c *certificates) renew(seen *issued) error {
 }
 
 // replace writes authorities down and uses them, in the place of those that the caller has
-// seen: there are no others meanwhile, or nothing happens.
+// seen: there are no others meanwhile, and they can be used, or nothing happens.
 func (c *certificates) replace(seen, all pki.Authorities) error {
 	c.making.Lock()
 	defer c.making.Unlock()
 	if c.authorities().Hash() != seen.Hash() {
 		return fault.New(fault.Conflict, "the authorities of this netmaster have been replaced meanwhile")
+	}
+	if err := all.MaySign(time.Now()); err != nil {
+		return err
 	}
 	if err := all.Save(c.cfg.Dir); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
 
@@ -89,6 +90,30 @@ func TestWhatWasReplacedStaysReplaced(t *testing.T) {
 	now := p.current.Load()
 	if err := p.renew(now); err != nil || p.current.Load() == now || p.authorities().Hash() != next.Hash() {
 		t.Errorf("the certificates of now are not renewed: %v", err)
+	}
+}
+
+// Authorities that a clock has made that was ahead do not sign yet. They are not switched to: a netmaster that has them on its disk alone
+// starts without certificates.
+func TestAuthoritiesThatDoNotSignYetAreNotSwitchedTo(t *testing.T) {
+	_, p := served(t)
+	first := p.authorities()
+	both, err := first.Next(time.Now().Add(48 * time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.replace(first, both); err != nil {
+		t.Fatal(err)
+	}
+	others, err := both.Next(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.replace(both, others); !fault.Is(err, fault.Conflict) || p.authorities().Hash() != both.Hash() {
+		t.Errorf("they are switched to: %v", err)
+	}
+	if written, err := pki.Load(p.cfg.Dir); err != nil || written.Hash() != both.Hash() {
+		t.Errorf("they are on the disk: %v", err)
 	}
 }
 

@@ -91,6 +91,16 @@ func (a Authorities) Hash() string {
 	return HashOf(a[API].Bundle())
 }
 
+// MaySign says why the authorities, or one of them, do not sign at a time: who uses them cannot make certificates for itself then.
+func (a Authorities) MaySign(now time.Time) error {
+	for _, one := range a {
+		if err := one.signs(now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // HashOf is the Hash of who has nothing but the bundle of the authority of servers.
 func HashOf(certs []*x509.Certificate) string {
 	h := sha256.New()

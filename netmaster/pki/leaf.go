@@ -28,6 +28,15 @@ type Leaf struct {
 	Life      time.Duration // that it is good for; 0: LeafLife
 }
 
+// signs says why an authority does not sign at a time.
+func (a *Authority) signs(now time.Time) error {
+	if c := a.Certificate; now.Before(c.NotBefore) || !now.Before(c.NotAfter) {
+		return fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", c.Subject.CommonName,
+			c.NotBefore.Format(time.RFC3339), c.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // Sign makes a certificate. It is good from a moment ago, so that clocks may differ,
 // and for its life, but never longer than the authority's own.
 func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
@@ -35,9 +44,8 @@ func (a *Authority) Sign(leaf Leaf, now time.Time) (*x509.Certificate, error) {
 	if end.After(a.Certificate.NotAfter) {
 		end = a.Certificate.NotAfter
 	}
-	if now.Before(a.Certificate.NotBefore) || !now.Before(end) {
-		return nil, fault.New(fault.Conflict, "authority %s signs from %s to %s only, and the clock says %s", a.Certificate.Subject.CommonName,
-			a.Certificate.NotBefore.Format(time.RFC3339), a.Certificate.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	if err := a.signs(now); err != nil {
+		return nil, err
 	}
 	begin := now.Add(-backdated)
 	if begin.Before(a.Certificate.NotBefore) {
@@ -72,13 +80,6 @@ func (l Leaf) uses() []x509.ExtKeyUsage {
 		return []x509.ExtKeyUsage{l.Use, x509.ExtKeyUsageServerAuth}
 	}
 	return []x509.ExtKeyUsage{l.Use}
-}
-
-// RenewAt is when a certificate that is had now is renewed: after half of the time that it is
-// still good for, a little earlier or later so that those who joined together do not come
-// together. spread is at random from 0 to 1. It is a time of the clock, which goes on while the machine sleeps.
-func RenewAt(c *x509.Certificate, now time.Time, spread float64) time.Time {
-	return now.Round(0).Add(time.Duration(float64(c.NotAfter.Sub(now)) * (0.45 + 0.1*spread)))
 }
 
 // Request asks for a certificate for a key, and proves that who asks has the key. What

@@ -189,7 +189,7 @@ func TestRenewalIsInTheMiddle(t *testing.T) {
 			t.Errorf("good for %s, want %s", got, life)
 		}
 		for spread, want := range map[float64]float64{0: 0.45, 0.5: 0.5, 1: 0.55} {
-			if got := float64(RenewAt(c, now, spread).Sub(now)) / float64(life); got < want-0.001 || got > want+0.001 {
+			if got := float64(RenewalOf(c, now, spread).Left(now)) / float64(life); got < want-0.001 || got > want+0.001 {
 				t.Errorf("%s, %v: after %v of its life", life, spread, got)
 			}
 		}

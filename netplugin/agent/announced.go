@@ -3,6 +3,7 @@ package agent
 import (
 	"net/netip"
 
+	"github.com/contiv/netplugin/netplugin/kubeservice"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -16,7 +17,8 @@ func (c *cache) announcedBy(ports []pipeline.ServicePort, providers, draining []
 		if p.From != pipeline.FromOutside {
 			continue
 		}
-		p.Serving, p.Draining, p.Target = c.ofThisNode(providers, p), c.ofThisNode(draining, p), 0
+		here := kubeservice.Chosen{Serving: c.ofThisNode(providers, p), Draining: c.ofThisNode(draining, p)}.AtMost(pipeline.MaxProviders, c.host)
+		p.Serving, p.Draining, p.Target = here.Serving, here.Draining, 0
 		if len(p.Serving)+len(p.Draining) > 0 {
 			all = append(all, p)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/netplugin/kubeservice"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/inet"
@@ -191,7 +192,33 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	if routedVLAN(n) {
 		o.Ports = append(o.Ports, c.announcedBy(s.part.Ports, o.Providers, o.Draining)...)
 	}
+	o.Providers, o.Draining = c.fitting(o)
 	return o, nil
+}
+
+// fitting are as many of the providers of all ports of a service as it has room for, ascending: with one more it would have none. As of
+// services of Kubernetes each node uses others.
+func (c *cache) fitting(o pipeline.Service) (serving, draining []netip.Addr) {
+	for _, ipv4 := range []bool{true, false} {
+		chosen := kubeservice.Chosen{Serving: placed(o.Providers, ipv4), Draining: placed(o.Draining, ipv4)}.AtMost(o.Room(ipv4), c.host)
+		for _, a := range chosen.Serving {
+			serving = append(serving, a.Addr())
+		}
+		for _, a := range chosen.Draining {
+			draining = append(draining, a.Addr())
+		}
+	}
+	return serving, draining
+}
+
+// placed are the addresses of one version of IP, as backends of no port.
+func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
+	for _, a := range all {
+		if a.Is4() == ipv4 {
+			some = append(some, netip.AddrPortFrom(a, 0))
+		}
+	}
+	return some
 }
 
 // providersOf are the providers of a service of a network, ascending: those that drain, and

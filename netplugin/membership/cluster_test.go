@@ -34,6 +34,7 @@ type cluster struct {
 	useless  atomic.Pointer[string] // hash of a key that was taken back
 	keys     atomic.Pointer[string] // of the last who joined
 	present  atomic.Pointer[pki.Authorities]
+	ahead    atomic.Int64 // its clock, as a duration
 }
 
 func start(t testing.TB) *cluster {
@@ -131,7 +132,7 @@ func (c *cluster) sign(w http.ResponseWriter, host string, csr []byte) {
 		panic(http.ErrAbortHandler)
 	}
 	by := *c.present.Load()
-	signed, err := by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: host}, Use: x509.ExtKeyUsageClientAuth, Key: key}, time.Now())
+	signed, err := by[pki.Client].Sign(pki.Leaf{Who: identity.Identity{Kind: identity.Node, Name: host}, Use: x509.ExtKeyUsageClientAuth, Key: key}, time.Now().Add(time.Duration(c.ahead.Load())))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -208,12 +208,12 @@ func (m *Member) Run(ctx context.Context) error {
 			m.wait(ctx, pace, tried)
 		}
 	}
-	due := time.Time{} // at the start, whatever its age
+	var renewal pki.Renewal // at the start, whatever its age
 	for pace := retry.NewPacer(firstPause, longestPause); ctx.Err() == nil; {
-		if time.Now().Before(due) {
-			retry.Pause(ctx, min(m.check, time.Until(due)))
+		if left := renewal.Left(time.Now()); left > 0 {
+			retry.Pause(ctx, min(m.check, left))
 			if m.outdated(ctx) {
-				due = time.Time{}
+				renewal = pki.Renewal{}
 			}
 			continue
 		}
@@ -230,7 +230,9 @@ func (m *Member) Run(ctx context.Context) error {
 			continue
 		}
 		pace.Reset()
-		due = pki.RenewAt(m.held.Load().own.Leaf, time.Now(), rand.Float64())
+		if renewal = pki.RenewalOf(m.held.Load().own.Leaf, time.Now(), rand.Float64()); renewal.Left(time.Now()) == 0 {
+			retry.Pause(ctx, m.check) // who has signed it is ahead: until one of the clocks is right it gets no better
+		}
 	}
 	return nil
 }

@@ -137,6 +137,25 @@ func TestRunJoinsAndRenews(t *testing.T) {
 	}
 }
 
+// What a netmaster has signed whose clock was ahead begins in days: the node asks for another one until it has one that is good now.
+func TestACertificateThatHasNotBegunIsRenewed(t *testing.T) {
+	c := start(t)
+	c.ahead.Store(int64(9 * 24 * time.Hour))
+	m := open(t, c.config(c.pin()))
+	m.check = 10 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	good := func() bool { return m.TLS() != nil && !time.Now().Before(m.held.Load().own.Leaf.NotBefore) }
+	testkit.Eventually(t, time.Minute, "the node has renewed what begins later", func() bool { return c.renewals.Load() > 1 && !good() })
+	c.ahead.Store(0)
+	testkit.Eventually(t, time.Minute, "the certificate is good", good)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A node that was away for too long joins anew as soon as it is given a token.
 func TestANodeThatMayNotRenewJoinsAnew(t *testing.T) {
 	c := start(t)

@@ -59,7 +59,7 @@ const (
 	MaxProviders  = 380 // of a port: buckets have at most 168 bytes; beside them there is room for those that are being ended
 	MaxFloodPeers = 800 // other nodes with endpoints of a bridged network
 
-	maxBuckets = 100 * 1000 // of all groups of a service of Kubernetes, which has providers of its own at each port
+	maxBuckets = 100 * 1000 // of all groups of a service
 )
 
 // ProvidersOf is how many providers each port of a service of Kubernetes may have that has so many of them, at all its addresses together.
@@ -153,6 +153,18 @@ func (o Service) providersAt(p ServicePort) (n int) {
 		}
 	}
 	return n
+}
+
+// Room is how many of the providers of all ports of one version of IP a service has room for: at the port at which there is least, and
+// so that all ports together have no more than those of a service of Kubernetes.
+func (o Service) Room(ipv4 bool) int {
+	room := max(1, maxBuckets/max(1, len(o.Ports)))
+	for _, p := range o.Ports {
+		if p.Address.Is4() == ipv4 {
+			room = min(room, o.roomAt(p))
+		}
+	}
+	return room
 }
 
 // roomAt is how many providers the group of a port has room for: MaxProviders at least.

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
+	"github.com/contiv/netplugin/ofnet/pipeline"
+)
+
+// A service with more providers than a group of the switch has room for would have no flows. A node uses as many as there is room for, of
+// which those that drain come last; who comes in by the uplink is led to some of those here.
+func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
+	const id, all = "shop:blue", 700
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
+		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
+		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP","53:53:UDP"`))
+	address := func(i int) string { return fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250) }
+	provides := func(from, to int, value string) {
+		for i := from; i < to; i++ {
+			n.put(mastercfg.ProviderKey(id, address(i)), value)
+		}
+	}
+	wanted := func() pipeline.Service {
+		t.Helper()
+		n.step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := o.(pipeline.Service)
+		if _, err := pipeline.New(pipeline.Config{}).For(s, 7); err != nil {
+			t.Errorf("%d serve and %d drain: %v", len(s.Providers), len(s.Draining), err)
+		}
+		return s
+	}
+	has := func(s pipeline.Service, serving, draining int) {
+		t.Helper()
+		if len(s.Providers) != serving || len(s.Draining) != draining || !slices.IsSortedFunc(s.Providers, netip.Addr.Compare) {
+			t.Errorf("%d serve and %d drain, want %d and %d", len(s.Providers), len(s.Draining), serving, draining)
+		}
+	}
+	provides(0, all-1, `{}`)
+	before := wanted()
+	most := before.Room(true)
+	if most <= pipeline.MaxProviders || most >= all {
+		t.Fatalf("room for %d", most)
+	}
+	has(before, most, 0)
+	provides(all-1, all, `{}`)
+	after := wanted()
+	has(after, most, 0)
+	if changed := slices.DeleteFunc(after.Providers, func(a netip.Addr) bool { return slices.Contains(before.Providers, a) }); len(changed) > 1 {
+		t.Errorf("one more has changed %v", changed)
+	}
+	provides(0, all-most+10, `{"Draining":true}`)
+	has(wanted(), most-10, 10)
+	provides(0, all, `{}`)
+	has(wanted(), most, 0)
+
+	for i := range all { // all of them are here, behind the uplink
+		n.put(epKey(fmt.Sprint("web.blue-", 2+i)), epValue("web.blue", me, address(i)))
+	}
+	n.put(netKey("web.blue"), strings.Replace(netValue("blue", ""), "vxlan", "vlan", 1))
+	s := wanted()
+	has(s, s.Room(true), 0)
+	for _, p := range s.Ports {
+		if p.From == pipeline.FromOutside && len(p.Serving) != pipeline.MaxProviders {
+			t.Errorf("%d serve who comes in by the uplink", len(p.Serving))
+		}
+	}
+}
+
+// A switch has a bucket for each provider at each port: who makes a service of very many ports does not fill the memory of all nodes.
+func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
+	const id, providers = "shop:blue", 300
+	n := blueHere(t)
+	for i := range providers {
+		n.put(mastercfg.ProviderKey(id, fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)), `{}`)
+	}
+	for ports, want := range map[int]int{10: providers, 400: 100_000 / 400, 1000: 100_000 / 1000} {
+		var all []string
+		for i := range ports {
+			all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
+		}
+		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(strings.Join(all, ","))).step()
+		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(o.(pipeline.Service).Providers); got != want {
+			t.Errorf("%d ports: %d providers, want %d", ports, got, want)
+		}
+	}
+}
