@@ -79,6 +79,7 @@ var (
 		"tenantQuery":       queryParameter("tenant", "string", "only what belongs to this tenant"),
 		"watchQuery":        queryParameter("watch", "boolean", "tell changes, as lines of JSON: what is there as ADDED, a BOOKMARK, then every change"),
 		"revisionQuery":     queryParameter("revision", "integer", "with watch: only changes after this revision; 410 if they are not known any more"),
+		"dryRunQuery":       queryParameter("dryRun", "boolean", "only say what would happen"),
 		"ifMatchHeader":     headerParameter("If-Match", "refuse with 412 unless the object has this ETag"),
 		"ifNoneMatchHeader": headerParameter("If-None-Match", "* on POST and PUT: refuse with 412 if the object exists"),
 	}
@@ -116,9 +117,9 @@ func watchable(list object) object {
 	return list
 }
 
-// guarded adds the condition on the revision of an object to an operation on it.
+// guarded adds the condition on the revision of an object to an operation on it, and that it may only be tried.
 func guarded(op object) object {
-	op["parameters"] = component("parameters", "ifMatchHeader", "ifNoneMatchHeader")
+	op["parameters"] = component("parameters", "ifMatchHeader", "ifNoneMatchHeader", "dryRunQuery")
 	return op
 }
 

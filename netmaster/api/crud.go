@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/contiv/netplugin/contivmodel"
+	"github.com/contiv/netplugin/netmaster/api/auth"
 	"github.com/contiv/netplugin/netmaster/api/objects"
 	"github.com/contiv/netplugin/netmaster/api/rest"
 	"github.com/contiv/netplugin/netmaster/master"
@@ -22,9 +23,19 @@ type intent struct {
 	key    string
 	object contivmodel.Object // as sent; nil to delete
 	only   rest.Condition
+	dryRun bool
 }
 
-// upsert creates an object, or updates the one that has the key.
+// intended is the intent of a request, but for the object.
+func intended(r *http.Request, kind contivmodel.Kind) (intent, error) {
+	dryRun, err := rest.Flag(r, "dryRun")
+	if dryRun {
+		auth.CallerFrom(r.Context()).SetSubject("dry run")
+	}
+	return intent{kind: kind, key: mux.Vars(r)["key"], only: rest.ConditionOf(r.Header), dryRun: dryRun}, err
+}
+
+// upsert creates an object, or updates the one that has the key, or says what would be stored.
 func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
@@ -38,13 +49,17 @@ func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	key := mux.Vars(r)["key"]
-	object.SetKey(key)
+	in, err := intended(r, kind)
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	in.object = object
+	object.SetKey(in.key)
 	if err := contivmodel.Validate(object); err != nil {
 		return rest.Reply{}, err
 	}
 	warning := a.exposed(r, object)
-	said, err := a.commit(r.Context(), intent{kind, key, object, rest.ConditionOf(r.Header)})
+	said, err := a.commit(r.Context(), in)
 	said.Warning = warning
 	return said, err
 }
@@ -55,10 +70,14 @@ func (a *API) remove(r *http.Request) (rest.Reply, error) {
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	return a.commit(r.Context(), intent{kind: kind, key: mux.Vars(r)["key"], only: rest.ConditionOf(r.Header)})
+	in, err := intended(r, kind)
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	return a.commit(r.Context(), in)
 }
 
-// commit runs the plan for an intent in one transaction.
+// commit runs the plan for an intent in one transaction, or only tries it.
 func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	t, ok := a.types[in.kind.Type]
 	switch {
@@ -69,19 +88,36 @@ func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	}
 	var object contivmodel.Object
 	var written []byte
-	rev, err := a.ledger.Update(ctx, func(tx *ledger.Tx) (err error) {
+	plan := func(tx *ledger.Tx) (err error) {
 		c := a.change(ctx, tx)
 		c.Blind = !in.only.Demands()
 		object, err = in.apply(t, c)
 		written, _ = tx.Get(mastercfg.ModelKey(in.kind.Type, in.key))
+		if in.dryRun && object != nil {
+			master.Complete(tx, object)
+		}
 		return err
-	})
+	}
+	if in.dryRun {
+		return a.preview(ctx, in.key, plan, &object)
+	}
+	rev, err := a.ledger.Update(ctx, plan)
 	if err != nil || object == nil {
 		return rest.Reply{Body: in.key, Revision: rev}, err
 	}
 	tag, err := a.settle(object, written)
 	contivmodel.Redact(object)
 	return rest.Reply{Body: object, Revision: rev, Tag: tag}, err
+}
+
+// preview answers as commit does, without a revision: nothing is stored.
+func (a *API) preview(ctx context.Context, key string, plan func(*ledger.Tx) error, object *contivmodel.Object) (rest.Reply, error) {
+	err := whenStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
+	if err != nil || *object == nil {
+		return rest.Reply{Body: key}, err
+	}
+	contivmodel.Redact(*object)
+	return rest.Reply{Body: *object}, nil
 }
 
 // apply decides what the intent means for the object as it is stored, and

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/utils/fault"
+)
+
+// What one change would do is told as if it were made, and refused as it would be; nothing is stored.
+func TestOneChangeMayBeTried(t *testing.T) {
+	b := ready(t)
+	b.applying("", shop...)
+	full := storetest.Dump(t, b.db)
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{"POST", "networks/shop:new/?dryRun=true", `{"tenantName":"shop","networkName":"new","encap":"vxlan","subnet":"10.8.0.0/24"}`, 200, `"networkName":"new"`},
+		{"PUT", "endpointGroups/shop:front/?dryRun=1", `{"tenantName":"shop","groupName":"front","networkName":"web","netProfile":"gold"}`, 200, `"netProfile":"gold"`},
+		{"DELETE", "serviceLBs/shop:s/?dryRun=true", ``, 200, "shop:s"},
+		{"POST", "networks/none:new/?dryRun=true", `{"tenantName":"none","networkName":"new","encap":"vxlan","subnet":"10.8.0.0/24"}`, 500, "Tenant not found"},
+		{"DELETE", "tenants/shop/?dryRun=true", ``, 500, "shop"},
+		{"POST", "tenants/x/?dryRun=perhaps", `{"tenantName":"x"}`, 500, "dryRun perhaps"},
+	} {
+		code, answer, _ := b.do(c.method, "/api/v1/"+c.path, c.body)
+		if code != c.code || !strings.Contains(answer, c.want) {
+			t.Errorf("%s %s: %d %s, want %d with %s", c.method, c.path, code, answer, c.code, c.want)
+		}
+		b.same(c.method+" "+c.path, storetest.Dump(t, b.db), full)
+	}
+	if code, _, _ := b.do("DELETE", "/api/v1/serviceLBs/shop:s/?dryRun=true", "", "If-Match", `"1"`, "Accept", fault.ProblemType); code != 412 {
+		t.Errorf("one of another revision: %d", code)
+	}
+}
