@@ -9,10 +9,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// samePort asks through a service from a port, ends that, and asks the provider itself from the same port. Then it asks through the service
+// samePort asks through a service from a port, ends that, the second time by RST, and asks the provider itself from the same port. Then it asks through the service
 // from another port, asks the provider from that, which may fail, and goes on through the service.
 const samePort = `
-import socket, sys
+import socket, struct, sys
 own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
 def connect(to, port, source, seconds):
     s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
@@ -27,8 +27,11 @@ def ask(s):
 for source in range(first, first + 2):
     s = connect(service, 80, source, 5)
     ask(s)
-    s.shutdown(socket.SHUT_WR)
-    while s.recv(100): pass
+    if source == first:
+        s.shutdown(socket.SHUT_WR)
+        while s.recv(100): pass
+    else:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
     print(ask(connect(provider, 8080, source, 5)), end=" ")
 s = connect(service, 80, first + 2, 5)
