@@ -115,14 +115,13 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 	return ports
 }
 
-// kubePorts are all ports of a service of a tenant at all of its addresses. To the cluster addresses of the default tenant's hosts come as
-// its pods do, by their interface among these (reachedFrom), and to those of others by the way out.
+// kubePorts are all ports of a service of a tenant at all of its addresses. To cluster addresses of the default tenant hosts come as
+// its pods do, by their interface among these (reachedFrom), and so they come to what is shared. To others they come by the way out.
 func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 	inside := pipeline.FromPods
 	if s.Shared {
 		inside |= pipeline.FromTenants
-	}
-	if tenant != mastercfg.DefaultTenant {
+	} else if tenant != mastercfg.DefaultTenant {
 		inside |= pipeline.FromHost
 	}
 	outside := external(s)

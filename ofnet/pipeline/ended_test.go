@@ -10,11 +10,11 @@ import (
 )
 
 // samePort asks through a service from a port, ends that, by RST or without, and asks the provider itself from the same port, which connects by the first
-// SYN. It takes another port when that fails: the provider may not have heard of the end yet, and what it begins within milliseconds of that
-// may look as if it belonged to what has ended. Then it asks through the service from another port, asks the provider from that, which may fail, and goes
+// SYN. It takes another port when that fails: the provider may not have heard of the end yet. Numbers of sequence follow the provider's clock, and what it
+// begins 4 ms later looks as if it belonged to what was before, so that a connection stands for longer than that. Then it asks through the service from another port, asks the provider from that, which may fail, and goes
 // on through the service.
 const samePort = `
-import socket, struct, sys
+import socket, struct, sys, time
 own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
 def connect(to, port, source, seconds):
     s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
@@ -31,6 +31,7 @@ for reset in False, True:
         first = source + 1
         s = connect(service, 80, source, 5)
         ask(s)
+        time.sleep(0.02)
         if reset:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         else:
