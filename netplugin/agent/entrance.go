@@ -16,6 +16,7 @@ import (
 // Entrances are what the host leads to its port of the switch.
 type Entrances struct {
 	Addresses []netip.Addr // external addresses of services that no node has, ascending
+	Cluster   []netip.Addr // cluster addresses, for the host itself only, ascending
 	NodePorts []NodePort   // ascending
 	Balanced  []Balanced   // ports at addresses of load balancers that this host has, ascending
 	StandIns  pipeline.StandIns
@@ -101,10 +102,11 @@ func (c *cache) entrances() (e Entrances) {
 			}
 		}
 	}
-	slices.SortFunc(e.Addresses, netip.Addr.Compare)
-	e.Addresses = slices.Compact(e.Addresses)
 	nodes := slices.Concat(c.nodes.list(), c.stand.here) // whoever leads them to the switch is cut off from them
-	e.Addresses = slices.DeleteFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })
+	for _, some := range []*[]netip.Addr{&e.Addresses, &e.Cluster} {
+		slices.SortFunc(*some, netip.Addr.Compare)
+		*some = slices.DeleteFunc(slices.Compact(*some), func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })
+	}
 	slices.SortFunc(e.NodePorts, func(a, b NodePort) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})

@@ -41,6 +41,7 @@ type kubePort struct {
 	local                bool   // backends of this node only
 	limited              bool   // source ranges say who is served
 	balancer             bool   // at what stands in for the address, of load balancers, where the host has it on an interface
+	cluster              bool   // at a cluster address
 }
 
 func newKube() kube {
@@ -61,7 +62,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	}
 	s.tenant = tenant
 	c.removeKubeService(id)
-	s.ports = c.numbered(id, kubePorts(s.record))
+	s.ports = c.numbered(id, kubePorts(tenant, s.record))
 	for _, p := range s.ports {
 		c.groups[p.Group] = struct{}{}
 	}
@@ -114,11 +115,14 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 	return ports
 }
 
-// kubePorts are all ports of a service at all of its addresses.
-func kubePorts(s mastercfg.K8sService) (all []kubePort) {
+// kubePorts are all ports of a service of a tenant at all of its addresses. To cluster addresses of the default tenant hosts come as
+// its pods do, by their interface among these (reachedFrom), and so they come to what is shared. To others they come by the way out.
+func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 	inside := pipeline.FromPods
 	if s.Shared {
 		inside |= pipeline.FromTenants
+	} else if tenant != mastercfg.DefaultTenant {
+		inside |= pipeline.FromHost
 	}
 	outside := external(s)
 	var standing []kubePort // behind all others, so that these keep the numbers of their groups
@@ -135,7 +139,7 @@ func kubePorts(s mastercfg.K8sService) (all []kubePort) {
 				return
 			}
 			limited := slices.Contains(s.LoadBalancers, at) // also if it is an external address as well
-			all = append(all, kubePort{name: p.Name, local: local, limited: limited, ServicePort: pipeline.ServicePort{
+			all = append(all, kubePort{name: p.Name, local: local, limited: limited, cluster: slices.Contains(s.Addresses, at), ServicePort: pipeline.ServicePort{
 				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}
 		for _, a := range s.Addresses {

@@ -127,6 +127,42 @@ func TestAServiceOfKubernetesIsServedAtAllItsAddresses(t *testing.T) {
 	}
 }
 
+// Hosts are pods' neighbours in the default tenant only: to cluster addresses of other tenants they come by the way out.
+func TestTheHostIsLedToClusterAddressesOfOtherTenants(t *testing.T) {
+	addr := netip.MustParseAddr
+	n := kubeNode(t).put(vrfKey("blue"), `{"vrf":2}`).put(netKey("web.blue"), netValue("blue", ""))
+	const id = "blue/shop/web"
+	put := func(s mastercfg.K8sService) {
+		s.Namespace, s.Name, s.Ports = "shop", "web", []mastercfg.K8sServicePort{{Protocol: "TCP", Port: 443}}
+		value, _ := json.Marshal(s) // a plain struct
+		n.put(mastercfg.K8sServicePrefix+id, string(value)).step()
+	}
+	for _, c := range []struct {
+		about   string
+		service mastercfg.K8sService
+		from    pipeline.Clients
+		led     string
+	}{
+		{"a service", mastercfg.K8sService{}, pipeline.FromPods | pipeline.FromHost, "[10.96.0.7]"},
+		{"one that is shared, to which they come as pods of the default tenant do", mastercfg.K8sService{Shared: true}, pipeline.FromPods | pipeline.FromTenants, "[]"},
+		{"one whose hosts get the backends of another tenant", mastercfg.K8sService{Guest: true}, pipeline.FromPods, "[]"},
+	} {
+		c.service.Addresses = []netip.Addr{addr("10.96.0.7")}
+		put(c.service)
+		in := n.cache.hostAccess().Entrances
+		if got := fmt.Sprint(in.Cluster); got != c.led || len(in.Addresses) > 0 {
+			t.Errorf("%s: the host is led to %s, and who comes in by it to %v: want %s", c.about, got, in.Addresses, c.led)
+		}
+		if o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeID + id}); !c.service.Guest && (err != nil || o.(pipeline.Service).Ports[0].From != c.from) {
+			t.Errorf("%s: %+v, %v", c.about, o, err)
+		}
+	}
+	n.del(mastercfg.K8sServicePrefix + id).step()
+	if in := n.cache.hostAccess().Entrances; len(in.Cluster)+len(n.cache.entered) > 0 {
+		t.Errorf("left: %+v, %v", in, n.cache.entered)
+	}
+}
+
 // Whoever opens a service to all of IPv4 does not mean to close it to IPv6; whoever opens it to some does.
 func TestARangeOfEverybodyIsNone(t *testing.T) {
 	n := kubeNode(t)

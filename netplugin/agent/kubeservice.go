@@ -159,6 +159,8 @@ func (c *cache) kubeEntrances() (e Entrances) {
 				}
 			case p.Address.IsUnspecified():
 				e.NodePorts = append(e.NodePorts, NodePort{p.Protocol, p.Port})
+			case p.cluster:
+				e.Cluster = append(e.Cluster, p.Address)
 			default:
 				e.Addresses = append(e.Addresses, p.Address)
 			}

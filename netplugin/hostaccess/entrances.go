@@ -16,7 +16,8 @@ import (
 
 // Services that the host, and who comes in by it, reach:
 //
-//   - An external address is led to the switch by a route.
+//   - An external address is led to the switch by a route. So is a cluster address of another tenant than that whose pods the host is among, for
+//     what the host itself sends there: nobody else is let in.
 //   - What is for an address of the host itself is translated to another one: a node port to the address that the switch has
 //     node ports at, or, of UDP, to one of its own (pipeline.StandIns).
 //   - So are ports at an address that a load balancer has put on an interface of the host.
@@ -61,7 +62,7 @@ func (e entrances) hasNodePorts(a netip.Addr) bool {
 	return slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// routesTo lead to external addresses of services, and to those of pods, by the way out; nobody is asked for there. What the host sends there
+// routesTo lead to addresses of services, and to those of pods, by the way out; nobody is asked for there. What the host sends there
 // comes from its address on the link.
 func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 	slices.SortFunc(addresses, netip.Addr.Compare)
@@ -70,6 +71,9 @@ func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 	}
 	return all
 }
+
+// routed are the addresses of services to which a route leads.
+func (e entrances) routed() []netip.Addr { return slices.Concat(e.Addresses, e.Cluster) }
 
 func (e entrances) sets() []set {
 	four, six := set{name: setExternal, kind: "ipv4_addr"}, set{name: setExternal6, kind: "ipv6_addr"}

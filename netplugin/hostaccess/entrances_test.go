@@ -96,7 +96,7 @@ ip -n world addr add 203.0.113.2/24 dev eth0; ip -n world addr add 2001:db8:1::2
 ip -n world route add default via 203.0.113.1; ip -n world route add default via 2001:db8:1::1
 ip link add esw type veth peer name pod; ip link set esw up`)
 	link := outsideInterface(wayOut)
-	link.routes = routesTo(in.Addresses...)
+	link.routes = routesTo(in.routed()...)
 	for range 2 {
 		if _, err := link.ensure(drivers.Port{HostLink: "esw", PodLink: "pod"}, new(own)); err != nil {
 			t.Fatal(err)
@@ -119,6 +119,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	testkit.NeedsMachine(t)
 	in := entrances{agent.Entrances{
 		Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:80::1")},
+		Cluster:   []netip.Addr{netip.MustParseAddr("10.96.0.80"), netip.MustParseAddr("fd00:96::80")},
 		NodePorts: []agent.NodePort{{Protocol: 6, Port: 30080}, {Protocol: 17, Port: 30007}},
 	}, wayOut, Everywhere()}
 	to := func(protocol, at string, port, to uint16) HostPort {
@@ -128,7 +129,7 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 	ports := hostPorts{[]HostPort{
 		to("tcp", "", 8080, 80), to("tcp", "127.0.0.1", 54323, 80), to("tcp", "203.0.113.1", 54324, 80), to("udp", "203.0.113.1", 54323, 30053),
 	}, wayOut}
-	playSwitch(t, in, "172.19.0.5", "fd63:6f6e:7469:7601::5")
+	playSwitch(t, in, "172.19.0.5", "fd63:6f6e:7469:7601::5", "10.96.0.80", "fd00:96::80")
 	table := tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)
 	rules := new(rules)
 	if err := errors.Join(rules.apply(t.Context(), table), routeLoopback(true)); err != nil {
@@ -160,10 +161,18 @@ func TestTheHostLeadsToServicesAndHostPorts(t *testing.T) {
 		{"ip netns exec world ", "tcp", "203.0.113.1", "8080", "203.0.113.2"},
 		{"ip netns exec world ", "udp", "203.0.113.1", "54323", "203.0.113.2"},
 		{"ip netns exec world ", "tcp", "2001:db8:1::1", "8080", "2001:db8:1::2"},
+		// Cluster addresses.
+		{"", "tcp", "10.96.0.80", "80", "172.19.255.254"},
+		{"", "tcp", "fd00:96::80", "80", "fd63:6f6e:7469:7601::fffe"},
 		// Endpoints of this node are not the host: rules judge them.
 		{"ip netns exec switch ", "tcp", "203.0.113.1", "54324", "172.19.255.251"},
 		{"ip netns exec switch ", "tcp", "2001:db8:1::1", "8080", "fd63:6f6e:7469:7601::fffb"},
 	})
+	for _, at := range in.Cluster { // who comes in by the host is not served there
+		if got := run(t, fmt.Sprintf("ip netns exec world "+testkit.Python+" -ISc '%s' tcp %s 80 2>&1 || true", asking, at)); !strings.Contains(got, "timed out") {
+			t.Errorf("at %s the world is answered %q", at, got)
+		}
+	}
 	// Node ports may be at some addresses of the host only.
 	in.at = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 	if err := rules.apply(t.Context(), tableFor(wayOut, closed, "inb01", 2000).with(in).withHostPorts(ports)); err != nil {

@@ -85,7 +85,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	}
 	m.made = o.Prefix
 	want := outsideInterface(o)
-	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), routesTo(slices.Concat(in.Addresses, pods.addresses())...)
+	want.mtu, want.checksumInSoftware, want.routes = port.MTU, m.Netdev(), routesTo(slices.Concat(in.routed(), pods.addresses())...)
 	changed, err := want.ensure(port, &m.own)
 	if changed {
 		m.Log.WithFields(logrus.Fields{"interface": want.name, "addresses": want.addresses}).Info("the way out by the host set right")

@@ -152,16 +152,16 @@ func (e entrance) service(w *Wants, o Service) {
 			e.port(w, o, p)
 		}
 	}
-	leaving := func(a netip.Addr, m openflow.Match) {
+	leaving := func(a netip.Addr, m openflow.Match, look []openflow.Action) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(inet.Host(a)),
-			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(o.lookUpAnswer(a)...).end())
+			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(look...).end())
 	}
 	for _, b := range o.backends(^FromPods) {
-		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc))
+		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc), o.lookUpAnswerOf(b))
 	}
 	for _, a := range o.served() {
 		for _, m := range ofAnyPort(a) {
-			leaving(a, m)
+			leaving(a, m, o.lookUpAnswer(a))
 		}
 	}
 }

@@ -42,7 +42,7 @@ var (
 	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
 	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside that a packet is sent to; an IPv4 address in the last of the registers."}
 	regDstClass = Register{"DST_CLASS", 10, 16, 16, "Class of the receiver."}
-	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is known the second register has the number of a service's port."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is known the second register has the number of a service's port, and behind its use the port of a provider."}
 	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped, that of the provider which a client of a service has, or the zone of the tiers."}
 )
 

@@ -209,8 +209,8 @@ func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	}
 	request := append(b.matches(openflow.TCPDst, openflow.UDPDst), f.is(), from, to, openflow.CTState(openflow.CTTrk, openflow.CTTrk))
 	w.flow(
-		o.departure(priorityExcept, provider, answer...).do(o.lookUpAnswer(provider)...).end(),
-		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack)).do(o.lookUpAnswer(provider)...).end(),
+		o.departure(priorityExcept, provider, answer...).do(o.lookUpAnswerOf(b)...).end(),
+		o.departure(priorityHairpin, provider, append(answer, to)...).do(sender...).do(regOut.set(outBack)).do(o.lookUpAnswerOf(b)...).end(),
 		at(tableOutput, priorityHairpin, o.match(request...)...).
 			do(sender...).do(set(f.src(inet.Host(asker))), openflow.Output{Port: openflow.PortInPort}).end())
 }

@@ -125,6 +125,7 @@ const (
 	priorityVisit   uint16 = 125  // endpoints of other tenants and a service
 	priorityExempt  uint16 = 130  // what concerns nobody whom tiers judge
 	priorityGuard   uint16 = 200  // looked at before everything else in its table
+	priorityRestore uint16 = 201  // or goes on elsewhere
 	priorityEntered uint16 = 205  // a guard has to do more for who came in by the host
 	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink
 	priorityTooBig  uint16 = 220  // what is too big goes no further

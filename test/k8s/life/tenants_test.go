@@ -1,9 +1,12 @@
 package life
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
@@ -56,7 +59,28 @@ func (s *story) tenants() {
 			must(s.Kubectl(s.ctx, "--namespace", space, "wait", "pod/"+step.pod, "--for=condition=Ready", "--timeout", podLimit.String()))
 		}
 	}
+	s.hook(space)
 	must(s.Kubectl(s.ctx, "delete", "namespace", space, "--timeout", podLimit.String()))
+}
+
+// hook: processes of nodes reach a service of the tenant at its cluster address, as an API server does that asks a webhook.
+func (s *story) hook(space string) {
+	s.Helper()
+	p := probed("hook", s.Nodes[0].Name)
+	p["metadata"].(object)["labels"] = object{"app": "hook"}
+	s.must(s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/pods", p, nil))
+	var service struct{ Spec struct{ ClusterIP string } }
+	s.must(s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/"+space+"/services", object{"apiVersion": "v1", "kind": "Service",
+		"metadata": object{"name": "hook"}, "spec": object{"selector": object{"app": "hook"}, "ports": []object{{"port": 443, "targetPort": podPort}}}}, &service))
+	s.soon(func() error {
+		ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+		defer cancel()
+		conn, err := s.Nodes[0].DialContext(ctx, "tcp", net.JoinHostPort(service.Spec.ClusterIP, "443"))
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
 }
 
 // probed is a pod of which kubelet asks whether it is ready.
