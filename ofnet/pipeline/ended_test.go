@@ -9,10 +9,10 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// samePort asks through a service from a port, ends that, and asks the provider itself from the same port. Then it asks through the service
+// samePort asks through a service from a port, ends that in one of several ways, and asks the provider itself from the same port. Then it asks through the service
 // from another port, asks the provider from that, which may fail, and goes on through the service.
 const samePort = `
-import socket, sys
+import socket, struct, sys
 own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
 def connect(to, port, source, seconds):
     s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
@@ -24,16 +24,25 @@ def connect(to, port, source, seconds):
 def ask(s):
     s.sendall(b"hello")
     return s.recv(100).split()[0].decode()
-for source in range(first, first + 2):
-    s = connect(service, 80, source, 5)
-    ask(s)
+def by_both(s):
     s.shutdown(socket.SHUT_WR)
     while s.recv(100): pass
+def by_reset(s): s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def by_provider(s):
+    s.sendall(b"reset")
+    try:
+        while s.recv(100): pass
+    except ConnectionResetError: pass
+ways = [by_both, by_both, by_reset, by_provider]
+for source, end in enumerate(ways, first):
+    s = connect(service, 80, source, 5)
+    ask(s)
+    end(s)
     s.close()
     print(ask(connect(provider, 8080, source, 5)), end=" ")
-s = connect(service, 80, first + 2, 5)
+s = connect(service, 80, first + len(ways), 5)
 ask(s)
-try: connect(provider, 8080, first + 2, 1)
+try: connect(provider, 8080, first + len(ways), 1)
 except OSError: pass
 print(ask(s))
 `
@@ -46,7 +55,7 @@ func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 		c.pod(provider).serveShop()
 		for _, way := range [][3]netip.Addr{{db1.IPv4, vip, provider.IPv4}, {db1.IPv6, vip6, provider.IPv6}} {
 			out, err := c.pod(db1).exec(testkit.Python, "-ISc", samePort, way[0].String(), way[1].String(), way[2].String(), fmt.Sprint(30000+10*i))
-			if want := strings.Repeat(provider.ID+" ", 2) + provider.ID; err != nil || strings.TrimSpace(out) != want {
+			if want := strings.Repeat(provider.ID+" ", 4) + provider.ID; err != nil || strings.TrimSpace(out) != want {
 				t.Errorf("%s: %q, %v; want %q", way[2], out, err, want)
 			}
 		}
