@@ -168,6 +168,21 @@ func atNodes(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
 	return whole, some
 }
 
+// atAddressesOf are the services that have an address of a node: until it is known as one, it is the service's as a whole.
+func (b *balancer) atAddressesOf(object any) (services []string) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	for _, a := range node.Status.Addresses {
+		for _, address := range addresses([]string{a.Address}) { // else a name
+			keys, _ := b.addressed.IndexKeys(addressIndex, address.String()) // its own index
+			services = append(services, keys...)
+		}
+	}
+	return services
+}
+
 // taken are addresses that no service may have as external ones, but for those of nodes.
 func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err error) {
 	all = slices.Clone(neverExternal)

@@ -246,4 +246,12 @@ func TestAddressesOfNodesThatALoadBalancerGivesAreNotedAsSuch(t *testing.T) {
 	}
 	w.toldThat("web", "AddressNotServed", "192.0.2.1 is in addresses of node node1 192.0.2.1/32; use another address")
 	w.toldThat("zoo", "AddressNotServed", "192.0.2.1 is an address of service shop/web; use another address")
+	w.wantExternal("web", "[] [203.0.113.9]")
+	begun := time.Now()
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node2"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "203.0.113.9"}}}}, metav1.CreateOptions{}))
+	w.wantExternal("web", "[] []")
+	if took := time.Since(begun); took > externalAgain/2 {
+		t.Errorf("a new node's address is the service's as a whole for %v", took)
+	}
 }
