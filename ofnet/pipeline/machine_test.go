@@ -55,6 +55,7 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 	for _, at := range beyond {
 		host.run(atAddress, at.String())
 	}
+	listening, client := host.datagrams(53), c.pod(db).datagrams(4000)
 	long := strings.Repeat("y", 4000)
 	for _, affinity := range []uint16{0, 600} {
 		s := atMachine(web1, web2)
@@ -83,6 +84,12 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 			if got := c.pod(db).requests(at, "udp", 5454, long); !strings.HasPrefix(got, "host ") {
 				t.Errorf("fragments for the machine's own port at %s: %q", at, got)
 			}
+			if _, err := client.WriteToUDPAddrPort([]byte(long), netip.AddrPortFrom(at, 53)); err != nil {
+				t.Fatal(err)
+			}
+			if got := next(listening, soon); string(got) != long {
+				t.Errorf("fragments for a port of the service at %s: the machine gets %d bytes", at, len(got))
+			}
 			if got := c.pod(db).requests(at, "udp", 53, "long"); !strings.Contains(got, " 40") {
 				t.Errorf("a long answer of the service at %s: %q", at, got)
 			}
@@ -108,8 +115,6 @@ func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 		}
 	}
 	// The machine has the ports again as soon as there is no service.
-	listening := host.datagrams(53)
-	client := c.pod(db).datagrams(4000)
 	c.program(wayOut)
 	for _, at := range beyond {
 		if got := c.pod(db).requests(at, "tcp", 80, "hello"); !strings.Contains(got, "refused") {
@@ -148,8 +153,11 @@ func TestAtTheAddressOfAMachineAServiceServesWhomItServesElsewhere(t *testing.T)
 			}
 		}
 	}
-	if got := next(listening, 0); got != nil {
-		t.Errorf("the machine gets %q", got)
+	if _, err := host.datagrams(4000).WriteToUDPAddrPort([]byte("fence"), netip.AddrPortFrom(beyond[0], 53)); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(listening, soon); string(got) != "fence" {
+		t.Errorf("the machine gets %.10q", got)
 	}
 	c.program(atMachine(), wayOut)
 	ask := packet{inPort: c.pod(db).port, src: db.MAC, dst: AnycastMAC, from: db.IPv4, kind: "tcp,tp_dst=80,tcp_flags=syn"}
