@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -46,6 +47,50 @@ try: connect(provider, 8080, first + len(ways), 1)
 except OSError: pass
 print(ask(s))
 `
+
+// reset asks a service from a port, over a connection that the client, or the provider, resets.
+const reset = `
+import socket, struct, sys
+own, service, source, who = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+s = socket.socket(socket.AF_INET6 if ":" in service else socket.AF_INET)
+s.settimeout(10)
+s.bind((own, source))
+s.connect((service, 80))
+s.sendall(b"hello")
+s.recv(100)
+if who == "provider":
+    s.sendall(b"reset")
+    try: s.recv(100)
+    except ConnectionResetError: pass
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s.close()
+`
+
+// Whoever resets a connection, it is known to have ended, and so is in nobody's way.
+func TestAConnectionThatIsResetIsKnownToHaveEnded(t *testing.T) {
+	c := startCluster(t, db1, web1)
+	c.program(serving(FromPods, addressesOf(web1), vip, vip6))
+	c.pod(web1).serveShop()
+	const port = uint32(openflow.ProtoTCP)<<16 | 80
+	ended := func(source int) bool {
+		for line := range strings.Lines(c.pod(db1).node.Appctl("dpctl/dump-conntrack")) {
+			if strings.Contains(line, fmt.Sprintf("sport=%d,dport=80)", source)) {
+				return strings.Contains(line, fmt.Sprintf("mark=%d,", port|markEnded))
+			}
+		}
+		return false
+	}
+	source := 31000
+	for _, way := range [][2]netip.Addr{{db1.IPv4, vip}, {db1.IPv6, vip6}} {
+		for _, who := range []string{"client", "provider"} {
+			source++
+			if _, err := c.pod(db1).exec(testkit.Python, "-ISc", reset, way[0].String(), way[1].String(), fmt.Sprint(source), who); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, soon, fmt.Sprintf("a connection to %s is known to have been reset by its %s", way[1], who), func() bool { return ended(source) })
+		}
+	}
+}
 
 // A client may have the port of a connection through a service once more, for one to the provider itself, when the first has ended.
 func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
