@@ -10,11 +10,13 @@ import (
 	"github.com/contiv/netplugin/drivers"
 	"github.com/contiv/netplugin/drivers/ovsd"
 	"github.com/contiv/netplugin/mgmtfn/k8splugin"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/netplugin/border"
 	"github.com/contiv/netplugin/netplugin/cluster"
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 	"github.com/contiv/netplugin/objdb"
+	"github.com/contiv/netplugin/utils/inet"
 	"github.com/contiv/netplugin/utils/ports"
 )
 
@@ -89,6 +91,13 @@ var standardPorts = []uint16{ports.Netmaster, ports.EtcdClient, ports.EtcdPeer, 
 
 // ownPorts are those of the API server and kubelet, and at which netplugin says how it serves Kubernetes' services (package kubehealth).
 var ownPorts = []uint16{ports.KubeAPI, ports.Kubelet, ports.ServiceHealth, ports.ProxyMode}
+
+// neededBy tells which ports every node needs itself, as far as the command line says.
+func neededBy(closed hostaccess.Closed) func(protocol uint8, port uint16) bool {
+	return func(protocol uint8, port uint16) bool {
+		return closed.Holds(mastercfg.HostPort{Protocol: inet.TransportName(protocol), Port: port})
+	}
+}
 
 // closedFor is what the command line tells of what endpoints must not reach: the ports
 // of the cluster, and machines of etcd that are named by an address.

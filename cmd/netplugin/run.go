@@ -60,7 +60,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	node := agent.New(agent.Config{
-		Here:      here,
+		Here: here, Needed: neededBy(closedFor(o)),
 		HostLabel: o.node.HostLabel, VTEP: o.node.VTEP, FwdMode: o.FwdMode, Driver: driver, Uplink: len(o.uplinks) > 0, Outside: o.nat,
 		Border: asBorder(routes), DB: db, Shown: len(o.masters) > 0, Names: zones, Metrics: metrics, AnswersFile: answersFile,
 	})

@@ -24,7 +24,7 @@ import (
 
 // Whoever may create a service writes its externalIPs, and nobody checks them. Every node leads
 // such an address to the switch, so one that belongs to somebody else would cut him off. It is left out,
-// and an event tells why.
+// and an event tells why. The address of a node that a load balancer has given is not led as a whole, and nobody is cut off by it.
 
 // maxExternal is how many external addresses of a service are served, each of its lists counted
 // alone: each has a route and flows on every node.
@@ -102,6 +102,10 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := nodeClaims(b.nodes)
+	if err != nil {
+		return nil, err
+	}
 	for rank, list := range []*[]netip.Addr{byBalancer: &record.LoadBalancers, bySpec: &record.External} {
 		own := (*list)[:0:0]
 		for _, a := range *list {
@@ -110,6 +114,9 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				continue
 			}
 			with := overlapping(inet.Host(a), taken)
+			if with == nil && rank == bySpec {
+				with = overlapping(inet.Host(a), nodes)
+			}
 			if with != nil {
 				refused = append(refused, fmt.Sprintf("%s is in %s; use another address", a, with))
 				continue
@@ -135,6 +142,7 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		}
 		*list = own
 	}
+	record.LoadBalancers, record.AtNodes = atNodes(record.LoadBalancers, nodes)
 	return refused, nil
 }
 
@@ -147,7 +155,35 @@ func unreached(record *mastercfg.K8sService, a netip.Addr) string {
 	return fmt.Sprintf("%s is of %s, and service %s/%s has no cluster address of %s: make it dual-stack, or use an address of %s", a, its, record.Namespace, record.Name, its, other)
 }
 
-// taken are addresses that no service may have as external ones.
+// atNodes parts the addresses of load balancers: those by which Kubernetes knows nodes, as load balancers without addresses of their
+// own give them, have ports that are the nodes'.
+func atNodes(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
+	for _, a := range all {
+		if overlapping(inet.Host(a), nodes) != nil {
+			some = append(some, a)
+		} else {
+			whole = append(whole, a)
+		}
+	}
+	return whole, some
+}
+
+// atAddressesOf are the services that have an address of a node: until it is known as one, it is the service's as a whole.
+func (b *balancer) atAddressesOf(object any) (services []string) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	for _, a := range node.Status.Addresses {
+		for _, address := range addresses([]string{a.Address}) { // else a name
+			keys, _ := b.addressed.IndexKeys(addressIndex, address.String()) // its own index
+			services = append(services, keys...)
+		}
+	}
+	return services
+}
+
+// taken are addresses that no service may have as external ones, but for those of nodes.
 func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err error) {
 	all = slices.Clone(neverExternal)
 	for _, object := range b.ranges.GetStore().List() {
@@ -156,11 +192,6 @@ func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err er
 			all = claimed(all, "service range "+o.Name, text)
 		}
 	}
-	nodes, err := nodeClaims(b.nodes)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, nodes...)
 	g, err := ledger.Read[contivmodel.Global](r, mastercfg.ModelKey("global", contivmodel.GlobalName))
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err

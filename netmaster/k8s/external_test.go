@@ -214,3 +214,44 @@ func servedBesideMany(t *testing.T) time.Duration {
 	}
 	return took
 }
+
+// A load balancer without addresses of its own gives a service those of nodes, inner and outer ones. They are noted apart, as agents are to leave
+// all other ports of them to the nodes; a service takes none by itself, and of two with one port one has it.
+func TestAddressesOfNodesThatALoadBalancerGivesAreNotedAsSuch(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"}, {Type: corev1.NodeHostName, Address: "node1"}}}}, metav1.CreateOptions{}))
+	given := func(addresses ...string) func(*corev1.Service) {
+		return func(s *corev1.Service) {
+			s.Spec.ExternalIPs = []string{"192.0.2.1"}
+			for _, a := range addresses {
+				s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a})
+			}
+		}
+	}
+	w.service("web", given("203.0.113.1", "203.0.113.9", "192.0.2.1"), "=80")
+	w.service("other", given("192.0.2.1"), "=443")
+	w.service("zoo", given("192.0.2.1"), "=80") // web has it
+	w.follow()
+	for name, want := range map[string]string{"web": "[] [203.0.113.9] [192.0.2.1 203.0.113.1]", "other": "[] [] [192.0.2.1]", "zoo": "[] [] []"} {
+		w.eventually(func() error {
+			return w.ledger.View(func(r ledger.Reader) error {
+				s, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey("default", "shop", name))
+				if got := fmt.Sprint(s.External, " ", s.LoadBalancers, " ", s.AtNodes); err == nil && got != want {
+					err = fmt.Errorf("%s has %s, want %s", name, got, want)
+				}
+				return err
+			})
+		})
+	}
+	w.toldThat("web", "AddressNotServed", "192.0.2.1 is in addresses of node node1 192.0.2.1/32; use another address")
+	w.toldThat("zoo", "AddressNotServed", "192.0.2.1 is an address of service shop/web; use another address")
+	w.wantExternal("web", "[] [203.0.113.9]")
+	begun := time.Now()
+	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node2"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "203.0.113.9"}}}}, metav1.CreateOptions{}))
+	w.wantExternal("web", "[] []")
+	if took := time.Since(begun); took > externalAgain/2 {
+		t.Errorf("a new node's address is the service's as a whole for %v", took)
+	}
+}

@@ -20,7 +20,7 @@ func (o nodeObject) key() string { return o.kind + "/" + o.namespace + "/" + o.n
 
 // nodeReasons are those that a node may give, by the kind of objects.
 var nodeReasons = map[string][]string{
-	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.HealthPortClosed},
+	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.BalancerPortInUse, mastercfg.HealthPortClosed},
 	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.HostPortConflict, mastercfg.ProbesNotReached},
 }
 

@@ -74,6 +74,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 			{core.Services().Informer(), byName},
 			{endpoints, serviceOf},
 			{core.Namespaces().Informer(), within(core.Services().Informer())},
+			{core.Nodes().Informer(), b.atAddressesOf},
 		},
 	}
 	return []*reconciler{services, b.tenantReconciler(services)}

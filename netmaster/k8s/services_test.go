@@ -290,7 +290,7 @@ func TestAServiceSaysWhatItsFieldsMean(t *testing.T) {
 			{IP: "203.0.113.9", IPMode: &proxy}, {IP: "203.0.113.8", IPMode: &vip}, {Hostname: "example.org"}, {IP: "203.0.113.7"}}}},
 	}
 	got, ok := serviceRecord(s)
-	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 false false 60}`
+	want := `{shop web [10.96.0.7 fd00:96::7] [198.51.100.1 198.51.100.2] [203.0.113.7 203.0.113.8] [] [192.0.2.0/24] [{dns UDP 53 30053}] true true 30999 false false 60}`
 	if fmt.Sprint(got) != want || !ok {
 		t.Errorf("%v, want %s", got, want)
 	}

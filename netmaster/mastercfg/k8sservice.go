@@ -15,6 +15,7 @@ type K8sService struct {
 	Addresses     []netip.Addr     `json:"addresses,omitempty"`    // cluster addresses, at most one of each version of IP
 	External      []netip.Addr     `json:"externalIPs,omitempty"`  // addresses that its owner wants to be reached at, ascending
 	LoadBalancers []netip.Addr     `json:"loadBalancer,omitempty"` // addresses that a load balancer has given it, ascending
+	AtNodes       []netip.Addr     `json:"atNodes,omitempty"`      // likewise, by which Kubernetes knows nodes: only the service's ports there are its own, ascending
 	SourceRanges  []netip.Prefix   `json:"sourceRanges,omitempty"` // who reaches those of load balancers; none: everybody
 	Ports         []K8sServicePort `json:"ports"`
 
@@ -34,7 +35,7 @@ func (s K8sService) Reaches(a netip.Addr) bool {
 // Places are how many ports a service has at all its addresses together. A node port is one at an address of each version of IP.
 func (s K8sService) Places() (n int) {
 	for _, p := range s.Ports {
-		n += len(s.Addresses) + len(s.External) + len(s.LoadBalancers)
+		n += len(s.Addresses) + len(s.External) + len(s.LoadBalancers) + len(s.AtNodes)
 		if p.NodePort != 0 {
 			n += len(s.Addresses)
 		}

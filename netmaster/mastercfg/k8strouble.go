@@ -18,9 +18,10 @@ const (
 
 // Reasons of events that nodes give.
 const (
-	NodePortInUse    = "NodePortInUse"                   // something on a node has the node port of a service, too
-	HostPortInUse    = "HostPortInUse"                   // or a host port of a pod
-	HostPortConflict = "HostPortConflict"                // a pod does not start: the node, or another pod of it, has a host port that it asks for
-	HealthPortClosed = "FailedToStartServiceHealthcheck" // load balancers get no answer at the port of a service: the word of Kubernetes' own proxy
-	ProbesNotReached = "ProbesNotReached"                // processes of its node do not reach a pod that kubelet probes over the network
+	NodePortInUse     = "NodePortInUse"                   // something on a node has the node port of a service, too
+	BalancerPortInUse = "LoadBalancerPortInUse"           // or its port at an address of load balancers that the node has
+	HostPortInUse     = "HostPortInUse"                   // or a host port of a pod
+	HostPortConflict  = "HostPortConflict"                // a pod does not start: the node, or another pod of it, has a host port that it asks for
+	HealthPortClosed  = "FailedToStartServiceHealthcheck" // load balancers get no answer at the port of a service: the word of Kubernetes' own proxy
+	ProbesNotReached  = "ProbesNotReached"                // processes of its node do not reach a pod that kubelet probes over the network
 )

@@ -28,10 +28,11 @@ type Config struct {
 	VTEP      netip.Addr // this node's VTEP, for the operational records
 	FwdMode   string     // what the node was started with; the store's word counts
 	Driver    drivers.NetworkDriver
-	Uplink    bool         // the driver serves networks of encapsulation vlan, too
-	Outside   bool         // endpoints of routed networks reach the outside by this host
-	Here      []netip.Addr // on the host's interfaces, when the agent starts
-	Border    Border       // makes the node a router; nil: it has no uplink
+	Uplink    bool                                   // the driver serves networks of encapsulation vlan, too
+	Outside   bool                                   // endpoints of routed networks reach the outside by this host
+	Here      []netip.Addr                           // on the host's interfaces, when the agent starts
+	Needed    func(protocol uint8, port uint16) bool // a node needs it itself, at whatever address; nil: none
+	Border    Border                                 // makes the node a router; nil: it has no uplink
 	DB        *objdb.DB
 	Shown     bool                  // DB is what netmasters show the node, and not the whole store
 	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
@@ -121,6 +122,7 @@ func New(cfg Config) *Agent {
 		held: newHeld(cfg.Shown), orphans: newOrphans(cfg.ReapGrace), unclaimed: newOrphans(cfg.SweepGrace), spared: make(map[string]bool),
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
+	a.cache.needed = cfg.Needed
 	a.cache.setHere(cfg.Here)
 	a.planner.names = cfg.Names
 	for _, prefix := range followed {

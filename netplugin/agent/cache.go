@@ -20,10 +20,11 @@ const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 // them, and the keys of the datapath objects whose wanted form may have changed.
 // It has no lock; its owner has.
 type cache struct {
-	host    string     // the label of this node
-	vtep    netip.Addr // our end of the tunnels; not valid: not known
-	uplink  bool       // networks of encapsulation vlan are served
-	outside bool       // endpoints may leave by the host
+	host    string                                 // the label of this node
+	vtep    netip.Addr                             // our end of the tunnels; not valid: not known
+	uplink  bool                                   // networks of encapsulation vlan are served
+	outside bool                                   // endpoints may leave by the host
+	needed  func(protocol uint8, port uint16) bool // a node needs it itself; nil: it needs none
 	log     *logrus.Entry
 
 	networks  map[string]network

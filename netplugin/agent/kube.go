@@ -21,6 +21,8 @@ type kube struct {
 	of       index                  // tenant -> services
 	nodes    map[string]mastercfg.K8sNode
 	ranges   []netip.Prefix
+	atNodes  index               // protocol and number -> services of the pipeline that have the port at addresses of nodes
+	askedAt  index               // protocol and number at which load balancers ask -> services of the pipeline
 	asked    map[string]struct{} // services that load balancers ask about at a port of the node: of the tenant that hosts reach
 }
 
@@ -40,12 +42,13 @@ type kubePort struct {
 	name                 string // of the port
 	local                bool   // backends of this node only
 	limited              bool   // source ranges say who is served
+	ofNode               bool   // the address is one by which Kubernetes knows a node
 	balancer             bool   // at what stands in for the address, of load balancers, where the host has it on an interface
 	cluster              bool   // at a cluster address
 }
 
 func newKube() kube {
-	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), asked: make(map[string]struct{})}
+	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), askedAt: make(index), asked: make(map[string]struct{})}
 }
 
 // kubeID begins the ids of the pipeline's objects for services of Kubernetes; no other has a slash.
@@ -70,11 +73,13 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	c.kube.of.add(s.tenant, id)
 	if s.record.HealthPort != 0 && !s.record.Guest { // the same port is of each tenant's record
 		c.kube.asked[id] = struct{}{}
+		c.placeAsked(id, s.record.HealthPort, index.add)
 	}
 	for _, p := range s.ports {
 		c.placePort(s.tenant, p.ServicePort, kubeID+id, index.add)
 	}
 	c.placeBalanced(id, s.ports, index.add)
+	c.placeAtNodes(id, s.ports, index.add)
 	c.countEnteredKube(s, 1)
 	return nil
 }
@@ -86,8 +91,10 @@ func (c *cache) removeKubeService(id string) {
 			c.placePort(old.tenant, p.ServicePort, kubeID+id, index.remove)
 		}
 		c.placeBalanced(id, old.ports, index.remove)
+		c.placeAtNodes(id, old.ports, index.remove)
 		delete(c.kube.services, id)
 		delete(c.kube.asked, id)
+		c.placeAsked(id, old.record.HealthPort, index.remove)
 		c.kube.of.remove(old.tenant, id)
 		c.countEnteredKube(old, -1)
 	}
@@ -125,7 +132,7 @@ func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 		inside |= pipeline.FromHost
 	}
 	outside := external(s)
-	var standing []kubePort // behind all others, so that these keep the numbers of their groups
+	var atNodes, standing []kubePort // behind all others, so that these keep the numbers of their groups
 	for _, p := range s.Ports {
 		protocol := inet.TransportNumber(strings.ToLower(p.Protocol))
 		if protocol != inet.TCP && protocol != inet.UDP || p.Port == 0 {
@@ -138,7 +145,7 @@ func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 			if from == 0 || s.Guest && at.IsUnspecified() {
 				return
 			}
-			limited := slices.Contains(s.LoadBalancers, at) // also if it is an external address as well
+			limited := slices.Contains(s.LoadBalancers, at) || slices.Contains(s.AtNodes, at) // also if it is an external address as well
 			all = append(all, kubePort{name: p.Name, local: local, limited: limited, cluster: slices.Contains(s.Addresses, at), ServicePort: pipeline.ServicePort{
 				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
 		}
@@ -151,14 +158,23 @@ func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 			if s.ExternalLocal {
 				add(a, pipeline.FromOutside, number, true)
 			}
-			if !slices.Contains(s.LoadBalancers, a) {
+			ofNode := slices.Contains(s.AtNodes, a)
+			if !ofNode && !slices.Contains(s.LoadBalancers, a) {
 				return
 			}
 			for _, p := range all[added:] {
+				if p.ofNode = ofNode; ofNode && p.From&pipeline.FromPods != 0 {
+					pods := p
+					pods.From, pods.Machine = pipeline.FromPods, true
+					atNodes = append(atNodes, pods)
+				}
 				if p.From &^= pipeline.FromPods; p.From != 0 {
 					p.balancer = true
 					standing = append(standing, p)
 				}
+			}
+			if ofNode {
+				all = all[:added]
 			}
 		}
 		for _, a := range outside {
@@ -172,13 +188,13 @@ func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
 			}
 		}
 	}
-	return append(all, standing...)
+	return slices.Concat(all, atNodes, standing)
 }
 
 // external are the addresses of a service, besides that in the cluster, of the versions of IP that
 // it has there. The leader leaves others out; leaders of earlier versions do not.
 func external(s mastercfg.K8sService) (some []netip.Addr) {
-	for _, a := range slices.Concat(s.External, s.LoadBalancers) {
+	for _, a := range slices.Concat(s.External, s.LoadBalancers, s.AtNodes) {
 		if s.Reaches(a) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {
 			some = append(some, a)
 		}
@@ -211,6 +227,7 @@ func (c *cache) putBackend(key string, value []byte, _ int64) error {
 	if c.kube.backends[service][port] == nil {
 		c.kube.backends[service][port] = make(map[netip.AddrPort]kubeservice.Backend)
 	}
+	defer c.behindItself(service, port, at, c.servesAt(service, port, at))
 	c.kube.backends[service][port][at] = kubeservice.Backend{Address: at, Node: r.Node, Ready: r.Ready, Serving: r.Serving, Terminating: r.Terminating,
 		ForNodes: r.ForNodes, ForZones: r.ForZones}
 	c.mark(pipeline.KindService, kubeID+service)
@@ -222,6 +239,7 @@ func (c *cache) removeBackend(key string) {
 	if err != nil {
 		return
 	}
+	defer c.behindItself(service, port, at, c.servesAt(service, port, at))
 	delete(c.kube.backends[service][port], at)
 	if len(c.kube.backends[service][port]) == 0 {
 		delete(c.kube.backends[service], port)

@@ -88,6 +88,8 @@ func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 		private = host.Prefix6
 	}
 	switch {
+	case c.isNodes(of):
+		return p, false
 	case of.balancer:
 		if p.Address, reached = c.stand.known.Balancer(private, p.Address); err != nil || !reached {
 			return p, false
@@ -149,12 +151,12 @@ func (c *cache) inner() (all []netip.Prefix) {
 // kubeEntrances are what the host leads to the switch for services of Kubernetes.
 func (c *cache) kubeEntrances() (e Entrances) {
 	standing := c.stand.known.Balancers()
-	for _, s := range c.kube.services {
+	for id, s := range c.kube.services {
 		for _, p := range s.ports {
 			switch {
-			case p.From&pipeline.FromHost == 0:
+			case p.From&pipeline.FromHost == 0 || c.isNodes(p):
 			case p.balancer:
-				if slices.Contains(standing, p.Address) {
+				if slices.Contains(standing, p.Address) && !c.servesItself(id, p) {
 					e.Balanced = append(e.Balanced, Balanced{p.Address, NodePort{p.Protocol, p.Port}})
 				}
 			case p.Address.IsUnspecified():

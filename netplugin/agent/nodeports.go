@@ -15,7 +15,9 @@ func nodePortKey(protocol uint8, port uint16) string { return fmt.Sprint(protoco
 // placeNodePort adds a port of a service to the index, if it is a node port, or removes it.
 func (c *cache) placeNodePort(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
 	if p.Shared {
-		change(c.nodePorts, nodePortKey(p.Protocol, p.Port), tenant+" "+service)
+		key := nodePortKey(p.Protocol, p.Port)
+		change(c.nodePorts, key, tenant+" "+service)
+		c.markAtNodes(key)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 // that there are others: a later fragment does not say whose it is.
 
 // udpPlace is where a port is one of UDP, as a key of the index; empty: it is none, or is at an address that
-// services share in any case.
+// services share with others, or with machines, in any case.
 func udpPlace(tenant string, p pipeline.ServicePort) string {
-	if p.Protocol != openflow.ProtoUDP || p.Shared {
+	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine {
 		return ""
 	}
 	return tenant + " " + p.Address.String()

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
@@ -91,5 +93,88 @@ func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
 	n.kubeService(s).step()
 	if len(n.cache.stand.udp) > 0 {
 		t.Errorf("node ports of UDP: %v", n.cache.stand.udp)
+	}
+}
+
+// A load balancer without addresses of its own gives a service those of nodes. Pods reach its ports there, and on the node whose address it is so do hosts;
+// the node keeps what it has at all its addresses: what it needs itself, node ports of whatever service, and ports at which load balancers ask.
+func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
+	addr := netip.MustParseAddr
+	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2").backend("kubelet", "10.1.0.2:8080", "node1").backend("high", "10.1.0.2:8080", "node1")
+	n.cache.needed = func(protocol uint8, port uint16) bool { return protocol == openflow.ProtoTCP && port == 10250 }
+	own, other := addr("192.0.2.1"), addr("192.0.2.2")
+	n.cache.setHere([]netip.Addr{own})
+	s := mastercfg.K8sService{Addresses: []netip.Addr{addr("10.96.0.7")}, AtNodes: []netip.Addr{own, other}, ExternalLocal: true, SourceRanges: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}, {Name: "kubelet", Protocol: "TCP", Port: 10250}, {Name: "high", Protocol: "TCP", Port: 30080}}}
+	n.kubeService(s).step()
+	at, has := n.cache.hostAccess().StandIns.Balancer(netip.MustParsePrefix("172.19.0.0/16"), own)
+	const both, one = "[10.1.0.2:8080 10.1.0.3:8080]", "[10.1.0.2:8080]"
+	cluster := []string{"pods 10.96.0.7:80 6: " + both, "pods 10.96.0.7:10250 6: " + one, "pods 10.96.0.7:30080 6: " + one, "pods 192.0.2.1:80 6: " + both, "pods 192.0.2.2:80 6: " + both}
+	here := []string{fmt.Sprintf("host %s:80 6: %s", at, both), fmt.Sprintf("outside %s:80 6: %s", at, one)}
+	high := []string{"pods 192.0.2.1:30080 6: " + one, "pods 192.0.2.2:30080 6: " + one}
+	hereHigh := []string{fmt.Sprintf("host %s:30080 6: %s", at, one), fmt.Sprintf("outside %s:30080 6: %s", at, one)}
+	served := func(balanced string, want ...[]string) {
+		t.Helper()
+		n.wantServed(slices.Concat(want...)...)
+		if in := n.cache.hostAccess().Entrances; fmt.Sprint(in.Balanced) != balanced || len(in.Addresses) > 0 {
+			t.Errorf("the host leads %+v, want %s", in, balanced)
+		}
+	}
+	if !has {
+		t.Fatal("nothing stands in for the address")
+	}
+	const all, some = "[{192.0.2.1 {6 80}} {192.0.2.1 {6 30080}}]", "[{192.0.2.1 {6 80}}]"
+	served(all, cluster, high, here, hereHigh)
+	o, _ := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+	groups := map[uint32]bool{}
+	for i, p := range o.(pipeline.Service).Ports {
+		groups[p.Group] = true
+		if p.Machine != (i >= 3 && i < 7) || (i >= 3) != (fmt.Sprint(p.Sources) == "[192.0.2.0/24]") {
+			t.Errorf("%s is of a machine: %v; clients: %v", netip.AddrPortFrom(p.Address, p.Port), p.Machine, p.Sources)
+		}
+	}
+	if len(groups) != len(o.(pipeline.Service).Ports) {
+		t.Errorf("groups %v", groups)
+	}
+
+	looked := func(by string) {
+		t.Helper()
+		if _, marked := n.cache.dirty[pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb}]; !marked || !n.cache.hostDirty {
+			t.Errorf("%s: nobody looks at the service, or at the host", by)
+		}
+	}
+	stall := mastercfg.K8sService{Namespace: "shop", Name: "stall", Addresses: []netip.Addr{addr("10.96.0.8")}, Ports: []mastercfg.K8sServicePort{{Protocol: "TCP", Port: 80, NodePort: 30080}}}
+	record := func(s mastercfg.K8sService) string { value, _ := json.Marshal(s); return string(value) }
+	for by, s := range map[string]mastercfg.K8sService{"a node port": stall,
+		"a port that is asked about": {Namespace: "shop", Name: "stall", Addresses: stall.Addresses, HealthPort: 30080}} {
+		n.step()
+		n.put(mastercfg.K8sServiceKey("default", "shop", "stall"), record(s))
+		looked(by)
+		served(some, cluster, here)
+		n.del(mastercfg.K8sServiceKey("default", "shop", "stall"))
+		looked(by + " goes")
+		served(all, cluster, high, here, hereHigh)
+	}
+
+	// A process of the node's own is behind the service at that address and port.
+	n.step()
+	n.cache.hostDirty = false
+	n.backend("http", "192.0.2.1:80", "node1")
+	looked("a process at the address")
+	if in := n.cache.hostAccess().Entrances; fmt.Sprint(in.Balanced) != "[{192.0.2.1 {6 30080}}]" {
+		t.Errorf("a process of the node serves there, and the host leads %+v", in)
+	}
+	n.step()
+	n.cache.hostDirty = false
+	n.del(mastercfg.K8sBackendKey("default", "shop", "web", "http", netip.MustParseAddrPort("192.0.2.1:80")))
+	looked("the process has gone")
+	served(all, cluster, high, here, hereHigh)
+
+	s.Guest = true // of another tenant than that which hosts reach
+	n.kubeService(s)
+	served("[]", cluster, high)
+	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
+	if k := n.cache.kube; len(k.atNodes)+len(k.askedAt)+len(n.cache.hostAccess().Balanced) > 0 {
+		t.Errorf("the service is gone, and known are %v and %v", k.atNodes, k.askedAt)
 	}
 }

@@ -19,7 +19,8 @@ import (
 type TakenPort struct {
 	Protocol string // tcp or udp
 	Port     uint16
-	Endpoint string         // whose host port it is; empty: it is a node port of services
+	Endpoint string         // whose host port it is; empty: it is of services
+	Address  netip.Addr     // of load balancers, at which services have the port; invalid: it is no such port
 	By       netip.AddrPort // where the process listens
 }
 
@@ -99,12 +100,25 @@ func (a *Agent) toldTroubles() []mastercfg.K8sTrouble {
 // concerned are the objects that this node does not serve as it should.
 func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
 	for _, p := range found.taken {
-		taken := fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for the node, as %%s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
-			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, p.Protocol, p.Port)
+		meant := "the node"
+		if p.Address.IsValid() {
+			meant = p.Address.String()
+		}
+		taken := fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for %s, as %%s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
+			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, meant, p.Protocol, p.Port)
 		if p.Endpoint != "" {
 			if e := c.endpoints[p.Endpoint].record; e != nil && e.PodNamespace != "" { // else it has gone since
 				all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
 					Reason: mastercfg.HostPortInUse, Message: fmt.Sprintf(taken, "the pod", "hostPort")})
+			}
+			continue
+		}
+		if p.Address.IsValid() {
+			for id := range c.stand.balanced[p.Address.String()] {
+				if s := c.kube.services[strings.TrimPrefix(id, kubeID)]; s.balances(p) {
+					all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: s.record.Namespace, Name: s.record.Name,
+						Reason: mastercfg.BalancerPortInUse, Message: fmt.Sprintf(taken, "the service", "port")})
+				}
 			}
 			continue
 		}
@@ -133,6 +147,13 @@ func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(all)
+}
+
+// balances tells whether a service has a port at an address of load balancers.
+func (s kubeService) balances(taken TakenPort) bool {
+	return slices.ContainsFunc(s.ports, func(p kubePort) bool {
+		return p.balancer && p.Address == taken.Address && p.Port == taken.Port && p.Protocol == inet.TransportNumber(taken.Protocol)
+	})
 }
 
 // unprobed are the pods whose probes fail because they are not reached. Of one without a record, as in mode cni, it is not known whether it has any.

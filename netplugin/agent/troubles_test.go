@@ -23,10 +23,11 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 		}
 		return string(value)
 	}
+	vip := netip.MustParseAddr("203.0.113.5")
 	store.put(append(blueState, mastercfg.K8sEnforcedKey(me), `{"number":3}`, mastercfg.K8sPodKey(me, "u1"), `{"namespace":"shop","name":"db","uid":"u1"}`,
 		epKey("web.blue-pod"), strings.Replace(podEndpoint("web.blue", me, "10.1.0.30", "u1"), "{", `{"epCommonName":"db","podNamespace":"shop",`, 1),
 		mastercfg.K8sServiceKey("default", "shop", "web"), text(mastercfg.K8sService{Namespace: "shop", Name: "web",
-			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999, ExternalLocal: true,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999, ExternalLocal: true, LoadBalancers: []netip.Addr{vip},
 			Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80, NodePort: 30080}}}),
 		mastercfg.K8sServiceKey("blue", "shop", "web"), text(mastercfg.K8sService{Namespace: "shop", Name: "web", Guest: true,
 			Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, HealthPort: 30999,
@@ -56,6 +57,8 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	a.TellClosed(map[uint16]string{30999: "nobody is told at", 30998: "of no service any more"})
 	tells("pod shop/db/u1 HostPortInUse a process listens", "service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse a process listens")
 	a.TellUnreached([]UnreachedPod{{Endpoint: "web.blue-pod", At: netip.MustParseAddr("10.1.0.30"), Why: "x", Unnamed: true}, {Endpoint: "gone", Why: "y"}})
+	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 80, Address: vip, By: by}, {Protocol: "udp", Port: 80, Address: vip, By: by}, {Protocol: "tcp", Port: 30080, Address: vip, By: by}})
+	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web LoadBalancerPortInUse a process listens")
 	a.TellTaken(nil)
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
 	a.TellClosed(nil)

@@ -14,7 +14,7 @@ import (
 
 // tellTaken tells which ports that lead into endpoints processes of the host have, too.
 func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
-	if len(in.NodePorts)+len(ports.all) == 0 {
+	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
 		return nil
 	}
@@ -37,6 +37,11 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 	}
 	for _, p := range in.NodePorts {
 		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}, func(l listener) bool { return in.meets(l) })
+	}
+	for _, p := range in.Balanced {
+		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port, Address: p.Address}, func(l listener) bool {
+			return l.at.Addr() == p.Address || l.at.Addr().IsUnspecified() && slices.ContainsFunc(versions, func(v netip.Addr) bool { return v.Is4() == p.Address.Is4() && l.takesAll(v) })
+		})
 	}
 	for _, p := range ports.all {
 		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l) })

@@ -56,6 +56,13 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	in := entrances{agent.Entrances{NodePorts: []agent.NodePort{
 		node(openflow.ProtoTCP, 30080), node(openflow.ProtoUDP, 30080), node(openflow.ProtoTCP, 30081), node(openflow.ProtoUDP, 30082),
 		node(openflow.ProtoUDP, 30083), node(openflow.ProtoTCP, 30084), node(openflow.ProtoUDP, at.Port()), node(openflow.ProtoTCP, 30085),
+	}, Balanced: []agent.Balanced{
+		{Address: netip.MustParseAddr("198.51.100.1"), NodePort: node(openflow.ProtoTCP, 8082)}, // which is another address than that of who listens
+		{Address: netip.MustParseAddr("192.0.2.1"), NodePort: node(openflow.ProtoTCP, 8082)},
+		{Address: netip.MustParseAddr("198.51.100.1"), NodePort: node(openflow.ProtoUDP, 8083)},
+		{Address: netip.MustParseAddr("198.51.100.1"), NodePort: node(openflow.ProtoTCP, 8084)}, // of IPv6 only
+		{Address: netip.MustParseAddr("2001:db8::1"), NodePort: node(openflow.ProtoTCP, 8084)},
+		{Address: netip.MustParseAddr("198.51.100.1"), NodePort: node(openflow.ProtoTCP, 8080)}, // loopback
 	}}, wayOut, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	host := func(protocol, address string, port uint16) HostPort {
 		a, _ := netip.ParseAddr(address) // empty: all
@@ -71,13 +78,19 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	m := New(Config{TellTaken: func(all []agent.TakenPort) {
 		got = nil
 		for _, p := range all {
-			got = append(got, fmt.Sprint(p.Protocol, " ", p.Port, " ", p.Endpoint, " ", p.By))
+			of := p.Endpoint
+			if p.Address.IsValid() {
+				of = p.Address.String()
+			}
+			got = append(got, fmt.Sprint(p.Protocol, " ", p.Port, " ", of, " ", p.By))
 		}
 	}})
 	if err := m.tellTaken(in, ports); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082", "tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083", "tcp 8085 web [::]:8085"}
+	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082",
+		"tcp 8082 192.0.2.1 192.0.2.1:8082", "udp 8083 198.51.100.1 0.0.0.0:8083", "tcp 8084 2001:db8::1 [::]:8084",
+		"tcp 8080 web 127.0.0.1:8080", "tcp 8082 web 192.0.2.1:8082", "udp 8083 web 0.0.0.0:8083", "tcp 8085 web [::]:8085"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -57,7 +57,7 @@ func (o arranged) lookUp(p ServicePort) []openflow.Action {
 // affinity is what a port of a service with affinity has besides.
 func (o arranged) affinity(w *Wants, p ServicePort) {
 	f := familyOf(p.Address)
-	begins := append(o.fragments(p), p.matches(openflow.TCPDst, openflow.UDPDst, p.Port))
+	begins := append(o.fragments(p), p.begins())
 	for _, m := range begins {
 		w.flow(o.fresh(priorityExcept, p, m...).do(o.lookUp(p)...).end())
 	}

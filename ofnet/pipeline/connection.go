@@ -185,7 +185,7 @@ func (o Service) Numbered(taken func(group uint32) bool) Service {
 		h := fnv.New32a()
 		h.Write([]byte(o.ID)) // never fails, as hash.Hash promises
 		h.Write([]byte{0, p.Protocol, byte(p.Port >> 8), byte(p.Port)})
-		if p.From&^FromTenants != FromPods || !p.Address.Is4() {
+		if p.From&^FromTenants != FromPods || p.Machine || !p.Address.Is4() {
 			h.Write(p.Address.AsSlice())
 		}
 		n := h.Sum32() % groupRange

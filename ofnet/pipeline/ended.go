@@ -12,19 +12,26 @@ import (
 //
 //	OUTPUT, FORWARD  from a provider: its port of TCP to the second half of DST_MAC, which has been used
 //
-//	ANSWERED  the provider ends a connection, or resets it: its mark says so
-//	SOURCE    so does a client's reset, after which the provider says nothing
-//	ANSWERED  an acceptance that is none of a connection with that mark comes from the provider again
+//	ANSWERED  the provider ends a connection, by FIN or RST: its mark says so
+//	SOURCE    so it does if the client ends it by RST
+//	ANSWERED  an acceptance that comes to a connection with that mark is of another one, and comes from the provider again
 //	COUNTED   asked about it: the tracker forgets the connection
 //
 // COUNTED does it, as the switch refuses a flow that matches what the tracker takes for invalid and commits it, and does it aside
-// (stray.go). An acceptance of which the port is not known, as of a provider of a routed VLAN, goes no further: the provider repeats it a second
-// later, and the client gets it. What has not ended is not forgotten: while a client has a connection through the service, one to its provider from the same
-// port is not answered. Nor is one forgotten that a client behind the uplink has reset, which has no mark, before the tracker's own time is over. The kernel's
-// tracker may not take such an acceptance for invalid; there it is as without this file.
+// (stray.go). An acceptance of which the port is not known, as of a provider of a routed VLAN, goes no further: the provider
+// repeats it a second later, and the client gets it. What has not ended is not forgotten: while a client has a connection through
+// the service, one to its provider from the same port is not answered. That a client has begun anew through the service takes the
+// mark away, as the tracker makes another connection of it.
+//
+// Datagrams have no end. An answer has the ends of a connection through the service, whatever it answers, and what the client
+// sends to the provider itself has not, so the tracker (of Open vSwitch 3.1, and the kernel's) knows nothing about that. A copy
+// of it with its ends exchanged has, and ct(commit,force) of that would have the connection forgotten. But what writes one field
+// of a packet into another makes the datapath's flow one of this address and port alone: ovs-vswitchd would be asked for each
+// port of a client that asks a provider directly, and meters drop packets, not copies, so that an endpoint could keep it busy
+// with nothing in the way.
 type ended struct{}
 
-// markEnded is the bit of a mark that says that the connection has ended, or is about to.
+// markEnded is the bit of a mark that says that the connection has ended, or that the provider has done with it.
 const markEnded = uint32(1) << (markOrigin + 3)
 
 func (ended) base(w *Wants) {
@@ -38,7 +45,7 @@ func (ended) base(w *Wants) {
 	for _, f := range []family{ipv4(), ipv6()} {
 		tcp := openflow.Match{f.is(), openflow.IPProto(openflow.ProtoTCP)}
 		accepted := func(priority uint16, more ...openflow.FieldMatch) flowBuilder {
-			return at(tableAnswered, priority, slices.Concat(tcp, openflow.Match{tracked(openflow.CTInv), mark, openflow.TCPFlags(accepts, accepts)}, more)...)
+			return at(tableAnswered, priority, slices.Concat(tcp, openflow.Match{tracked(0), mark, openflow.TCPFlags(accepts, accepts)}, more)...)
 		}
 		for i, end := range []uint16{openflow.TCPFin, openflow.TCPRst} { // either may have both
 			ends := append(tcp[:len(tcp):len(tcp)], answering(), openflow.TCPFlags(end, end))
@@ -46,16 +53,23 @@ func (ended) base(w *Wants) {
 				at(tableAnswered, priorityService+uint16(i), append(ends[:len(ends):len(ends)], regOut.is(0))...).do(notes, ask).backTo(tableForward),
 				at(tableAnswered, priorityRefuse+uint16(i), ends...).do(notes, ask).backTo(tableOutput))
 		}
-		for _, origin := range []uint32{originLocal, originEntered} { // neither has a group that SOURCE finds
-			w.flow(at(tableSource, priorityHairpin, append(tcp[:len(tcp):len(tcp)], regOrigin.is(origin), openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTRpl|openflow.CTInv),
-				openflow.CTMark(openflow.ProtoTCP<<16, 0xff<<16), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst))...).do(notes).goTo(tableDest))
-		}
 		w.flow(
+			// Once: then it is counted.
+			at(tableSource, priorityGuard, append(tcp[:len(tcp):len(tcp)], ongoing(), openflow.CTMark(0, markEnded), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst), regReason.is(0))...).
+				do(notes, regReason.set(noted)).backTo(tableSource),
 			accepted(priorityEntered, noPort).do(forget).drop(reasonInvalid),
 			accepted(priorityRestore, regOut.is(0)).do(forget).do(restored(f)...).backTo(tableForward),
 			accepted(priorityGuard).do(forget).do(restored(f)...).backTo(tableOutput),
 			at(tableCounted, priorityGuard, regReason.is(uint32(reasonInvalid)), f.is()).do(forgets).end())
 	}
+}
+
+// noted is a reason for which nothing is thrown away: it has been noted that the packet ends a connection.
+const noted = 1<<8 - 1
+
+// ongoing matches what the connection tracker knows as part of a connection, and not as an answer.
+func ongoing() openflow.FieldMatch {
+	return openflow.CTState(openflow.CTTrk|openflow.CTEst, openflow.CTTrk|openflow.CTEst|openflow.CTRpl|openflow.CTInv)
 }
 
 // lookUpAnswerOf looks up what a provider sends from a port, and keeps that: of TCP it may have to be restored.

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// samePort asks through a service from a port, ends that, by RST or without, and asks the provider itself from the same port, which connects by the first
-// SYN. It takes another port when that fails: the provider may not have heard of the end yet. Numbers of sequence follow the provider's clock, and what it
-// begins 4 ms later looks as if it belonged to what was before, so that a connection stands for longer than that. Then it asks through the service from another port, asks the provider from that, which may fail, and goes
-// on through the service.
+// samePort asks through a service from a port, ends that in one of several ways, and asks the provider itself from the same port, which
+// connects by the first SYN. It takes another port when that fails: the provider may not have heard of the end yet. Then it asks
+// through the service from another port, asks the provider from that, which may fail, and goes on through the service.
 const samePort = `
-import socket, struct, sys, time
+import socket, struct, sys
 own, service, provider, first = sys.argv[1:4] + [int(sys.argv[4])]
 def connect(to, port, source, seconds):
     s = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
@@ -26,17 +26,21 @@ def connect(to, port, source, seconds):
 def ask(s):
     s.sendall(b"hello")
     return s.recv(100).split()[0].decode()
-for reset in False, True:
+def by_both(s):
+    s.shutdown(socket.SHUT_WR)
+    while s.recv(100): pass
+def by_reset(s): s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def by_provider(s):
+    s.sendall(b"reset")
+    try:
+        while s.recv(100): pass
+    except ConnectionResetError: pass
+for end in by_both, by_reset, by_provider:
     for source in range(first, first + 10):
         first = source + 1
         s = connect(service, 80, source, 5)
         ask(s)
-        time.sleep(0.02)
-        if reset:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        else:
-            s.shutdown(socket.SHUT_WR)
-            while s.recv(100): pass
+        end(s)
         s.close()
         s = connect(provider, 8080, source, 5)
         sent_again = struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100)[0]
@@ -49,6 +53,50 @@ except OSError: pass
 print(ask(s))
 `
 
+// reset asks a service from a port, over a connection that the client, or the provider, resets.
+const reset = `
+import socket, struct, sys
+own, service, source, who = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+s = socket.socket(socket.AF_INET6 if ":" in service else socket.AF_INET)
+s.settimeout(10)
+s.bind((own, source))
+s.connect((service, 80))
+s.sendall(b"hello")
+s.recv(100)
+if who == "provider":
+    s.sendall(b"reset")
+    try: s.recv(100)
+    except ConnectionResetError: pass
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s.close()
+`
+
+// Whoever resets a connection, it is known to have ended, and so is in nobody's way.
+func TestAConnectionThatIsResetIsKnownToHaveEnded(t *testing.T) {
+	c := startCluster(t, db1, web1)
+	c.program(serving(FromPods, addressesOf(web1), vip, vip6))
+	c.pod(web1).serveShop()
+	const port = uint32(openflow.ProtoTCP)<<16 | 80
+	ended := func(source int) bool {
+		for line := range strings.Lines(c.pod(db1).node.Appctl("dpctl/dump-conntrack")) {
+			if strings.Contains(line, fmt.Sprintf("sport=%d,dport=80)", source)) {
+				return strings.Contains(line, fmt.Sprintf("mark=%d,", port|markEnded))
+			}
+		}
+		return false
+	}
+	source := 31000
+	for _, way := range [][2]netip.Addr{{db1.IPv4, vip}, {db1.IPv6, vip6}} {
+		for _, who := range []string{"client", "provider"} {
+			source++
+			if _, err := c.pod(db1).exec(testkit.Python, "-ISc", reset, way[0].String(), way[1].String(), fmt.Sprint(source), who); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, soon, fmt.Sprintf("a connection to %s is known to have been reset by its %s", way[1], who), func() bool { return ended(source) })
+		}
+	}
+}
+
 // A client may have the port of a connection through a service once more, for one to the provider itself, when the first has ended.
 func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 	c := startCluster(t, db1, web1, web2)
@@ -57,7 +105,7 @@ func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 		c.pod(provider).serveShop()
 		for _, way := range [][3]netip.Addr{{db1.IPv4, vip, provider.IPv4}, {db1.IPv6, vip6, provider.IPv6}} {
 			out, err := c.pod(db1).exec(testkit.Python, "-ISc", samePort, way[0].String(), way[1].String(), way[2].String(), fmt.Sprint(30000+100*i))
-			if want := strings.Repeat(provider.ID+" once ", 2) + provider.ID; err != nil || strings.TrimSpace(out) != want {
+			if want := strings.Repeat(provider.ID+" once ", 3) + provider.ID; err != nil || strings.TrimSpace(out) != want {
 				t.Errorf("%s: %q, %v; want %q", way[2], out, err, want)
 			}
 		}

@@ -185,6 +185,7 @@ type ServicePort struct {
 	Target   uint16         // port of the providers of the service; 0: the port has its own ones
 	Group    uint32         // number of its group in the switch, which no other port has: Numbered
 	Shared   bool           // other services have ports at the address, too
+	Machine  bool           // a machine has the address: what is for no port of a service there is the machine's (machine.go)
 	Mixed    bool           // so they have of UDP, at an address that is served whole: whose a later fragment is, it does not say
 	Sources  []netip.Prefix // of clients that are served; none: everybody is. Others are not answered
 
@@ -333,7 +334,7 @@ func (s Service) Equal(other Object) bool {
 
 func (p ServicePort) equal(o ServicePort) bool {
 	return p.Name == o.Name && p.Address == o.Address && p.From == o.From && p.Protocol == o.Protocol && p.Port == o.Port && p.Target == o.Target &&
-		p.Group == o.Group && p.Shared == o.Shared && p.Mixed == o.Mixed && p.Silent == o.Silent &&
+		p.Group == o.Group && p.Shared == o.Shared && p.Machine == o.Machine && p.Mixed == o.Mixed && p.Silent == o.Silent &&
 		slices.Equal(p.Sources, o.Sources) && slices.Equal(p.Serving, o.Serving) && slices.Equal(p.Draining, o.Draining)
 }
 

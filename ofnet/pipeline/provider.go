@@ -91,11 +91,11 @@ func (o Service) served() (all []netip.Addr) {
 }
 
 // addresses are those at which all of the given clients are served, but for those that
-// the service shares with others.
+// the service shares with others, or with a machine.
 func (o Service) addresses(from Clients) (all []netip.Addr) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
-		if p.From&from == from && !p.Shared && !seen[p.Address] {
+		if p.From&from == from && !p.Shared && !p.Machine && !seen[p.Address] {
 			seen[p.Address] = true
 			all = append(all, p.Address)
 		}

@@ -88,6 +88,7 @@ func (s services) service(w *Wants, wanted Service) {
 			w.flow(s.arrival(o.Service, a, priorityExcept, m...).do(regRouted.set(1), o.translate(tableSource)).end())
 		}
 	}
+	s.atMachines(w, o, serving)
 	for _, a := range o.served() {
 		for _, m := range []openflow.FieldMatch{familyOf(a).isICMP(), openflow.IPFragment()} {
 			w.flow(o.departure(priorityService, a, m).do(o.lookUpAnswer(a)...).end())
@@ -140,8 +141,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 	if len(group.Buckets) > 0 {
 		w.Groups = append(w.Groups, group)
 	}
-	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
-	if p.From&FromPods != 0 {
+	if to := p.looked(); p.From&FromPods != 0 {
 		p.admit(w, netip.Prefix{}, priorityExcept, func(priority uint16, from ...openflow.FieldMatch) flowBuilder {
 			return s.arrival(o.Service, p.Address, priority, append(from, to...)...)
 		}, regRouted.set(1), o.translate(tableSource))
@@ -151,7 +151,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 			openflow.CTState(openflow.CTTrk, openflow.CTTrk), p.mark(), p.label())...).goTo(tableDest))
 	}
 	o.countAnswers(w, p)
-	switch begins := o.fresh(priorityExcept, p, to...); {
+	switch begins := o.fresh(priorityExcept, p, p.begins()...); {
 	case len(serving) > 0:
 	case p.Silent:
 		w.flow(begins.drop(reasonNoProvider))
@@ -172,7 +172,7 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 // must all get the same one.
 func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
 	group := openflow.OutputGroup{ID: p.Group}
-	to := o.fresh(port, p, append(p.matches(openflow.TCPDst, openflow.UDPDst, p.Port), more...)...)
+	to := o.fresh(port, p, append(p.begins(), more...)...)
 	if p.Protocol == openflow.ProtoUDP {
 		to = to.do(spreadUDP(p.Address))
 	}
@@ -185,7 +185,7 @@ func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more .
 // fragments match those that can only be for a port of UDP, though they do not say it: the service has no other
 // UDP port at the address.
 func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
-	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Mixed || o.onlyUDP[p.Address] != p.Port {
+	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine || p.Mixed || o.onlyUDP[p.Address] != p.Port {
 		return nil
 	}
 	for _, protocol := range familyOf(p.Address).fragmentsOf(p.Protocol) {

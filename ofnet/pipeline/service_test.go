@@ -42,9 +42,9 @@ func addressesOf(all ...Endpoint) (list []netip.Addr) {
 // noneTaken lets a service have the numbers that it asks for.
 func noneTaken(uint32) bool { return false }
 
-// server answers a port of a pod, over TCP and UDP, with a text.
+// server answers a port of a pod, over TCP and UDP, with a text. Who asks it to over TCP is reset.
 const server = `
-import socket, sys, threading
+import socket, struct, sys, threading
 tcp = socket.socket(socket.AF_INET6); tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); tcp.bind(("::", 8080)); tcp.listen(64)
 udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); udp.bind(("::", 5353))
 def caller(a): return a[0].replace("::ffff:", "")
@@ -52,6 +52,9 @@ def talk(c, a):
     while True:
         d = c.recv(65536)
         if not d: return c.close()
+        if d == b"reset":
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return c.close()
         c.sendall((sys.argv[1] + " " + caller(a) + "\n").encode())
 def streams():
     while True:

@@ -1,6 +1,7 @@
 package life
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,13 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/test/k8s/cluster"
 	"github.com/contiv/netplugin/test/testbed"
+	"github.com/contiv/netplugin/utils/ports"
 )
 
 // What comes to an address of a node is for a service where it has the port there: a datagram in fragments at a node port, and what is for
 // the address of a load balancer, which it has put on an interface of a node, as kube-vip does. Other ports there are the node's, connections
-// go on when netplugin is killed, and the address may be taken to another node.
+// go on when netplugin is killed, and the address may be taken to another node. A load balancer without addresses of its own gives those of nodes,
+// whose kubelets and node ports stay theirs; a process that listens at a port of the service is told, and has it again when the service is gone.
 func TestWhatComesToAnAddressOfANodeIsForItsServices(t *testing.T) {
 	s := begin(t, 2, 2*podLimit)
 	server, first, second := s.pod("server", 2), s.Nodes[0], s.Nodes[1]
@@ -24,9 +28,9 @@ func TestWhatComesToAnAddressOfANodeIsForItsServices(t *testing.T) {
 	own, err := first.Start("own", first.Tool("probe"), "serve", "-name", "own", "-tcp", "7070")
 	s.must(err)
 	s.Cleanup(func() { _ = own.Kill() })
-	ports := []object{{"name": "web", "port": 80}, {"name": "echo", "port": 7}, {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30053}}
+	served := []object{{"name": "web", "port": 80}, {"name": "echo", "port": 7}, {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30053}}
 	s.must(s.api.Do(s.ctx, http.MethodPost, "/api/v1/namespaces/default/services", object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "balanced"},
-		"spec": object{"type": "LoadBalancer", "selector": object{"run": "server"}, "ports": ports}}, nil))
+		"spec": object{"type": "LoadBalancer", "selector": object{"run": "server"}, "ports": served}}, nil))
 	const large, small = "4000", "0"
 	s.answers(second, "udp", first.MgmtIP+":30053", large, "server")
 	s.answers(first, "udp", first.MgmtIP+":30053", large, "server")
@@ -71,13 +75,59 @@ func TestWhatComesToAnAddressOfANodeIsForItsServices(t *testing.T) {
 		s.answers(from, "tcp", vip+":80", small, "server")
 		s.answers(from, "udp", vip+":53", large, "server")
 	}
+
+	web := func(name string, port int) object { return object{"name": name, "port": port, "targetPort": 80} }
+	spec, err := json.Marshal(object{"spec": object{"ports": append(served, web("kubelet", ports.Kubelet), web("taken", 7070))},
+		"status": object{"loadBalancer": object{"ingress": []object{{"ip": first.MgmtIP}, {"ip": second.MgmtIP}}}}})
+	s.must(err)
+	for _, part := range []string{"", "status"} {
+		_, err = s.Kubectl(s.ctx, "patch", "service", "balanced", "--subresource="+part, "--type=merge", "--patch", string(spec))
+		s.must(err)
+	}
+	client := s.pod("client", 1)
+	for _, n := range []*testbed.Node{first, second} {
+		for _, from := range []asker{first, second, client, server} {
+			s.answers(from, "tcp", n.MgmtIP+":80", small, "server")
+			s.answers(from, "udp", n.MgmtIP+":53", small, "server")
+			s.answers(from, "tcp", n.MgmtIP+":7070", small, "server")
+		}
+		for _, from := range []asker{first, second} {
+			s.answers(from, "udp", n.MgmtIP+":53", large, "server")
+			s.answers(from, "udp", n.MgmtIP+":30053", large, "server")
+		}
+		s.soon(func() error {
+			out, err := s.Kubectl(s.ctx, "get", "--raw", "/api/v1/nodes/"+n.Name+"/proxy/healthz")
+			if err == nil && out != "ok" {
+				err = fmt.Errorf("the kubelet of %s says %q", n.Name, out)
+			}
+			return err
+		})
+	}
+	s.soon(func() error { return s.toldOfPod(mastercfg.BalancerPortInUse, "default", "balanced") })
+	_, err = s.Kubectl(s.ctx, "delete", "service", "balanced")
+	s.must(err)
+	for _, from := range []asker{first, second, client, server} {
+		s.answers(from, "tcp", first.MgmtIP+":7070", small, "own")
+	}
 }
 
-// answers waits until a node is answered by somebody; datagrams are so large.
-func (s *story) answers(from *testbed.Node, kind, target, size, by string) {
+// asker is a node or a pod.
+type asker interface {
+	Run(ctx context.Context, args ...string) (string, error)
+}
+
+// answers waits until a node or pod is answered by somebody; datagrams are so large.
+func (s *story) answers(from asker, kind, target, size, by string) {
 	s.Helper()
+	name := ""
+	switch from := from.(type) {
+	case *testbed.Node:
+		name = from.Name
+	case *cluster.Pod:
+		name = from.Name
+	}
 	s.soon(func() error {
-		out, err := from.Run(s.ctx, from.Tool("probe"), "reach", "-wait", "3s", "-packet", size, "-"+kind, target)
+		out, err := from.Run(s.ctx, s.Nodes[0].Tool("probe"), "reach", "-wait", "3s", "-packet", size, "-"+kind, target)
 		if err != nil {
 			return err
 		}
@@ -86,7 +136,7 @@ func (s *story) answers(from *testbed.Node, kind, target, size, by string) {
 			return err
 		}
 		if !strings.HasPrefix(found[target], by) {
-			return fmt.Errorf("%s asks %s by %s, and is answered %q, want %q", from.Name, target, kind, found[target], by)
+			return fmt.Errorf("%s asks %s by %s, and is answered %q, want %q", name, target, kind, found[target], by)
 		}
 		return nil
 	})
