@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// WarningHeader of an answer has what its client should know beside it, in words for people (RFC 7234, 5.5). Clients of earlier versions overlook it.
+// WarningHeader of an answer has what its client should know beside it, in words for people (RFC 7234, 5.5). Clients of
+// earlier versions overlook it.
 const WarningHeader = "Warning"
 
 // miscellaneous is the code of warnings that concern the user and no cache.

@@ -37,8 +37,8 @@ func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	return urls, err
 }
 
-// ExposedURLs are the URLs, sorted, at which the store speaks plainly with whoever reaches it from another machine: of those that its members say
-// themselves, and of those where it is asked.
+// ExposedURLs are the URLs, sorted, at which the store speaks plainly with whoever reaches it from another machine: of
+// those that its members say themselves, and of those where it is asked.
 func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 	urls, err := db.MemberURLs(ctx)
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 // known is what this test looks for in the store: in the model, and in the state.
 const known = "203.0.113.77"
 
-// With --encrypt-values nothing of what objects say is in the files of the store, from the first write of a new cluster on. Without it values are opened
-// again, with another key they are sealed anew, and nobody who asks for objects notices any of that.
+// With --encrypt-values nothing of what objects say is in the files of the store, from the first write of a new cluster
+// on. Without it values are opened again, with another key they are sealed anew, and nobody who asks for objects
+// notices any of that.
 func TestValuesOfTheStoreAreEncrypted(t *testing.T) {
 	c := closedWith(t, "https:", "--encrypt-values")
 	c.byRoot("POST", "/api/v1/tenants/blue/", `{"tenantName":"blue"}`)
@@ -69,7 +70,8 @@ func TestValuesOfTheStoreAreEncrypted(t *testing.T) {
 	}
 }
 
-// withoutKeyring restarts it without the keyring: it says what it needs, and does not take the store for empty. With the file where it was it leads.
+// withoutKeyring restarts it without the keyring: it says what it needs, and does not take the store for empty. With
+// the file where it was it leads.
 func (c *closedOne) withoutKeyring() {
 	c.Helper()
 	ring := filepath.Join(c.dir, "pki", keyring.Name)
@@ -99,7 +101,8 @@ func (c *closedOne) again(flags []string) {
 	leader(c.T, time.Minute, []*process{c.process})
 }
 
-// keyOfAll waits until it says how the store keeps values, checks that objects are as they were, and returns the keys that values are sealed with, sorted; empty: none.
+// keyOfAll waits until it says how the store keeps values, checks that objects are as they were, and returns the keys
+// that values are sealed with, sorted; empty: none.
 func (c *closedOne) keyOfAll(says string) (keys []string) {
 	c.Helper()
 	testkit.Eventually(c.T, time.Minute, "security status says "+says, func() bool {

@@ -153,8 +153,9 @@ func (c *closedOne) files() int {
 	return len(list)
 }
 
-// Old versions of TLS, for the gate also TLS 1.2, suites that are not ECDHE with AEAD, a second handshake on a connection, plain HTTP where TLS is wanted and the reverse: each is told
-// what is wrong as far as it can be told, and others are served.
+// Old versions of TLS, for the gate also TLS 1.2, suites that are not ECDHE with AEAD, a second handshake on a
+// connection, plain HTTP where TLS is wanted and the reverse: each is told what is wrong as far as it can be told, and
+// others are served.
 func TestWhatIsNoProperTLSIsRefused(t *testing.T) {
 	testkit.NeedsMachine(t)
 	c := closed(t)

@@ -118,7 +118,8 @@ func TestANetmasterInAPodIsNamedByItsNode(t *testing.T) {
 	}
 }
 
-// A name that no node can have is refused, and not replaced by one that several netmasters would share; so is none for the member of the store.
+// A name that no node can have is refused, and not replaced by one that several netmasters would share; so is none for
+// the member of the store.
 func TestANetmasterInAPodRefusesANodeThatCannotBe(t *testing.T) {
 	for node, c := range map[string]struct {
 		flags []string

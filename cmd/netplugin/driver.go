@@ -14,8 +14,9 @@ import (
 	"github.com/contiv/netplugin/netplugin/tracing"
 )
 
-// newDriver makes the driver of the node's bridges, and those of each: first the one with a tunnel, and
-// if there are uplinks one with those. If there are none any more, what they were is undone. Machines are those that the host is to go on reaching as it does.
+// newDriver makes the driver of the node's bridges, and those of each: first the one with a tunnel, and if there are
+// uplinks one with those. If there are none any more, what they were is undone. Machines are those that the host is to
+// go on reaching as it does.
 func newDriver(o *options, machines func() ([]netip.Addr, error)) (node drivers.NetworkDriver, own []*ovsd.Driver, routes *border.Border, err error) {
 	both := ovsd.Config{RunDir: o.runDir, Datapath: o.datapath, Names: o.names.on, NoSizeChecks: !o.tooBig, SlowFrom: o.slowFrom, ZoneLimit: o.tenantConnections, Tenants: &zones.Tenants{}}
 	config := both

@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// writtenTo are the directories to which netplugin, and contivk8s for it, write small files, but for that of the attachments, which is swept
-// when they are read.
+// writtenTo are the directories to which netplugin, and contivk8s for it, write small files, but for that of the
+// attachments, which is swept when they are read.
 func writtenTo(pkiDir string) []string {
 	return []string{
 		pending.Dir(cniwire.DefaultStateDir), hostaccess.DefaultStateDir, border.DefaultStateDir, uplink.DefaultStateDir,

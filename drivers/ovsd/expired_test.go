@@ -33,8 +33,9 @@ at = error[24:40] if six else error[20:24]
 print(error[5], error[6], socket.inet_ntop(s.family, at), about[0])
 `
 
-// Whatever a pod sends to be routed, the gateway of its network says that the last hop is used up: to another network, to its own by the gateway, to
-// a service, and outside. What is said of a service comes from its address, as whatever is translated back, in Linux as well.
+// Whatever a pod sends to be routed, the gateway of its network says that the last hop is used up: to another network,
+// to its own by the gateway, to a service, and outside. What is said of a service comes from its address, as whatever
+// is translated back, in Linux as well.
 func TestTheGatewayIsAHopForPods(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

@@ -10,7 +10,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// A switch tells where others may give it orders, however they were let in: by its database, of any bridge, or by an option of ovsdb-server.
+// A switch tells where others may give it orders, however they were let in: by its database, of any bridge, or by an
+// option of ovsdb-server.
 func TestASwitchTellsWhoElseChangesIt(t *testing.T) {
 	n := newNode(t)
 	r := n.start()

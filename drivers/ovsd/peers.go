@@ -97,8 +97,8 @@ func (p *peers) run(ctx context.Context, solicit func([]netip.Addr) error, log *
 	}
 }
 
-// peerOf is the end of the tunnel to an endpoint. That of an uplink's VLAN has none: where it is led, its node's address among the routers, is
-// the border's to find, and a node that is no router may have no way there.
+// peerOf is the end of the tunnel to an endpoint. That of an uplink's VLAN has none: where it is led, its node's
+// address among the routers, is the border's to find, and a node that is no router may have no way there.
 func peerOf(o pipeline.Object) (netip.Addr, bool) {
 	e, ok := o.(pipeline.Endpoint)
 	return e.VTEP, ok && !e.Local && e.Encap == pipeline.VXLAN && e.VTEP.IsValid()

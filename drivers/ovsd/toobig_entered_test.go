@@ -22,7 +22,8 @@ while True:
     except OSError: pass
 `
 
-// A pod that answers who came in by its host, and the host that asks a pod of another node, have an MTU from before the underlay became smaller: both are told.
+// A pod that answers who came in by its host, and the host that asks a pod of another node, have an MTU from before the
+// underlay became smaller: both are told.
 func TestWhoComesInByTheHostAndItsProviderAreToldWhatIsTooBig(t *testing.T) {
 	n := newNode(t)
 	n.config.AuditInterval = 100 * time.Millisecond

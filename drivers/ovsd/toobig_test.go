@@ -42,7 +42,8 @@ func (p *pod) probes(to netip.Addr, size string) string {
 	return string(out)
 }
 
-// networksOf are two networks of a pod's tenant with both versions of IP, the pod's and another one, and an endpoint in each on another node.
+// networksOf are two networks of a pod's tenant with both versions of IP, the pod's and another one, and an endpoint in
+// each on another node.
 func networksOf(a *pod) (six, other pipeline.Network, far, elsewhere pipeline.Endpoint) {
 	far = remote(9, 0)
 	six = network

@@ -231,8 +231,9 @@ func (b *Bridge) outOf(name string, local netlink.Link, routes []route) []route 
 	return routes
 }
 
-// configureLocal gives the local port the host's own settings of IPv6, which a link that is made has from nobody: IPv6 is off where it is at all links that
-// were moved there, and routers are heard as at the first one where it is on, also where the host forwards packets if it has been told something by them.
+// configureLocal gives the local port the host's own settings of IPv6, which a link that is made has from nobody: IPv6
+// is off where it is at all links that were moved there, and routers are heard as at the first one where it is on, also
+// where the host forwards packets if it has been told something by them.
 func (b *Bridge) configureLocal() error {
 	isOff, heard := false, false
 	var local map[string]string

@@ -4,11 +4,10 @@
 //	                                                            |          \-- eth2
 //	                                                        local port
 //
-// The links to the physical network are ports of a bridge of their own, which is an
-// ordinary learning switch: it has no flows of ours and no controller, and its fail
-// mode is standalone. So a bond works as Open vSwitch has it (only action NORMAL
-// knows bonds), and the host, whose addresses on the links move to the local port
-// (moving.go), keeps its network whatever becomes of netplugin. Pods are behind a patch port, which costs nothing: Open vSwitch resolves it when it
+// The links to the physical network are ports of a bridge of their own, which is an ordinary learning switch: it has no
+// flows of ours and no controller, and its fail mode is standalone. So a bond works as Open vSwitch has it (only action
+// NORMAL knows bonds), and the host, whose addresses on the links move to the local port (moving.go), keeps its network
+// whatever becomes of netplugin. Pods are behind a patch port, which costs nothing: Open vSwitch resolves it when it
 // computes a datapath flow.
 //
 // Two designs were left: the links as ports of contivVlanBridge, where a bond is a

@@ -21,7 +21,8 @@ func TestTheLocalPortHasIPv6AsTheUplinkHad(t *testing.T) {
 	}
 }
 
-// Where IPv6 is off at the uplink, it is at the local port; what somebody has made there all the same does not keep the host from its routes.
+// Where IPv6 is off at the uplink, it is at the local port; what somebody has made there all the same does not keep the
+// host from its routes.
 func TestWhatCannotBeGivenBackKeepsNothingElse(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	n := aHost(t)

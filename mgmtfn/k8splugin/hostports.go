@@ -37,7 +37,8 @@ func (s *Server) HostPorts() (all []HostPort) {
 	return all
 }
 
-// hasHostPorts tells whether ports of the node lead to an attachment. Records of earlier versions have those of their pod for each of its interfaces.
+// hasHostPorts tells whether ports of the node lead to an attachment. Records of earlier versions have those of their
+// pod for each of its interfaces.
 func hasHostPorts(r *attachment.Record) bool {
 	return len(r.HostPorts) > 0 && r.IfName == firstInterface
 }

@@ -123,8 +123,9 @@ func TestAPortOfTheNodeIsOfOnePod(t *testing.T) {
 	}
 }
 
-// A container of a pod may have a port of the node at one address, and a sidecar the same number at all of them: each leads to its own. Of two
-// at the very same place, which the API server does not refuse of a container and a sidecar, the first one counts.
+// A container of a pod may have a port of the node at one address, and a sidecar the same number at all of them: each
+// leads to its own. Of two at the very same place, which the API server does not refuse of a container and a sidecar,
+// the first one counts.
 func TestAPodHasAPortAtOneAddressAndAtAllOfThem(t *testing.T) {
 	loopback := mastercfg.HostPort{Address: netip.MustParseAddr("127.0.0.1"), Protocol: "tcp", Port: 54001, To: 8080}
 	everywhere := mastercfg.HostPort{Protocol: "tcp", Port: 54001, To: 8090}

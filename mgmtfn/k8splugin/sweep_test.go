@@ -221,8 +221,9 @@ func TestANodeOfKubernetesStaysReadyThroughShortOutages(t *testing.T) {
 	}
 }
 
-// Runtimes ask for the status again and again, without a deadline and with everything else waiting. It waits for nobody: neither for a leader or
-// a store that do not answer, nor for containers that are being attached and go meanwhile.
+// Runtimes ask for the status again and again, without a deadline and with everything else waiting. It waits for
+// nobody: neither for a leader or a store that do not answer, nor for containers that are being attached and go
+// meanwhile.
 func TestTheStatusOfANodeOfKubernetesWaitsForNobody(t *testing.T) {
 	node := fakenode.NewNode(t)
 	release := make(chan struct{})

@@ -14,8 +14,9 @@ type given struct {
 	created time.Time
 }
 
-// makeRoom drops of what a user has until there is room for one more: first what does not count, then the oldest. What has ended stays while
-// there is room, until Forget: a netmaster whose clock is ahead takes it for ended, and the next one knows better.
+// makeRoom drops of what a user has until there is room for one more: first what does not count, then the oldest. What
+// has ended stays while there is room, until Forget: a netmaster whose clock is ahead takes it for ended, and the next
+// one knows better.
 func makeRoom(tx *ledger.Tx, all []given, most int) {
 	slices.SortFunc(all, func(a, b given) int {
 		switch {

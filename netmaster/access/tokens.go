@@ -68,8 +68,8 @@ func DeleteToken(tx *ledger.Tx, name string) error {
 // HourOf is the hour of a use of a token, as it is stored.
 func HourOf(t time.Time) time.Time { return t.UTC().Truncate(time.Hour) }
 
-// IsNews tells whether an hour of a use replaces the one that is known. A clock that went back changes nothing, but for what one that was far
-// ahead has noted, which would hide each use until then.
+// IsNews tells whether an hour of a use replaces the one that is known. A clock that went back changes nothing, but for
+// what one that was far ahead has noted, which would hide each use until then.
 func IsNews(hour, known time.Time) bool {
 	return hour.After(known) || known.Sub(hour) > mastercfg.ClocksApart
 }

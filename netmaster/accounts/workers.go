@@ -25,9 +25,10 @@ const (
 	pause = time.Minute
 )
 
-// Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: threads of this
-// process could not give way like that, as the collector of garbage waits for all of them, and a hash is worked on by any. They are started when there is
-// something to hash, and end some seconds after. What they do not do in time, this process does.
+// Workers are processes that hash (Serve), so that requests do not wait for the processor behind a hash: threads of
+// this process could not give way like that, as the collector of garbage waits for all of them, and a hash is worked on
+// by any. They are started when there is something to hash, and end some seconds after. What they do not do in time,
+// this process does.
 type Workers struct {
 	command  []string // program and arguments
 	keptFor  time.Duration

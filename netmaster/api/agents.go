@@ -56,8 +56,9 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 	return err
 }
 
-// mayRelease refuses an agent that gives back an endpoint of another host, or asks for one in a tenant that it may not serve. What is its own it
-// gives back wherever it is: an infra network that is gone, of whose id it cannot tell the tenant, and a tenant that it may serve no more.
+// mayRelease refuses an agent that gives back an endpoint of another host, or asks for one in a tenant that it may not
+// serve. What is its own it gives back wherever it is: an infra network that is gone, of whose id it cannot tell the
+// tenant, and a tenant that it may serve no more.
 func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 	if q := auth.CallerFrom(ctx); q != nil && q.Who.Kind == identity.Node {
 		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)

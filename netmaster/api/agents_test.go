@@ -47,8 +47,8 @@ var attacks = []attack{
 	{"release in another tenant", mastercfg.ReleaseAddressPath, `{"NetworkID":"web.red","IPv4Address":"10.8.0.1"}`, "address 10.8.0.1 in web.red", `node/h1 may not serve tenant "red"`},
 }
 
-// forbids expects that a request is refused in the words of old clients and of others, that each has its line of the audit log with what was tried and
-// why not, and that nothing at all has changed in the store.
+// forbids expects that a request is refused in the words of old clients and of others, that each has its line of the
+// audit log with what was tried and why not, and that nothing at all has changed in the store.
 func (b *bench) forbids(log *audited, name, who, path, body, about, reason string) {
 	b.Helper()
 	before := b.everything()

@@ -2,8 +2,8 @@
 // model, the plugin routes agents call, /version and /info. The table of routes is in routes.go.
 //
 // What requests, answers and errors look like, whatever they are about, is said in package rest. Who asks, and whether
-// he may, is decided for all routes in package auth. The routes about accounts are those of package logins, and those about nodes and netmasters
-// that join, and what they know each other by, of package membership.
+// he may, is decided for all routes in package auth. The routes about accounts are those of package logins, and those
+// about nodes and netmasters that join, and what they know each other by, of package membership.
 //
 // A request to change something (crud.go) is decoded and validated, which gives
 // an intent, and committed: one plan, one transaction of the ledger. The plan is

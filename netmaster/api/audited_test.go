@@ -180,8 +180,9 @@ func TestTheAuditLogSaysWhoHasJoined(t *testing.T) {
 	}
 }
 
-// Whoever tries what a token is good for that he should not have is seen: each of his first tries is a line that says which token it was, and
-// that he was denied, whatever the reason, while those of who only knows that there are tokens are counted.
+// Whoever tries what a token is good for that he should not have is seen: each of his first tries is a line that says
+// which token it was, and that he was denied, whatever the reason, while those of who only knows that there are tokens
+// are counted.
 func TestWhatIsTriedWithAStolenTokenIsWrittenDown(t *testing.T) {
 	log := newAudited(t)
 	j := startVouched(t, log.of)

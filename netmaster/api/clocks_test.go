@@ -17,7 +17,8 @@ import (
 
 const day = 24 * time.Hour
 
-// A leader whose clock is ahead takes for ended what is not, and takes nothing away for good: those after it serve what was given out before.
+// A leader whose clock is ahead takes for ended what is not, and takes nothing away for good: those after it serve what
+// was given out before.
 func TestALeaderWhoseClockIsAheadEndsNothingForGood(t *testing.T) {
 	b, ahead := proxied(t)
 	const users = logins.AuthPath + "/local_users/"
@@ -71,7 +72,8 @@ func TestWhatAClockFarAheadHasGivenOutDoesNotCount(t *testing.T) {
 	}
 }
 
-// The last use of a token that a clock far ahead has noted gives way to the next one: the list of tokens would tell of no use until that time.
+// The last use of a token that a clock far ahead has noted gives way to the next one: the list of tokens would tell of
+// no use until that time.
 func TestTheLastUseByAClockFarAheadGivesWay(t *testing.T) {
 	b, ahead := proxied(t)
 	var token string

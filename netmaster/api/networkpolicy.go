@@ -38,8 +38,8 @@ func (a *API) TellNetworkPolicies(tell func(ctx context.Context, namespace, name
 	a.policies.Store(&tell)
 }
 
-// inspectNetworkPolicy says on which nodes a NetworkPolicy is in force, NAMESPACE:NAME. Whoever may see what is in a tenant sees those of its
-// namespaces, and those that select pods of it, and of the nodes those with such pods.
+// inspectNetworkPolicy says on which nodes a NetworkPolicy is in force, NAMESPACE:NAME. Whoever may see what is in a
+// tenant sees those of its namespaces, and those that select pods of it, and of the nodes those with such pods.
 func (a *API) inspectNetworkPolicy(r *http.Request) (rest.Reply, error) {
 	key := mux.Vars(r)["key"]
 	namespace, name, _ := strings.Cut(key, ":")

@@ -12,7 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Of a NetworkPolicy everybody is told what is in the tenants that he sees; of one that has nothing there, as much as of one that is not there.
+// Of a NetworkPolicy everybody is told what is in the tenants that he sees; of one that has nothing there, as much as
+// of one that is not there.
 func TestANetworkPolicyIsInspectedByWhoSeesItsTenants(t *testing.T) {
 	b := secured(t, mastercfg.SecurityEnforced)
 	of := func(name string, role rights.Role, tenant string) string {

@@ -105,8 +105,8 @@ func (a *API) allocates(ctx context.Context) error {
 	return a.notOfNodes(ctx, "allocate or release addresses", "they come with endpoints")
 }
 
-// containers refuses, under Kubernetes, an agent that tells of a container: who has stolen the key of a node would give the endpoint of a pod
-// another name, and so keep it out of the group that the leader moves it to.
+// containers refuses, under Kubernetes, an agent that tells of a container: who has stolen the key of a node would give
+// the endpoint of a pod another name, and so keep it out of the group that the leader moves it to.
 func (a *API) containers(ctx context.Context) error {
 	return a.notOfNodes(ctx, "tell of containers", "the leader says what is in an endpoint")
 }

@@ -196,7 +196,8 @@ func TestALogThatCannotBeWrittenLosesAndGoesOn(t *testing.T) {
 	}
 }
 
-// Who has changed many objects has as many lines as their names need, which have all else as well; those about what came to nothing are one.
+// Who has changed many objects has as many lines as their names need, which have all else as well; those about what
+// came to nothing are one.
 func TestAllObjectsAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	var objects []string

@@ -61,7 +61,8 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others reach its store plainly. Nothing mends that but other flags.
+// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others reach its store plainly. Nothing
+// mends that but other flags.
 type StoreExposed struct{ error }
 
 // Unwrap is the reason.

@@ -205,8 +205,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// sweep removes what earlier runs left that were killed while they wrote a small file, of the authorities or beside the embedded store. It is no
-// reason not to start.
+// sweep removes what earlier runs left that were killed while they wrote a small file, of the authorities or beside the
+// embedded store. It is no reason not to start.
 func (d *Daemon) sweep(started time.Time) {
 	var dirs []string
 	if d.cfg.Security.Dir != "" {

@@ -156,7 +156,8 @@ func TestPlainRequestsAreRefusedInAnEnforcedCluster(t *testing.T) {
 	testkit.Eventually(t, 20*time.Second, "it is refused again", func() bool { return refused("/api/v1/tenants/") })
 }
 
-// A netmaster that reaches the store on loopback founds no enforced cluster on one that others reach, too: it ends, and has written nothing.
+// A netmaster that reaches the store on loopback founds no enforced cluster on one that others reach, too: it ends, and
+// has written nothing.
 func TestNoEnforcedClusterIsFoundedOnAStoreThatIsExposed(t *testing.T) {
 	db := storetest.Open(t)
 	storetest.MovePeer(t, "http://192.0.2.9:2380")

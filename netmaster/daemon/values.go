@@ -90,7 +90,8 @@ func (v *values) seal(ctx context.Context) error {
 	return nil
 }
 
-// blind are the daemons that are registered and cannot read what is sealed. What is registered of this netmaster may be of before it had a keyring.
+// blind are the daemons that are registered and cannot read what is sealed. What is registered of this netmaster may be
+// of before it had a keyring.
 func (v *values) blind(ctx context.Context) (blind []string, err error) {
 	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
 		all, err := v.db.Services(ctx, kind)

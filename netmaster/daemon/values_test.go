@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Values are sealed when every daemon that is registered reads that, and not before: a netmaster of an older version, one with another keyring, and a node that
-// reads the store itself would take them for damaged.
+// Values are sealed when every daemon that is registered reads that, and not before: a netmaster of an older version,
+// one with another keyring, and a node that reads the store itself would take them for damaged.
 func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 	store := storetest.Open(t)
 	blind := []objdb.Service{
@@ -100,7 +100,8 @@ func TestANewClusterHasNoPlainValueEver(t *testing.T) {
 	}
 }
 
-// A cluster without a keyring gets one, and nothing is sealed with it before every netmaster has it: another one that leads could not go on.
+// A cluster without a keyring gets one, and nothing is sealed with it before every netmaster has it: another one that
+// leads could not go on.
 func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 	store := storetest.Open(t)
 	other := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Hostname: "m3", Opens: true}

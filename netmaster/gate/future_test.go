@@ -67,7 +67,8 @@ func TestANodeThatWatchesWhatIsStillToComeHasNobodyReadTheState(t *testing.T) {
 		testkit.Eventually(t, time.Minute, "it arrives", func() bool { return f.value(key) == strconv.Quote(began.String()) })
 		return time.Since(began)
 	}
-	// watched is how often the store is asked while the honest node hears of one event after the other, for five seconds, and how long these take at most.
+	// watched is how often the store is asked while the honest node hears of one event after the other, for five seconds,
+	// and how long these take at most.
 	watched := func() (asked int, longest time.Duration) {
 		before := ranges(t)
 		for began := time.Now(); time.Since(began) < 5*time.Second; {

@@ -32,8 +32,9 @@ const (
 	nodeBytes       = 128 << 10
 )
 
-// How often a node reads the whole state, registrations included, in thousandths of it: four times at once, and then once in
-// ten seconds. It does so when it connects, and when it serves another tenant; each time all records are looked at, also those that it does not see.
+// How often a node reads the whole state, registrations included, in thousandths of it: four times at once, and then
+// once in ten seconds. It does so when it connects, and when it serves another tenant; each time all records are looked
+// at, also those that it does not see.
 const (
 	stateRead       = 1000
 	stateReadRate   = stateRead / 10

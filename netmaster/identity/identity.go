@@ -38,7 +38,8 @@ type Identity struct {
 	// KeyHash is the hash of the public key of the certificate that was shown, as
 	// pki.KeyHash makes it. Empty: no certificate was shown.
 	KeyHash string
-	// Issued: the cluster has made the certificate of a user, and has a record of it. Of one of an authority of the operator's own it has none.
+	// Issued: the cluster has made the certificate of a user, and has a record of it. Of one of an authority of the
+	// operator's own it has none.
 	Issued bool
 	// Session is the id of the session or of the API token that was shown.
 	Session string

@@ -102,8 +102,9 @@ func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) 
 	return err == nil && !started
 }
 
-// lostItsAddress tells whether a pod that has not started was placed with an address that nobody is given any more, as when its network, or its
-// group, was made anew with another range since. One that is gone altogether is refused for that.
+// lostItsAddress tells whether a pod that has not started was placed with an address that nobody is given any more, as
+// when its network, or its group, was made anew with another range since. One that is gone altogether is refused for
+// that.
 func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
 	if !waitsForAddress(r, pod, record) {
 		return false, nil

@@ -77,8 +77,8 @@ func TestAnAddressThatAPodAsksForIsItsOwn(t *testing.T) {
 	w.want(map[string]string{"node1/u0": "default/default-net/", "node2/u1": "default/default-net/", "node1/u2": "default/default-net/"})
 }
 
-// A network or a group that is made anew may have another range. A pod that waits to start with an address of the one before is judged again, though
-// nothing of it changes; one that runs keeps what it has.
+// A network or a group that is made anew may have another range. A pod that waits to start with an address of the one
+// before is judged again, though nothing of it changes; one that runs keeps what it has.
 func TestAPodThatHasNotStartedLosesAnAddressThatNobodyHandsOutAnyMore(t *testing.T) {
 	w := grouped(t)
 	w.follow()

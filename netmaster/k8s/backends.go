@@ -201,8 +201,9 @@ func (b *balancer) podOf(uid string) (*corev1.Pod, error) {
 // leftAgain is when a service is looked at again that backends have left which keep connections.
 const leftAgain = 10 * time.Second
 
-// drainsMost is how long a backend that has left, and of which nobody tells whether it lives, keeps its connections. It may be an API server:
-// each watch there ends within an hour, unless --min-request-timeout says otherwise, and the client begins the next one elsewhere.
+// drainsMost is how long a backend that has left, and of which nobody tells whether it lives, keeps its connections. It
+// may be an API server: each watch there ends within an hour, unless --min-request-timeout says otherwise, and the
+// client begins the next one elsewhere.
 const drainsMost = time.Hour
 
 // left are backends of a tenant that are not among a service's any more and keep their connections of TCP: those whose pods live; and,

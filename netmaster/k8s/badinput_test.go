@@ -151,8 +151,8 @@ func TestSlicesBeforeTheirServiceWait(t *testing.T) {
 	w.wantServices("default/shop/other", "default/shop/web", "default/shop/web/-/192.0.2.1:80", "default/shop/web/"+strings.Repeat("p", 63)+"/192.0.2.2:81")
 }
 
-// A backend at an address that no host can have is left out, and told. Switches refuse a whole service that has one, so a record that another
-// netmaster has written of it goes at once.
+// A backend at an address that no host can have is left out, and told. Switches refuse a whole service that has one, so
+// a record that another netmaster has written of it goes at once.
 func TestABackendThatIsNoHostIsLeftOut(t *testing.T) {
 	w := newWorld(t)
 	odd := mastercfg.K8sBackend{Address: netip.MustParseAddrPort("239.1.1.2:80"), Ready: true, Serving: true}

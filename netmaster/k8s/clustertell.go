@@ -41,8 +41,9 @@ type rank struct {
 	priority int32
 }
 
-// ranked notes the rank of a policy; nil: it is gone. What is wrong with those that have been told of, and are of this rank or of the one before,
-// changes with it: events are about the policy that has changed. A leader that begins tells of each of them anyway.
+// ranked notes the rank of a policy; nil: it is gone. What is wrong with those that have been told of, and are of this
+// rank or of the one before, changes with it: events are about the policy that has changed. A leader that begins tells
+// of each of them anyway.
 func (p *policies) ranked(name string, now *rank) {
 	before, was := p.ranks[name]
 	if was && now != nil && before == *now {

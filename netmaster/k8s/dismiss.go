@@ -23,9 +23,10 @@ func ofItsNode(joined mastercfg.Joined) bool {
 	return joined.Token == mastercfg.VouchedToken && len(joined.Tenants) == 0
 }
 
-// dismiss removes what a node without an object has joined as, so that its certificate counts no more and another one may have its address,
-// and has its endpoints freed, unless it joins again before. While the agent runs the node keeps both: kubelet may make the object anew, and
-// the agent would not notice that it has to join again. Kubernetes ends pods of nodes that are gone, the agent's among them.
+// dismiss removes what a node without an object has joined as, so that its certificate counts no more and another one
+// may have its address, and has its endpoints freed, unless it joins again before. While the agent runs the node keeps
+// both: kubelet may make the object anew, and the agent would not notice that it has to join again. Kubernetes ends
+// pods of nodes that are gone, the agent's among them.
 func (c *Controller) dismiss(ctx context.Context, name string) (again time.Duration, err error) {
 	key := mastercfg.NodePrefix + name
 	var seen []byte

@@ -23,8 +23,9 @@ import (
 // eventEvery is the least time between two events of an object for the same reason.
 const eventEvery = time.Minute
 
-// eventWriter writes events of the API, of an object and a reason at most one in a time: of what is said meanwhile the last words are
-// written when it is over. Each has words of its own: the recorder of client-go counts events of a reason, and keeps the words of the first.
+// eventWriter writes events of the API, of an object and a reason at most one in a time: of what is said meanwhile the
+// last words are written when it is over. Each has words of its own: the recorder of client-go counts events of a
+// reason, and keeps the words of the first.
 type eventWriter struct {
 	client   eventsclient.EventsV1Interface
 	kinds    *runtime.Scheme // of objects that events are about

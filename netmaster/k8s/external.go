@@ -130,8 +130,8 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				continue
 			}
 			own = append(own, a)
-			// An agent leads an address of its machine to the switch where a load balancer has put it there. Who may write externalIPs may take none, and
-			// Kubernetes does not know all.
+			// An agent leads an address of its machine to the switch where a load balancer has put it there. Who may write
+			// externalIPs may take none, and Kubernetes does not know all.
 			if host := master.MachineWith(r, a); host != "" && rank == bySpec {
 				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s: it serves pods only; use an address of a load balancer for others", a, host))
 			}

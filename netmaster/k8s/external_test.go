@@ -78,7 +78,8 @@ func TestAServiceTakesNobodysAddresses(t *testing.T) {
 	}
 }
 
-// A node may have more addresses than Kubernetes knows of it, and no agent leads to the switch what a machine has on an interface, but where a load balancer has put it there.
+// A node may have more addresses than Kubernetes knows of it, and no agent leads to the switch what a machine has on an
+// interface, but where a load balancer has put it there.
 func TestWhoseAddressIsOnAnInterfaceIsTold(t *testing.T) {
 	w := newWorld(t)
 	agent := objdb.Service{ServiceName: mastercfg.AgentService, Hostname: "node1", HostAddr: "192.0.2.1", Port: 9002, Addresses: []string{"203.0.113.7", "2001:db8::7"}}
@@ -215,8 +216,9 @@ func servedBesideMany(t *testing.T) time.Duration {
 	return took
 }
 
-// A load balancer without addresses of its own gives a service those of nodes, inner and outer ones. They are noted apart, as agents are to leave
-// all other ports of them to the nodes; a service takes none by itself, and of two with one port one has it.
+// A load balancer without addresses of its own gives a service those of nodes, inner and outer ones. They are noted
+// apart, as agents are to leave all other ports of them to the nodes; a service takes none by itself, and of two with
+// one port one has it.
 func TestAddressesOfNodesThatALoadBalancerGivesAreNotedAsSuch(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"},

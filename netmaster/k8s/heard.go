@@ -16,10 +16,10 @@ func versionOf(object metav1.Object) version {
 	return version{object.GetUID(), object.GetResourceVersion()}
 }
 
-// hasHeardAll tells whether the engine has been told all that may select a pod of a namespace, as the caches have it. It is told
-// nothing while policies are written, which may take seconds: a pod that comes then would be of a class that a policy which is known
-// by now does not know, and not isolated. What is not understood of a policy is told, too, so nobody waits for it for ever. Policies that are gone
-// isolate a while longer.
+// hasHeardAll tells whether the engine has been told all that may select a pod of a namespace, as the caches have it.
+// It is told nothing while policies are written, which may take seconds: a pod that comes then would be of a class that
+// a policy which is known by now does not know, and not isolated. What is not understood of a policy is told, too, so
+// nobody waits for it for ever. Policies that are gone isolate a while longer.
 func (p *policies) hasHeardAll(namespace string) bool {
 	heard := func(key string, object metav1.Object) bool {
 		told, known := p.heard[key]

@@ -22,8 +22,8 @@ const rangesOverlap = "RangesOverlap"
 // maxOverlaps is how many of the others an event names.
 const maxOverlaps = 4
 
-// overlapReconciler tells of ServiceCIDRs with addresses that others have: somebody may make one at any time, and a new cluster refuses only
-// those that it begins with.
+// overlapReconciler tells of ServiceCIDRs with addresses that others have: somebody may make one at any time, and a new
+// cluster refuses only those that it begins with.
 func (c *Controller) overlapReconciler() *reconciler {
 	cidrs, nodes := c.informers.Networking().V1().ServiceCIDRs(), c.informers.Core().V1().Nodes()
 	all := func(any) []string { return cidrs.Informer().GetStore().ListKeys() }

@@ -108,7 +108,8 @@ func TestANetworkPolicySaysWhatItsFieldsMean(t *testing.T) {
 	}
 }
 
-// A pod on its node's network is its node: no policy selects it, and it is nobody's peer. Neither is one that has ended, whose address may be another's.
+// A pod on its node's network is its node: no policy selects it, and it is nobody's peer. Neither is one that has
+// ended, whose address may be another's.
 func TestPoliciesAreAboutPodsThatRunOnANetworkOfTheirOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  corev1.PodSpec

@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A NetworkPolicy has no status in the API. Who asks netmaster is told where it is in force, as the condition of a ClusterNetworkPolicy says
-// (clusterstatus.go).
+// A NetworkPolicy has no status in the API. Who asks netmaster is told where it is in force, as the condition of a
+// ClusterNetworkPolicy says (clusterstatus.go).
 
 // PolicyState is where a NetworkPolicy counts.
 type PolicyState struct {

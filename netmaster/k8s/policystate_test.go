@@ -19,7 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A NetworkPolicy is in force where the switch of a node with pods that it selects has what it says now, also if that is only that nobody may come.
+// A NetworkPolicy is in force where the switch of a node with pods that it selects has what it says now, also if that
+// is only that nobody may come.
 func TestANetworkPolicyIsInForceWhereSwitchesDoWhatItSays(t *testing.T) {
 	w := newWorld(t)
 	w.nodes("node1", "node2", "node3", "node4")

@@ -88,8 +88,8 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	return record, nil
 }
 
-// graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once, and has them all the same.
-// Whatever says that it is a mirror pod is taken for one.
+// graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once,
+// and has them all the same. Whatever says that it is a mirror pod is taken for one.
 func graceOf(pod *corev1.Pod) int64 {
 	if pod.Annotations[mirrorAnnotation] != "" {
 		return 0

@@ -70,8 +70,9 @@ func uidOfPolicy(policy runtime.Object) types.UID {
 	return named.GetUID()
 }
 
-// upToDate is what nodes say, without their refusal of a policy of which that was told, and that was deleted and made again since: it says nothing about
-// the one that has the name now, until a node says what it does of that one's rules. What was told of a policy stays while its rules change.
+// upToDate is what nodes say, without their refusal of a policy of which that was told, and that was deleted and made
+// again since: it says nothing about the one that has the name now, until a node says what it does of that one's rules.
+// What was told of a policy stays while its rules change.
 func (r *reports) upToDate(nodes map[string]mastercfg.K8sEnforced) (all map[string]mastercfg.K8sEnforced, err error) {
 	all = maps.Clone(nodes)
 	err = r.ledger.View(func(state ledger.Reader) error {

@@ -113,7 +113,8 @@ func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	}
 }
 
-// What nodes have refused of a policy that was deleted and made again at once is not said of the new one, until a node has looked at that one's rules.
+// What nodes have refused of a policy that was deleted and made again at once is not said of the new one, until a node
+// has looked at that one's rules.
 func TestARefusalIsNotSaidOfAnotherPolicyOfTheName(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller()

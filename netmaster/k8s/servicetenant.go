@@ -69,7 +69,8 @@ func (b *balancer) unjudged(service string) {
 	delete(b.judged, service)
 }
 
-// misjudged are the services that were judged by another revision than there is now. Of a namespace that is gone, or comes, its informer tells.
+// misjudged are the services that were judged by another revision than there is now. Of a namespace that is gone, or
+// comes, its informer tells.
 func (b *balancer) misjudged(r ledger.Reader) (services []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -66,7 +66,8 @@ func TestBackendsThatNoPortOfAServiceLeadsToAreTold(t *testing.T) {
 	}
 }
 
-// A port of a service and those of its slices do not change at once: what matches a moment later is not told, nor are slices without a service.
+// A port of a service and those of its slices do not change at once: what matches a moment later is not told, nor are
+// slices without a service.
 func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	w := newWorld(t)
 	w.slice("other-1", "other", "", 80, nil, "192.0.2.1") // there is no such service

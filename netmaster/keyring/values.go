@@ -42,8 +42,9 @@ func (v *Values) Seal(key string, value []byte) ([]byte, error) {
 	return append([]byte(prefix+keys.Primary+":"), sealed...), err
 }
 
-// Open implements objdb.Values. A value of which the key is not here is an error: that ends when this netmaster is given the
-// keyring of the others. One that is damaged, or was moved from another place, stays as it is, which is nothing that anybody takes for a record.
+// Open implements objdb.Values. A value of which the key is not here is an error: that ends when this netmaster is
+// given the keyring of the others. One that is damaged, or was moved from another place, stays as it is, which is
+// nothing that anybody takes for a record.
 func (v *Values) Open(key string, stored []byte) ([]byte, error) {
 	id, sealed, is := splitSealed(stored)
 	if !is {

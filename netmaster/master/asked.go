@@ -8,8 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Refuses tells why a new endpoint of a network and a group, empty: none, would not get an address that it asks for, in the words that it would
-// be refused with; nil: it would get it. inUse: somebody has the address or has reserved it; else nobody is given it there.
+// Refuses tells why a new endpoint of a network and a group, empty: none, would not get an address that it asks for, in
+// the words that it would be refused with; nil: it would get it. inUse: somebody has the address or has reserved it;
+// else nobody is given it there.
 func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why error, inUse bool, err error) {
 	s, err := viewSpace(r, networkID, groupID)
 	if err != nil {
@@ -26,8 +27,8 @@ func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why e
 	return nil, false, err
 }
 
-// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that nobody else is given them who asks
-// for none before the pods start.
+// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that nobody else
+// is given them who asks for none before the pods start.
 func askedTerms(p *struct {
 	Tenant, Network string
 	IPv4, IPv6      netip.Addr

@@ -13,10 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Connections that were admitted are judged anew in another epoch (docs/pipeline.md, Tiers). Policies of Kubernetes change it
-// where they are written. Rules of groups do where they end the judgement of connections: in a tenant whose policyMode is
-// final. Whoever changes such rules, the group of an endpoint there, or the mode of a tenant, the epoch changes in the same plan; other tenants' rules
-// judge every packet, so nothing has to be judged anew.
+// Connections that were admitted are judged anew in another epoch (docs/pipeline.md, Tiers). Policies of Kubernetes
+// change it where they are written. Rules of groups do where they end the judgement of connections: in a tenant whose
+// policyMode is final. Whoever changes such rules, the group of an endpoint there, or the mode of a tenant, the epoch
+// changes in the same plan; other tenants' rules judge every packet, so nothing has to be judged anew.
 
 // lastFloor leaves numbers for epochs, whatever the clock says.
 const lastFloor = math.MaxUint32 - 1<<24
@@ -49,8 +49,8 @@ func rejudging(floor uint32) func(*ledger.Tx) error {
 	}
 }
 
-// judgesOtherwise tells whether a plan has changed the mode of a tenant, or rules of one whose mode is final. What it has changed the epoch for
-// itself does not count twice.
+// judgesOtherwise tells whether a plan has changed the mode of a tenant, or rules of one whose mode is final. What it
+// has changed the epoch for itself does not count twice.
 func judgesOtherwise(tx *ledger.Tx) (otherwise bool) {
 	rules := map[string]bool{} // tenants of which it has changed some, or who is in which group
 	its := false

@@ -18,8 +18,8 @@ func NodeRemoved(tx *ledger.Tx, host string, now time.Time) error {
 	return ledger.Write(tx, mastercfg.NodeGCPrefix+host, mastercfg.NodeGC{ID: host, DownSince: at, Deadline: at, Remaining: time.Duration(0).String()})
 }
 
-// NodeLeft notes a node of which an endpoint is freed while its agent is not registered: when it has none any more, a NodeCollector deletes what
-// it has reported.
+// NodeLeft notes a node of which an endpoint is freed while its agent is not registered: when it has none any more, a
+// NodeCollector deletes what it has reported.
 func NodeLeft(tx *ledger.Tx, host string) error {
 	if _, noted := tx.Get(mastercfg.NodeGCPrefix + host); noted {
 		return nil

@@ -102,8 +102,8 @@ type VRFState struct {
 	PolicyMode string `json:"policyMode,omitempty"`
 }
 
-// PolicyFinal is the mode in which a rule of a group that allows a connection ends the judgement of it, in the direction that the rule is of.
-// In the other one policies of Kubernetes judge what groups allow.
+// PolicyFinal is the mode in which a rule of a group that allows a connection ends the judgement of it, in the
+// direction that the rule is of. In the other one policies of Kubernetes judge what groups allow.
 const PolicyFinal = "final"
 
 // GlobConfig is the run-time configuration every agent follows.

@@ -6,8 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// unusable are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC 6890): the kernel refuses
-// them, or never sends them anywhere.
+// unusable are the addresses that a host cannot have as its own among others (IANA's special-purpose registries, RFC
+// 6890): the kernel refuses them, or never sends them anywhere.
 var unusable = []struct {
 	prefix netip.Prefix
 	what   string

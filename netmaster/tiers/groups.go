@@ -23,8 +23,8 @@ func Groups(rules []mastercfg.CfgPolicyRule, from, to int, c Connection) (allowe
 	return allowed, rule
 }
 
-// ended tells whether rules of the sender's group, or those of the receiver's, end the judgement of a connection in that direction: the highest
-// of these that is about it allows it. Those of the other end do not count.
+// ended tells whether rules of the sender's group, or those of the receiver's, end the judgement of a connection in
+// that direction: the highest of these that is about it allows it. Those of the other end do not count.
 func ended(final []mastercfg.CfgPolicyRule, out bool, c Connection) (rule string, ends bool) {
 	own := func(r mastercfg.CfgPolicyRule) bool {
 		if out {

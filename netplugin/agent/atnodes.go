@@ -41,8 +41,8 @@ func (c *cache) markAtNodes(key string) {
 	}
 }
 
-// servesItself tells whether a process at the address and port itself is behind it, as one that a pod in the host's network has there. Who comes to
-// it by the host is not led to the switch, which would lead him back here.
+// servesItself tells whether a process at the address and port itself is behind it, as one that a pod in the host's
+// network has there. Who comes to it by the host is not led to the switch, which would lead him back here.
 func (c *cache) servesItself(id string, p kubePort) bool {
 	return c.servesAt(id, p.name, netip.AddrPortFrom(p.Address, p.Port))
 }

@@ -92,8 +92,8 @@ func policyOf(rule pipeline.Key) string {
 	return policy
 }
 
-// tellEnforced writes which policies the node enforces if the store has it differently and
-// it is due, and says how long until it is; 0: the store has it. A node that has nothing to say, as where there are no policies, has no record.
+// tellEnforced writes which policies the node enforces if the store has it differently and it is due, and says how long
+// until it is; 0: the store has it. A node that has nothing to say, as where there are no policies, has no record.
 func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
 	if r.unsure {
 		if err := r.loadEnforced(ctx); err != nil {

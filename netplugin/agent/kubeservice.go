@@ -112,8 +112,9 @@ func (c *cache) standing(s kubeService) (n int) {
 	return n
 }
 
-// sources are the clients that a service serves at the addresses of its load balancers, if it says
-// so; a range of everybody is none, and of everybody in one version of IP none in the other, if that has no range. A node that is meant is so by its address at the switch, too.
+// sources are the clients that a service serves at the addresses of its load balancers, if it says so; a range of
+// everybody is none, and of everybody in one version of IP none in the other, if that has no range. A node that is
+// meant is so by its address at the switch, too.
 func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	has := func(everybody, four bool) bool {
 		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Addr().Is4() == four && (r.Bits() == 0 || !everybody) })

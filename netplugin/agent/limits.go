@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A group's record carries the limits of its profile, and that of a pod of Kubernetes what
-// its annotations say: a profile in place of that, and bandwidths beside it. They are those of each endpoint of the group, not of all together,
-// and concern the node that an endpoint is on: its others need not know.
+// A group's record carries the limits of its profile, and that of a pod of Kubernetes what its annotations say: a
+// profile in place of that, and bandwidths beside it. They are those of each endpoint of the group, not of all
+// together, and concern the node that an endpoint is on: its others need not know.
 
 // bandwidth is a rate as a profile says it: 10Mbps, 10 mb, 10M.
 var bandwidth = regexp.MustCompile(`^([1-9][0-9]*) ?([kmgKMG])(?:b|bps)?$`)

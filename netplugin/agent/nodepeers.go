@@ -9,11 +9,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// nodesAmong are the addresses that other nodes have in infra networks of the subjects' tenants, where a rule is about these nodes: a policy knows
-// only the addresses of Kubernetes. Processes of nodes reach pods with them: a rule that lets in what comes from networks is about nodes
-// whose InternalIPs are in these. Pods reach nodes there, too: a rule about what goes out is about nodes that it names, each by its address
-// alone, as those of ClusterNetworkPolicies do; networks say where pods may go, and not to whom. Nets that hold these addresses anyway are
-// not told again, and none that the policy has taken out of its networks.
+// nodesAmong are the addresses that other nodes have in infra networks of the subjects' tenants, where a rule is about
+// these nodes: a policy knows only the addresses of Kubernetes. Processes of nodes reach pods with them: a rule that
+// lets in what comes from networks is about nodes whose InternalIPs are in these. Pods reach nodes there, too: a rule
+// about what goes out is about nodes that it names, each by its address alone, as those of ClusterNetworkPolicies do;
+// networks say where pods may go, and not to whom. Nets that hold these addresses anyway are not told again, and none
+// that the policy has taken out of its networks.
 func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	if !c.mayBeAboutNodes(rule.ID) {
 		return nil

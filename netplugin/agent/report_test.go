@@ -211,7 +211,8 @@ func TestAReportNamesTheKindOfBridge(t *testing.T) {
 	}
 }
 
-// A record that the store refuses is told of once a minute, not each time that it is tried; a store that is away is told of by who notices it.
+// A record that the store refuses is told of once a minute, not each time that it is tried; a store that is away is
+// told of by who notices it.
 func TestRecordsThatAreRefusedAreToldOf(t *testing.T) {
 	for kind, want := range map[fault.Kind]int{fault.Denied: 1, fault.Conflict: 1, fault.Unavailable: 0} {
 		log, told := testkit.Recorded()

@@ -8,7 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// A node that reads the store itself has no keys for its values. It says so for as long as that is why it does not serve, and keeps what it knows.
+// A node that reads the store itself has no keys for its values. It says so for as long as that is why it does not
+// serve, and keeps what it knows.
 func TestANodeWithoutKeysSaysThatItCannotRead(t *testing.T) {
 	store, driver := newEtcd(t).start(), newRecorder()
 	store.put(blueState...)

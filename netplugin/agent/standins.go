@@ -109,7 +109,8 @@ func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, 
 	}
 }
 
-// atNodePort gives a node port its address at the switch, in a private network. One that is alone there is for who comes in by the host only.
+// atNodePort gives a node port its address at the switch, in a private network. One that is alone there is for who
+// comes in by the host only.
 func (c *cache) atNodePort(private netip.Prefix, p pipeline.ServicePort) pipeline.ServicePort {
 	var alone bool
 	if p.Address, alone = c.stand.known.NodePort(private, p.Protocol, p.Port); alone {

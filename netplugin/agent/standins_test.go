@@ -96,8 +96,9 @@ func TestANodePortOfUDPHasAnAddressOfItsOwn(t *testing.T) {
 	}
 }
 
-// A load balancer without addresses of its own gives a service those of nodes. Pods reach its ports there, and on the node whose address it is so do hosts;
-// the node keeps what it has at all its addresses: what it needs itself, node ports of whatever service, and ports at which load balancers ask.
+// A load balancer without addresses of its own gives a service those of nodes. Pods reach its ports there, and on the
+// node whose address it is so do hosts; the node keeps what it has at all its addresses: what it needs itself, node
+// ports of whatever service, and ports at which load balancers ask.
 func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 	addr := netip.MustParseAddr
 	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2").backend("kubelet", "10.1.0.2:8080", "node1").backend("high", "10.1.0.2:8080", "node1")

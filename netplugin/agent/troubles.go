@@ -156,7 +156,8 @@ func (s kubeService) balances(taken TakenPort) bool {
 	})
 }
 
-// unprobed are the pods whose probes fail because they are not reached. Of one without a record, as in mode cni, it is not known whether it has any.
+// unprobed are the pods whose probes fail because they are not reached. Of one without a record, as in mode cni, it is
+// not known whether it has any.
 func (c *cache) unprobed(unreached []UnreachedPod) (all []mastercfg.K8sTrouble) {
 	for _, u := range unreached {
 		e := c.endpoints[u.Endpoint].record

@@ -118,7 +118,8 @@ func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	}
 }
 
-// Only pods that kubelet probes over the network miss something. Of those without a record, nobody knows unless somebody named their network.
+// Only pods that kubelet probes over the network miss something. Of those without a record, nobody knows unless
+// somebody named their network.
 func TestProbesThatDoNotReachTheirPodsAreTold(t *testing.T) {
 	const id = "web.blue-pod"
 	n := blueHere(t)

@@ -50,7 +50,8 @@ const (
 	notificationReceived = "notification-received "
 )
 
-// causeOf is why a session has ended, or has not begun, by what has become of a neighbour that was in another state before; empty: nothing worth telling.
+// causeOf is why a session has ended, or has not begun, by what has become of a neighbour that was in another state
+// before; empty: nothing worth telling.
 func causeOf(before string, now *apiutil.PeerState) string {
 	switch now.DisconnectReason {
 	case api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT:
@@ -91,8 +92,8 @@ func failureOf(message string, fields map[string]slog.Value) string {
 	return ""
 }
 
-// refusal is what a NOTIFICATION means with which we have refused a neighbour. What it says instead of what it is to say in its state is, of one that
-// speaks BGP, a NOTIFICATION, which the library does not read.
+// refusal is what a NOTIFICATION means with which we have refused a neighbour. What it says instead of what it is to
+// say in its state is, of one that speaks BGP, a NOTIFICATION, which the library does not read.
 func refusal(code, subcode uint8) string {
 	switch text := refused + bgp.NewNotificationErrorCode(code, subcode).String(); {
 	case code == bgp.BGP_ERROR_FSM_ERROR:

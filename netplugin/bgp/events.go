@@ -125,7 +125,8 @@ func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerSta
 	return true
 }
 
-// reopen ends a closure, if there is one. Why it was is told until there is a session, or something else is wrong. It is called with the lock.
+// reopen ends a closure, if there is one. Why it was is told until there is a session, or something else is wrong. It
+// is called with the lock.
 func (s *Speaker) reopen(neighbour netip.Addr) {
 	c, closed := s.closed[neighbour]
 	if !closed {

@@ -24,7 +24,8 @@ const (
 // exchanged are counts of messages of a session: UPDATE messages that were sent, and all that were received.
 type exchanged struct{ sent, received uint64 }
 
-// leave withdraws our routes from neighbours with which the session ends next. Until they are removed and stay is called, they are told none.
+// leave withdraws our routes from neighbours with which the session ends next. Until they are removed and stay is
+// called, they are told none.
 func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 	first := n.exchanged(neighbours)
 	if len(first) == 0 {

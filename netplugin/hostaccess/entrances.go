@@ -139,8 +139,8 @@ func (e entrances) nodePorts(family int) string {
 	return knftables.Concat(version(p), "daddr", pipeline.AllStandIns(p))
 }
 
-// chains turn the host's own addresses and a node port into those of the switch, for who
-// comes in and for the host itself. A loopback address stays: its answers could not come back. At an address of load balancers the host itself
+// chains turn the host's own addresses and a node port into those of the switch, for who comes in and for the host
+// itself. A loopback address stays: its answers could not come back. At an address of load balancers the host itself
 // comes from its address on the link, as at one that is on no interface. Other ports of it are the host's.
 func (e entrances) chains() []chain {
 	var in, here, hide []rule

@@ -42,8 +42,9 @@ if sys.argv[1] == "udp": s.connect((sys.argv[2], int(sys.argv[3]))); s.send(b"x"
 print(s.recv(99).decode().replace("::ffff:", ""))
 `
 
-// elsewhere are rules of others, as Kubernetes' own proxy has them: what is for services, and ports, goes to where nobody is, as if the host
-// had sent it. They come after ours, as the kernel asks the chain first that was made last of those with one priority.
+// elsewhere are rules of others, as Kubernetes' own proxy has them: what is for services, and ports, goes to where
+// nobody is, as if the host had sent it. They come after ours, as the kernel asks the chain first that was made last of
+// those with one priority.
 const elsewhere = `nft -f - <<END
 table inet proxy {
 	chain services {

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// forget forgets datagrams when host ports or node ports have changed, or addresses of the host while there are such, and once when it begins. That
-// it cannot, as a kernel may not let it, matters only to who has such ports.
+// forget forgets datagrams when host ports or node ports have changed, or addresses of the host while there are such,
+// and once when it begins. That it cannot, as a kernel may not let it, matters only to who has such ports.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := in.datagrams()
 	var here []netip.Addr
@@ -38,7 +38,8 @@ func (m *Manager) forget(ports hostPorts, in entrances) error {
 	return nil
 }
 
-// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, as addresses come that several hosts have in turn.
+// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, as addresses come
+// that several hosts have in turn.
 func Addresses() (here []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

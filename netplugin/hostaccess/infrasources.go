@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What the host itself sends to a cluster address comes from its address in an infra network, as the route there says. Where rules of others, such
-// as those of Kubernetes' own proxy, make the destination one outside of these networks, such as the API server's, it leaves by another link,
-// and that address is known to nobody there.
+// What the host itself sends to a cluster address comes from its address in an infra network, as the route there says.
+// Where rules of others, such as those of Kubernetes' own proxy, make the destination one outside of these networks,
+// such as the API server's, it leaves by another link, and that address is known to nobody there.
 
 // Sets of the host's own addresses in infra networks. That of IPv6 has a 6 at the end.
 const setInfraOwn = "infra-own"

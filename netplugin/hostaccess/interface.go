@@ -25,9 +25,9 @@ type Interface struct {
 	Machines  func() ([]netip.Addr, error) // where others of the cluster are reached, sorted; nil: nobody knows of any
 }
 
-// Ensure makes the interface of the host's end of a port, or sets it right, and says
-// whether something had to be changed. It is refused, and nothing is changed, if an address that it does not have yet would take from the host
-// what that reaches by other links.
+// Ensure makes the interface of the host's end of a port, or sets it right, and says whether something had to be
+// changed. It is refused, and nothing is changed, if an address that it does not have yet would take from the host what
+// that reaches by other links.
 func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
 	want := wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace, sameWire: i.SameWire}
 	// It is looked at every other second, and has them all but for the first time.

@@ -106,8 +106,9 @@ func (c foreignChain) list(ctx context.Context) (string, error) {
 	return string(rules), nil
 }
 
-// Conditions of iptables(8) that nft(8) shows by the libraries of that program alone. Where it has them not, as in our image, it leaves them out, and a
-// rule that had nothing in front of them looks as if it was about everything. Of those that had, there is no telling.
+// Conditions of iptables(8) that nft(8) shows by the libraries of that program alone. Where it has them not, as in our
+// image, it leaves them out, and a rule that had nothing in front of them looks as if it was about everything. Of those
+// that had, there is no telling.
 var (
 	notShown = regexp.MustCompile(`(?m)^XT match .* not found`)
 	gap      = regexp.MustCompile(`(?m)^\t\t +.*\n`)

@@ -11,9 +11,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Kubernetes' own proxy, where a cluster had it before us, has rules for services as well. Ours come before them (leadPriority), but for cluster
-// addresses: to the host these are a route into the switch, and its proxy, which translates them, rejects those that it has not. So processes of
-// the host get there what the proxy knows, and when it has ended and nobody has removed its rules, what it knew then.
+// Kubernetes' own proxy, where a cluster had it before us, has rules for services as well. Ours come before them
+// (leadPriority), but for cluster addresses: to the host these are a route into the switch, and its proxy, which
+// translates them, rejects those that it has not. So processes of the host get there what the proxy knows, and when it
+// has ended and nobody has removed its rules, what it knew then.
 
 // KubeProxy finds its rules.
 type KubeProxy struct {
@@ -45,8 +46,8 @@ func (k *KubeProxy) Find(ctx context.Context) (string, error) {
 	return k.found, nil
 }
 
-// ofKubeProxy tells whether a chain is one that the proxy always has: in its mode nftables in tables of its own, in others in those of iptables,
-// where kubelet has chains that begin like it, too.
+// ofKubeProxy tells whether a chain is one that the proxy always has: in its mode nftables in tables of its own, in
+// others in those of iptables, where kubelet has chains that begin like it, too.
 func (c foreignChain) ofKubeProxy() bool {
 	return c.table == "kube-proxy" || c.name == "KUBE-SERVICES"
 }

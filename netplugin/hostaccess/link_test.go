@@ -178,7 +178,8 @@ func TestAKernelWithoutIPv6HasTheRestOfAnInterface(t *testing.T) {
 	}
 }
 
-// Routers are told of a link-local address. It is there whatever the machine's new links get, and so is what keeps the host from routers' advertisements.
+// Routers are told of a link-local address. It is there whatever the machine's new links get, and so is what keeps the
+// host from routers' advertisements.
 func TestAnInterfaceHasTheLinkLocalAddressThatOthersAreTold(t *testing.T) {
 	testkit.NeedsMachine(t)
 	for _, setting := range []string{"addr_gen_mode", "disable_ipv6"} {

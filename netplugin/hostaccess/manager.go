@@ -38,8 +38,8 @@ type Master interface {
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
 }
 
-// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers, Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and Log are
-// required.
+// Config is what a manager is made of. All but TunnelLinks, KernelReceives, StoreURLs, HostPorts, Pods, Numbers,
+// Probed, PortsMoved, NodePortsAt, Own, TellTaken, TellHere, TellUnreached, StateDir and Log are required.
 type Config struct {
 	HostLabel      string
 	Datapath       Datapath
@@ -225,8 +225,9 @@ func (m *Manager) within(ctx context.Context, what string, step func(context.Con
 	return nil
 }
 
-// machines are the addresses at which others of the cluster are reached, as far as they are known, sorted. A machine's other addresses may be
-// those that it has in infra networks, or on many machines, as the one of a bridge for containers.
+// machines are the addresses at which others of the cluster are reached, as far as they are known, sorted. A machine's
+// other addresses may be those that it has in infra networks, or on many machines, as the one of a bridge for
+// containers.
 func (m *Manager) machines(access agent.HostAccess, stores []netip.Addr) []netip.Addr {
 	all := slices.Concat(m.Closed.Nodes, stores, access.Reached, access.VTEPs)
 	slices.SortFunc(all, netip.Addr.Compare)
@@ -246,7 +247,8 @@ func (m *Manager) Machines() ([]netip.Addr, error) {
 	return m.machines(access, stores), nil
 }
 
-// join gives the host its endpoint in a network, and the interface for it, as far as that takes nothing from the host that it reaches by others.
+// join gives the host its endpoint in a network, and the interface for it, as far as that takes nothing from the host
+// that it reaches by others.
 func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []netip.Addr) error {
 	id := n.EndpointID(m.HostLabel)
 	if err := checkName(n.Network.NetworkName); err != nil {

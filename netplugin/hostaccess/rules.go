@@ -17,9 +17,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tableName is that of our tables of nftables: of family inet, of family netdev for what tunnels bring (tunnels.go), and of
-// family arp (routerarp.go). strangerTableName is the one of family inet for what strangers send into tunnels (strangers.go), which is there without any
-// other. Nobody else's is touched.
+// tableName is that of our tables of nftables: of family inet, of family netdev for what tunnels bring (tunnels.go),
+// and of family arp (routerarp.go). strangerTableName is the one of family inet for what strangers send into tunnels
+// (strangers.go), which is there without any other. Nobody else's is touched.
 const (
 	tableName         = "contiv"
 	strangerTableName = "contiv-vteps"
@@ -170,8 +170,8 @@ func keepSources(prefixes []netip.Prefix) chain {
 	return c
 }
 
-// translatedSources is ownSources for what has got an address of this host from rules of others: by the way out those that translate before keepSources, and into
-// infra networks all.
+// translatedSources is ownSources for what has got an address of this host from rules of others: by the way out those
+// that translate before keepSources, and into infra networks all.
 func translatedSources() chain {
 	c := chain{name: "translated-sources", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
 	for _, link := range []string{knftables.Concat("oifname", quoted(outsideLink)), knftables.Concat("oifgroup", infraGroup)} {

@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Whoever makes a network says what its subnet is, and whoever makes a node a router what it has among the others; the host would have a route
-// to it. One that led to the machines of the cluster would cut
-// the host off from the store, so that it never learned that the network is gone; one that led to what is on its links, from the others there.
+// Whoever makes a network says what its subnet is, and whoever makes a node a router what it has among the others; the
+// host would have a route to it. One that led to the machines of the cluster would cut the host off from the store, so
+// that it never learned that the network is gone; one that led to what is on its links, from the others there.
 
 // spared is the interface without what would take from the host what it reaches by its other interfaces; the error names that. Without an
 // address there is no interface.

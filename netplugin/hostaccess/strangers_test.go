@@ -158,8 +158,8 @@ func echoes(t *testing.T, port int) {
 	}()
 }
 
-// asks sends a datagram after the other, each when the one before is answered, until its input ends, and says how many; one that gets no answer is
-// the last one.
+// asks sends a datagram after the other, each when the one before is answered, until its input ends, and says how many;
+// one that gets no answer is the last one.
 const asks = `
 import select, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("` + nodeEnd + `", 0)); s.settimeout(20)

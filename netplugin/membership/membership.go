@@ -258,7 +258,8 @@ func strangers(err error) error {
 		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
 }
 
-// renamed says in words that help that a node is refused which has another name than the one that it joined with: the name belongs to its key.
+// renamed says in words that help that a node is refused which has another name than the one that it joined with: the
+// name belongs to its key.
 func (m *Member) renamed(refused error) error {
 	leaf := m.held.Load().own.Leaf
 	if len(leaf.URIs) != 1 {

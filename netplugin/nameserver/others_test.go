@@ -131,7 +131,8 @@ func startOther(t *testing.T, name string) netip.AddrPort {
 	return address
 }
 
-// gist is what an answer says, without times, order, and the case of names, which some servers have as they were asked and others as it was written.
+// gist is what an answer says, without times, order, and the case of names, which some servers have as they were asked
+// and others as it was written.
 func gist(m *dns.Msg) string {
 	all := []string{}
 	for _, r := range m.Answer {

@@ -155,7 +155,8 @@ func TestAPlainConnectionFromBeforeTheNodeHadJoinedIsNobodys(t *testing.T) {
 	asks("on the node", local, map[string]int{"/healthz": 200, "/metrics": 401, "/inspect/driver": 401})
 }
 
-// What the node tells of all tenants, and what changes something, is for root of the machine: whoever else is on it reaches its loopback, too.
+// What the node tells of all tenants, and what changes something, is for root of the machine: whoever else is on it
+// reaches its loopback, too.
 func TestRootAsksAtTheSocket(t *testing.T) {
 	by, err := pki.NewCluster(time.Now())
 	if err != nil {

@@ -84,7 +84,8 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	return hop, nil
 }
 
-// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace, and a slowed port's meets two of them.
+// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace, and
+// a slowed port's meets two of them.
 func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error) {
 	text, err := w.sw.Trace(ctx, packet)
 	if err != nil {
@@ -136,8 +137,9 @@ func (w *world) judged(ctx context.Context, t oftrace.Trace) oftrace.Trace {
 // mostResumed is how often a packet is followed behind the connection tracker: more often than any comes back from there.
 const mostResumed = 8
 
-// tracked adds to the fields of a packet, as the switch prints them, what the connection tracker knows when it is the first one of a connection. Of what
-// it prints it takes neither all nor under the same names; what comes from the tunnel has been looked at before.
+// tracked adds to the fields of a packet, as the switch prints them, what the connection tracker knows when it is the
+// first one of a connection. Of what it prints it takes neither all nor under the same names; what comes from the
+// tunnel has been looked at before.
 func tracked(packet string) string {
 	var fields, known []string
 	protocol := ""

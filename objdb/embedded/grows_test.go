@@ -127,7 +127,8 @@ func TestAMemberPublishesItsPeerURL(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the other two are a majority", func() bool { return put(trying(t, c.cfgs["b"].ClientURL), "1") == nil })
 }
 
-// The note of founding ends when the store is there, however long its start took: a member that loses its data later would found another store.
+// The note of founding ends when the store is there, however long its start took: a member that loses its data later
+// would found another store.
 func TestAStoreThatStartsSlowlyIsFoundedOnce(t *testing.T) {
 	a := growing(t, "a")
 	if err := a.Found(); err != nil {

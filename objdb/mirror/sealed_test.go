@@ -18,7 +18,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// Whoever has no keys keeps what it knows when values are sealed: it hears neither of a change that it cannot read nor that anything is gone.
+// Whoever has no keys keeps what it knows when values are sealed: it hears neither of a change that it cannot read nor
+// that anything is gone.
 func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	url := testetcd.New(t)
 	values := &testdb.Values{}

@@ -49,8 +49,9 @@ const (
 	resumed         = "thaw"
 )
 
-// notToOurselves is why the switch sends a packet into no tunnel whose other end is the one that it has come by to. In a trace, and nowhere else, it takes for
-// that the end that the pass before has chosen, so that behind the connection tracker no packet would go into a tunnel.
+// notToOurselves is why the switch sends a packet into no tunnel whose other end is the one that it has come by to. In
+// a trace, and nowhere else, it takes for that the end that the pass before has chosen, so that behind the connection
+// tracker no packet would go into a tunnel.
 const notToOurselves = "Not tunneling to our own address"
 
 // Parse reads the text of a trace, of what the first bridge does. A packet that the connection tracker was asked about begins anew behind

@@ -29,7 +29,8 @@ func denying(r *Rule) { r.Allow = false }
 
 func asEver(r *Rule) { r.Ends = EndsNone }
 
-// Isolated endpoints, on one node and on two. web1 and db1 are on the first node, web2 and db2 on the second; webs are in group front, dbs in group store.
+// Isolated endpoints, on one node and on two. web1 and db1 are on the first node, web2 and db2 on the second; webs are
+// in group front, dbs in group store.
 func TestWhatTheOwnGroupAllowsFinallyNoTierIsAskedAbout(t *testing.T) {
 	c := startCluster(t, web1, web2, db1, db2)
 	for _, server := range []Endpoint{web1, web2, db1, db2} {

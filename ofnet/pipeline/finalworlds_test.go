@@ -2,9 +2,9 @@ package pipeline
 
 import "testing"
 
-// Worlds in which endpoints are isolated, and no policy allows anything: what arrives is what rules of groups allow finally, of the sender's in
-// one direction, of the receiver's in the other. The oracle knows rules and directions, and nothing of connections: each packet is the first
-// one of its own.
+// Worlds in which endpoints are isolated, and no policy allows anything: what arrives is what rules of groups allow
+// finally, of the sender's in one direction, of the receiver's in the other. The oracle knows rules and directions, and
+// nothing of connections: each packet is the first one of its own.
 
 // finals is how many rules there are then.
 const finals = 300

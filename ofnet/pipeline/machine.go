@@ -6,9 +6,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A load balancer may give a service the address of a machine, such as a node. Only what is for a port of the service there is the
-// service's, and the switch answers for nothing else of it: endpoints ask the machine, as if there was no service. What tells the one from the
-// other is the port, so
+// A load balancer may give a service the address of a machine, such as a node. Only what is for a port of the service
+// there is the service's, and the switch answers for nothing else of it: endpoints ask the machine, as if there was no
+// service. What tells the one from the other is the port, so
 //
 //   - fragments are the machine's, as later ones do not say it. The host leads those that it has put together to the service, if the address is its own;
 //   - of TCP a connection to the service begins with a SYN: an endpoint that answers a process of the machine which has asked it from
@@ -17,7 +17,8 @@ import (
 //
 // Who comes in by the machine itself is led to what stands in for the address (StandIns).
 
-// A process of the machine at that very port may be a provider. So a connection that has begun begins no more, though it is still for the address.
+// A process of the machine at that very port may be a provider. So a connection that has begun begins no more, though
+// it is still for the address.
 
 // looked matches what the tracker is asked about.
 func (p ServicePort) looked() openflow.Match {

@@ -44,7 +44,8 @@ s.send(b"hello")
 print(s.recv(100).split()[0].decode())
 `
 
-// A service has the address of a machine, and there its ports; all else there is the machine's: other ports, pings, datagrams in fragments, and what answers a process of the machine that asks from a port of the service's number.
+// A service has the address of a machine, and there its ports; all else there is the machine's: other ports, pings,
+// datagrams in fragments, and what answers a process of the machine that asks from a port of the service's number.
 func TestAtTheAddressOfAMachineAServiceHasItsPortsOnly(t *testing.T) {
 	db := knownOutside(db1)
 	c := startCluster(t, knownOutside(web1), db, web2)

@@ -19,8 +19,8 @@ type overheard struct{ noMeter bool }
 // PacketAnswer is the class of answers of name servers.
 const PacketAnswer PacketClass = 4
 
-// What the agent may hear of the answers to one port. It is less at once than wait for the agent (drivers/ovsd/packets.go), and twenty ports
-// that take all of theirs cost it some thousandths of its time.
+// What the agent may hear of the answers to one port. It is less at once than wait for the agent
+// (drivers/ovsd/packets.go), and twenty ports that take all of theirs cost it some thousandths of its time.
 const (
 	overheardPerSecond = 50
 	overheardAtOnce    = 50

@@ -43,8 +43,8 @@ type rewritten struct {
 // openPort is one at which everything may arrive but the first packet of a connection by TCP.
 const openPort = 7000
 
-// largeFragment is the least that the tracker of the userspace datapath can be told to take; else that is 1200 bytes of IPv4, 1280 of IPv6. Smaller
-// ones that are not the last of a datagram are invalid to it.
+// largeFragment is the least that the tracker of the userspace datapath can be told to take; else that is 1200 bytes of
+// IPv4, 1280 of IPv6. Smaller ones that are not the last of a datagram are invalid to it.
 const largeFragment = 400
 
 // mostFragments is how many of them it can be told to keep while their others are not there.

@@ -51,11 +51,11 @@
 //   - A packet can only be what its port is: MAC and address are compared on
 //     the way in, and on the way out they must name the same receiver.
 //
-// The package is read in this order: object.go (what is wanted), tables.go and
-// registers.go (the nouns), feature.go (the shape every feature has), then one
-// file per feature in the order of the drawing: classify, slowed, guard, arp, nd,
-// gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related and refuse),
-// policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, expired, answer, limit, output, echo, drop, names, announced, visit, stray.
+// The package is read in this order: object.go (what is wanted), tables.go and registers.go (the nouns), feature.go
+// (the shape every feature has), then one file per feature in the order of the drawing: classify, slowed, guard, arp,
+// nd, gateway, router, peer, source, dest, bridge, flood, uplink, service (with connection, affinity, answered, related
+// and refuse), policy, track, overheard, tier, final, forward, outside, entrance, byhost, quoted, toobig, expired,
+// answer, limit, output, echo, drop, names, announced, visit, stray.
 package pipeline
 
 import (

@@ -31,7 +31,8 @@ const (
 	nodePortsForParts = outsidePods - firstNodePort
 )
 
-// standInBits is the length of the part of a private address behind which all of them are, balancerBits of those that stand in for addresses.
+// standInBits is the length of the part of a private address behind which all of them are, balancerBits of those that
+// stand in for addresses.
 const standInBits, balancerBits = 8, 7
 
 // NewStandIns finds numbers for addresses and for node ports of UDP.

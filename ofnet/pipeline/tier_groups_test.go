@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
-// What a rule of groups denies no tier lets pass. What it allows the tiers are asked about, as if there were no such rule. Who it is that denies
-// tells why packets are thrown away.
+// What a rule of groups denies no tier lets pass. What it allows the tiers are asked about, as if there were no such
+// rule. Who it is that denies tells why packets are thrown away.
 func TestTiersAreAskedAboutWhatGroupsAllow(t *testing.T) {
 	c := startCluster(t, web1, db2)
 	const sql = 5432

@@ -241,9 +241,10 @@ func admit(more ...openflow.Action) openflow.CT {
 	return openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: more}
 }
 
-// enteredWhole matches what begins a connection by a service as if the host had sent it, and is no fragment. Of an endpoint of another tenant (visit.go)
-// it has been sent round five times by now: asked about and admitted in that one's zone, asked about, given a provider by a
-// group and taken in, in that of the service; and a sixth time it has been asked about here. The userspace datapath drops what goes round a seventh time.
+// enteredWhole matches what begins a connection by a service as if the host had sent it, and is no fragment. Of an
+// endpoint of another tenant (visit.go) it has been sent round five times by now: asked about and admitted in that
+// one's zone, asked about, given a provider by a group and taken in, in that of the service; and a sixth time it has
+// been asked about here. The userspace datapath drops what goes round a seventh time.
 func enteredWhole(f family) openflow.Match {
 	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// Nodes that have joined reach the state through netmasters only. Pods are attached and reach each
-// other, also when the netmaster is killed that the nodes were told of. Neither nodes nor netmasters notice that the store has all of it encrypted.
+// Nodes that have joined reach the state through netmasters only. Pods are attached and reach each other, also when the
+// netmaster is killed that the nodes were told of. Neither nodes nor netmasters notice that the store has all of it
+// encrypted.
 func TestNodesReachTheStateThroughNetmasters(t *testing.T) {
 	t.Parallel()
 	ctx, bed := newBareBed(t, testbed.Config{Nodes: 3, Secure: true, Sealed: true})

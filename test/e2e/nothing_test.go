@@ -171,8 +171,8 @@ func (s story) listensToNobody(who, what, address string, run func(context.Conte
 	}
 }
 
-// tellsHealthOnLoopback scans what a process in the namespace of a node finds on loopback. In plain HTTP netmaster and netplugin tell it no more than how
-// they are.
+// tellsHealthOnLoopback scans what a process in the namespace of a node finds on loopback. In plain HTTP netmaster and
+// netplugin tell it no more than how they are.
 func (s story) tellsHealthOnLoopback(n *testbed.Node) {
 	s.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: n.DialContext}, Timeout: 20 * time.Second}

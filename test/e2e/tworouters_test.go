@@ -14,7 +14,8 @@ import (
 	"github.com/contiv/netplugin/test/testbed"
 )
 
-// A second router outside is a machine of its own on the link of the nodes, beside the router that is the machine outside. It speaks by IPv6.
+// A second router outside is a machine of its own on the link of the nodes, beside the router that is the machine
+// outside. It speaks by IPv6.
 const (
 	secondAddress  = "198.18.5.2"
 	secondAddress6 = "2001:db8:18::2"

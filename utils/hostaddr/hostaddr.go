@@ -1,4 +1,5 @@
-// Package hostaddr finds the addresses of this host: the one that a daemon announces when none was given, and those by which others may reach it.
+// Package hostaddr finds the addresses of this host: the one that a daemon announces when none was given, and those by
+// which others may reach it.
 package hostaddr
 
 import (

@@ -26,7 +26,8 @@ func IPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// IsLoopbackHost tells whether the host of a URL is one of this machine only: localhost, or a loopback address. Other names may lead anywhere.
+// IsLoopbackHost tells whether the host of a URL is one of this machine only: localhost, or a loopback address. Other
+// names may lead anywhere.
 func IsLoopbackHost(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.IsLoopback()

@@ -52,7 +52,8 @@ func removeStale(path string) error {
 	return nil
 }
 
-// Peer is the process that has made a connection, and its user. The mode of the file says who may, but a descriptor may have been passed on.
+// Peer is the process that has made a connection, and its user. The mode of the file says who may, but a descriptor may
+// have been passed on.
 func Peer(conn *net.UnixConn) (who *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

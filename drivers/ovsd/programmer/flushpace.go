@@ -3,11 +3,12 @@ package programmer
 import "time"
 
 // While a flush walks through the table of connections, ovs-vswitchd adds no port and takes no flow: a pod that comes
-// waits; and where it forwards packets itself, by the thread that does the rest, as it does between links of the kernel, they wait, too. In a table of 100,000 connections, which one flooding pod fills, that has been seen to be 0.1 s for each flush.
-// Flushes are timed, so that a step is about as long as flushStep, or one flush where that is longer. After it the switch
-// has as much time for others; and up to restParts times as much where a flush is long and what it ends can wait. So those hold
-// up few of the pods that come. They are over in patientTime, before the address of a pod that has gone is given to another
-// one (netmaster/master/cooldown.go), if the switch can do that in half of its time.
+// waits; and where it forwards packets itself, by the thread that does the rest, as it does between links of the
+// kernel, they wait, too. In a table of 100,000 connections, which one flooding pod fills, that has been seen to be 0.1
+// s for each flush. Flushes are timed, so that a step is about as long as flushStep, or one flush where that is longer.
+// After it the switch has as much time for others; and up to restParts times as much where a flush is long and what it
+// ends can wait. So those hold up few of the pods that come. They are over in patientTime, before the address of a pod
+// that has gone is given to another one (netmaster/master/cooldown.go), if the switch can do that in half of its time.
 const (
 	flushStep   = 10 * time.Millisecond
 	flushMost   = 2 // in a step: the table may have grown since the last one

@@ -85,8 +85,8 @@ func TestASwitchThatDoesNotAnswerOwesWhatWaitsThroughItsConnections(t *testing.T
 	h.eventually("it owes nothing", func() bool { return h.progress().Owes.IsZero() && h.progress().InSync })
 }
 
-// longest is how long the switch had taken nothing at most, looked at each second for so long. A connection that ends is followed by another
-// one to the same switch.
+// longest is how long the switch had taken nothing at most, looked at each second for so long. A connection that ends
+// is followed by another one to the same switch.
 func (h *harness) longest(sw *fakeSwitch, look time.Duration) (owed time.Duration) {
 	for range int(look / time.Second) {
 		select {

@@ -116,8 +116,8 @@ func (g *giver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) er
 	return nil
 }
 
-// endAgain has tunnels end at the addresses of the link if they do not, as after a deletion of any route by it, whosever that was, or when the
-// link is another one: any addition makes Open vSwitch look.
+// endAgain has tunnels end at the addresses of the link if they do not, as after a deletion of any route by it,
+// whosever that was, or when the link is another one: any addition makes Open vSwitch look.
 func (g *giver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute) error {
 	if len(want) == 0 {
 		return nil
@@ -165,8 +165,8 @@ func (g *giver) unreached(by ways) (wrong switchRoute, err error) {
 	return switchRoute{}, nil
 }
 
-// routesBy are the routes of the system's main table by a link, for packets from the tunnel address. Those of several hops, and with a header
-// of their own, Open vSwitch does not know.
+// routesBy are the routes of the system's main table by a link, for packets from the tunnel address. Those of several
+// hops, and with a header of their own, Open vSwitch does not know.
 func (g *giver) routesBy(link netlink.Link) (map[netip.Prefix]switchRoute, error) {
 	family, all := netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if g.VTEP.Is6() {

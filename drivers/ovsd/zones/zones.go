@@ -151,7 +151,8 @@ func (b *Bridge) setLimits(ctx context.Context, audit bool) error {
 	if len(zones)+len(given) == 0 || !b.config.Mine() {
 		return nil
 	}
-	// Who is here is looked at before what the datapath has: a limit that somebody sets before a tenant goes is then seen by whoever sees it gone.
+	// Who is here is looked at before what the datapath has: a limit that somebody sets before a tenant goes is then seen
+	// by whoever sees it gone.
 	rule := zoneRule{limit: b.zoneSize(ctx), chosen: b.config.Limit > 0, drops: b.config.Datapath() == vswitchd.System}
 	rule.needed = rule.chosen || b.config.Limit != AnyNumber && b.node.several()
 	used, err := zoneUses(ctx, b.config.Control, b.datapath())

@@ -85,8 +85,9 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	e.config.Audit.Add(entry)
 }
 
-// denied tells whether a request came to nothing because of who asked. The status tells that only to clients that ask for proper ones. Who
-// has shown what lets him join, and may not for what others have, is denied a place, too; not if there is no room, or the state is being changed.
+// denied tells whether a request came to nothing because of who asked. The status tells that only to clients that ask
+// for proper ones. Who has shown what lets him join, and may not for what others have, is denied a place, too; not if
+// there is no room, or the state is being changed.
 func (q *Caller) denied(status int) bool {
 	if q.failed != nil {
 		status = rest.StatusOf(q.failed)

@@ -128,8 +128,8 @@ func (q *Caller) SetSubject(about string) {
 	}
 }
 
-// SetProvenSubject is SetSubject of who has shown the secret or the key by which he asks for a place in the cluster. From then on all that is in his way
-// is a refusal, and is told from those of strangers.
+// SetProvenSubject is SetSubject of who has shown the secret or the key by which he asks for a place in the cluster.
+// From then on all that is in his way is a refusal, and is told from those of strangers.
 func (q *Caller) SetProvenSubject(about string) {
 	if q != nil {
 		q.about, q.proven = about, true

@@ -101,10 +101,12 @@ func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 // address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, and for who is on the machine of a
 // netmaster.
 //
-// Nothing else keeps a client that reads just fast enough from having the whole budget for hours: in an enforced cluster, where the number of
-// its long answers is limited, with four large ones. The address is that of the connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
-// certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for
-// several answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of two followers.
+// Nothing else keeps a client that reads just fast enough from having the whole budget for hours: in an enforced
+// cluster, where the number of its long answers is limited, with four large ones. The address is that of the
+// connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
+// certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for several
+// answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of
+// two followers.
 func BudgetKey(r *http.Request) string {
 	q := CallerFrom(r.Context())
 	if q == nil { // the cluster is open

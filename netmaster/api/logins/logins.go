@@ -1,10 +1,11 @@
 // Package logins is who may log in to a cluster that asks who somebody is, and as what: the routes about accounts, where the
 // original's authenticating proxy had them.
 //
-// Somebody logs in with a password (login.go), which a local user has (users.go) or one of a directory (ldap.go), or with what a provider of
-// OpenID Connect has given his browser (openid.go); of both, few are asked about at a time (outside.go). Local users may have certificates, too
-// (usercerts.go), and programs have tokens (apitokens.go), of which it is kept when they were last used (tokenuse.go). What users and
-// groups may is bound to their names (bindings.go). What all of this is in the store is in package access.
+// Somebody logs in with a password (login.go), which a local user has (users.go) or one of a directory (ldap.go), or
+// with what a provider of OpenID Connect has given his browser (openid.go); of both, few are asked about at a time
+// (outside.go). Local users may have certificates, too (usercerts.go), and programs have tokens (apitokens.go), of
+// which it is kept when they were last used (tokenuse.go). What users and groups may is bound to their names
+// (bindings.go). What all of this is in the store is in package access.
 package logins
 
 import (

@@ -24,8 +24,8 @@ func (i installation) asThief(method, path, body string) (code int, answer strin
 	return code, strings.Join(lines[:len(lines)-1], "\n")
 }
 
-// stolenKey is what somebody gets who has the key of a node with one pod of tenant blue: endpoints of that pod, a few, and of the group that
-// the leader says.
+// stolenKey is what somebody gets who has the key of a node with one pod of tenant blue: endpoints of that pod, a few,
+// and of the group that the leader says.
 func (i installation) stolenKey() {
 	const space, network = "stolen", mastercfg.DefaultNetwork
 	for number, tenant := range []string{"blue", "red"} {

@@ -20,8 +20,8 @@ const leavingLimit = 8 * time.Minute
 // leaving are the steps of the page, which it says how to go.
 var leaving = []string{"End it", "Take its rules away", "See that it is gone"}
 
-// A cluster of kubeadm, on which our daemons were installed beside kube-proxy, leaves that by the commands of the page: no packet of a pod, of a
-// process of a node, or of who comes by a node port is lost, and connections go on.
+// A cluster of kubeadm, on which our daemons were installed beside kube-proxy, leaves that by the commands of the page:
+// no packet of a pod, of a process of a node, or of who comes by a node port is lost, and connections go on.
 func TestKubeProxyIsLeftByThePage(t *testing.T) {
 	for _, mode := range []string{"nftables", "iptables"} {
 		t.Run(mode, func(t *testing.T) {
@@ -138,8 +138,8 @@ func (s *story) leaveKubeProxy(mode string) {
 	}
 }
 
-// knownToKubeProxy waits until every node has its rules for an address of a service. What a process of a node has begun before by UDP stands still
-// when they come: it ends what the kernel knows of that, as the page says.
+// knownToKubeProxy waits until every node has its rules for an address of a service. What a process of a node has begun
+// before by UDP stands still when they come: it ends what the kernel knows of that, as the page says.
 func (s *story) knownToKubeProxy(at string) {
 	s.Helper()
 	address, _, err := net.SplitHostPort(at)
@@ -152,7 +152,8 @@ func (s *story) knownToKubeProxy(at string) {
 	}
 }
 
-// writeRulesOfKubeProxyAnew has it start again, by which its chains are the last ones made: the kernel asks them first of those with one priority.
+// writeRulesOfKubeProxyAnew has it start again, by which its chains are the last ones made: the kernel asks them first
+// of those with one priority.
 func (s *story) writeRulesOfKubeProxyAnew() {
 	s.Helper()
 	chains := func() string {

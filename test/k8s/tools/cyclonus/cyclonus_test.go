@@ -82,10 +82,10 @@ func TestWhatPoliciesDenyIsSeenToGetThrough(t *testing.T) {
 }
 
 // TestDefaultCases does what `cyclonus generate --destination-type service-ip --server-protocol TCP,UDP
-// --ignore-loopback` does, but that the cases in which pods come or get other labels go to addresses of pods.
-// What is missing may come at a second probe; what is denied may not get through once. By names of services a pod that may not ask for names would need minutes to find
-// out, in each of dozens of probes. Those of a pod are run by cyclonus' own worker in it, all in one call, which
-// the command has disabled.
+// --ignore-loopback` does, but that the cases in which pods come or get other labels go to addresses of pods. What is
+// missing may come at a second probe; what is denied may not get through once. By names of services a pod that may not
+// ask for names would need minutes to find out, in each of dozens of probes. Those of a pod are run by cyclonus' own
+// worker in it, all in one call, which the command has disabled.
 func TestDefaultCases(t *testing.T) {
 	cluster, err := connect()
 	if err != nil {
