@@ -17,7 +17,7 @@ func (c *cache) announcedBy(ports []pipeline.ServicePort, providers, draining []
 		if p.From != pipeline.FromOutside {
 			continue
 		}
-		here := kubeservice.Chosen{Serving: c.ofThisNode(providers, p), Draining: c.ofThisNode(draining, p)}.AtMost(pipeline.MaxProviders, c.host)
+		here := kubeservice.Chosen{Serving: c.ofThisNode(providers, p), Draining: c.ofThisNode(draining, p)}.AtMost(pipeline.MaxProviders, c.host, c.attachedHere)
 		p.Serving, p.Draining, p.Target = here.Serving, here.Draining, 0
 		if len(p.Serving)+len(p.Draining) > 0 {
 			all = append(all, p)
@@ -35,6 +35,9 @@ func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some
 	}
 	return some
 }
+
+// attachedHere tells whether an address may be that of an endpoint of this node, of whatever tenant.
+func (c *cache) attachedHere(a netip.AddrPort) bool { return len(c.here[a.Addr().String()]) > 0 }
 
 // routedHere tells whether an address is that of an endpoint of this node in a routed VLAN. Endpoints
 // in networks of other kinds may have the same address.

@@ -44,7 +44,9 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 					all = append(all, b)
 				}
 			}
-			sets[key] = kubeservice.Choose(all, here, key.udp).AtMost(most, c.host)
+			sets[key] = kubeservice.Choose(all, here, key.udp).AtMost(most, c.host, func(a netip.AddrPort) bool {
+				return c.kube.backends[id][p.name][a].Node == c.host
+			})
 		}
 		chosen := sets[key].Cluster
 		if p.local {

@@ -98,3 +98,55 @@ func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
 		}
 	}
 }
+
+// Who comes in by another node may have a provider of this one, whose answers go back to that node only if this one knows it as a provider.
+func TestANodeKnowsItsOwnProvidersOfAServiceWithTooMany(t *testing.T) {
+	const id, providers, own = "shop:blue", 700, 40
+	n := blueHere(t)
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`))
+	for i := range providers {
+		address := fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)
+		n.put(mastercfg.ProviderKey(id, address), `{}`)
+		if i < own {
+			n.put(epKey(fmt.Sprint("web.blue-", 2+i)), epValue("web.blue", me, address))
+		}
+	}
+	n.step()
+	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := o.(pipeline.Service).Providers
+	for i := range own {
+		if a := netip.MustParseAddr(fmt.Sprintf("10.1.1.%d", 1+i)); !slices.Contains(used, a) {
+			t.Errorf("%s is here, and not among %d", a, len(used))
+		}
+	}
+}
+
+func TestANodeKnowsItsOwnBackendsOfAServiceOfKubernetesWithTooMany(t *testing.T) {
+	const backends, own = 600, 40
+	n := kubeNode(t)
+	n.kubeService(mastercfg.K8sService{Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.7")}, External: []netip.Addr{netip.MustParseAddr("203.0.113.7")},
+		Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}}})
+	var mine []netip.AddrPort
+	for i := range backends {
+		at, node := fmt.Sprintf("10.1.%d.%d:8080", 1+i/250, 1+i%250), "node2"
+		if i < own {
+			node, mine = "node1", append(mine, netip.MustParseAddrPort(at))
+		}
+		n.backend("http", at, node)
+	}
+	n.step()
+	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range o.(pipeline.Service).Ports {
+		for _, a := range mine {
+			if !slices.Contains(p.Serving, a) {
+				t.Errorf("%s is here, and not among %d at %s", a, len(p.Serving), p.Address)
+			}
+		}
+	}
+}

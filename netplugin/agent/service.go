@@ -197,10 +197,10 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 }
 
 // fitting are as many of the providers of all ports of a service as it has room for, ascending: with one more it would have none. As of
-// services of Kubernetes each node uses others.
+// services of Kubernetes each node uses others, and its own ones.
 func (c *cache) fitting(o pipeline.Service) (serving, draining []netip.Addr) {
 	for _, ipv4 := range []bool{true, false} {
-		chosen := kubeservice.Chosen{Serving: placed(o.Providers, ipv4), Draining: placed(o.Draining, ipv4)}.AtMost(o.Room(ipv4), c.host)
+		chosen := kubeservice.Chosen{Serving: placed(o.Providers, ipv4), Draining: placed(o.Draining, ipv4)}.AtMost(o.Room(ipv4), c.host, c.attachedHere)
 		for _, a := range chosen.Serving {
 			serving = append(serving, a.Addr())
 		}

@@ -124,31 +124,45 @@ func chosen(serving, all []Backend, udp bool) (c Chosen) {
 }
 
 // AtMost leaves n of each set.
-func (s Sets) AtMost(n int, node string) Sets {
-	return Sets{Cluster: s.Cluster.AtMost(n, node), Local: s.Local.AtMost(n, node)}
+func (s Sets) AtMost(n int, node string, here func(netip.AddrPort) bool) Sets {
+	return Sets{Cluster: s.Cluster.AtMost(n, node, here), Local: s.Local.AtMost(n, node, here)}
 }
 
 // AtMost leaves n of the chosen ones, those that serve before those that drain. Which ones depends on the
-// node, so that all together the nodes use all of them, and one that comes or goes changes at most one other.
-func (c Chosen) AtMost(n int, node string) Chosen {
-	c.Serving = some(c.Serving, n, node)
-	c.Draining = some(c.Draining, n-len(c.Serving), node)
+// node, so that all together the nodes use all of them, and one that comes or goes changes at most one other. Those that are here are left
+// before all others: who comes in by another node may have them, and has their answers sent back by this one only if it knows them.
+func (c Chosen) AtMost(n int, node string, here func(netip.AddrPort) bool) Chosen {
+	serve, drain := count(c.Serving, here), count(c.Draining, here)
+	kept := min(drain, max(0, n-max(1, serve))) // of those that drain here, but somebody serves
+	c.Serving = some(c.Serving, n-kept, node, here)
+	c.Draining = some(c.Draining, n-len(c.Serving), node, here)
 	return c
 }
 
-// some are the n of all with the lowest hashes, ascending by address.
-func some(all []netip.AddrPort, n int, node string) []netip.AddrPort {
+func count(all []netip.AddrPort, here func(netip.AddrPort) bool) (n int) {
+	for _, a := range all {
+		if here(a) {
+			n++
+		}
+	}
+	return n
+}
+
+// some are those of all that are here and then those with the lowest hashes, n together, ascending by address.
+func some(all []netip.AddrPort, n int, node string, here func(netip.AddrPort) bool) []netip.AddrPort {
 	if len(all) <= n {
 		return all
 	}
-	hashes := make(map[netip.AddrPort][sha256.Size]byte, len(all))
+	ranks := make(map[netip.AddrPort][]byte, len(all))
 	for _, a := range all {
-		hashes[a] = sha256.Sum256([]byte(node + " " + a.String()))
+		hash := sha256.Sum256([]byte(node + " " + a.String()))
+		rank := append([]byte{1}, hash[:]...)
+		if here(a) {
+			rank[0] = 0
+		}
+		ranks[a] = rank
 	}
-	chosen := slices.SortedFunc(slices.Values(all), func(a, b netip.AddrPort) int {
-		first, second := hashes[a], hashes[b]
-		return bytes.Compare(first[:], second[:])
-	})[:n]
+	chosen := slices.SortedFunc(slices.Values(all), func(a, b netip.AddrPort) int { return bytes.Compare(ranks[a], ranks[b]) })[:n]
 	slices.SortFunc(chosen, netip.AddrPort.Compare)
 	return chosen
 }

@@ -93,9 +93,10 @@ func TestOfTooManyBackendsANodeHasSome(t *testing.T) {
 			all.Draining = append(all.Draining, netip.AddrPortFrom(at.Addr(), 81))
 		}
 	}
+	nobody := func(netip.AddrPort) bool { return false }
 	used := map[netip.AddrPort]bool{}
 	for _, node := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"} {
-		some := all.AtMost(50, node)
+		some := all.AtMost(50, node, nobody)
 		if len(some.Serving) != 50 || len(some.Draining) != 0 || !slices.IsSortedFunc(some.Serving, netip.AddrPort.Compare) {
 			t.Errorf("%s has %v", node, some)
 		}
@@ -104,7 +105,7 @@ func TestOfTooManyBackendsANodeHasSome(t *testing.T) {
 		}
 		fewer := Chosen{Serving: slices.Clone(all.Serving)}
 		fewer.Serving = slices.Delete(fewer.Serving, 0, 1)
-		lost := slices.DeleteFunc(slices.Clone(some.Serving), func(a netip.AddrPort) bool { return slices.Contains(fewer.AtMost(50, node).Serving, a) })
+		lost := slices.DeleteFunc(slices.Clone(some.Serving), func(a netip.AddrPort) bool { return slices.Contains(fewer.AtMost(50, node, nobody).Serving, a) })
 		if len(lost) > 1 || len(lost) == 1 && lost[0] != all.Serving[0] {
 			t.Errorf("%s lost %v, as %s went", node, lost, all.Serving[0])
 		}
@@ -112,7 +113,42 @@ func TestOfTooManyBackendsANodeHasSome(t *testing.T) {
 	if len(used) < 90 {
 		t.Errorf("all nodes together use %d of 100", len(used))
 	}
-	if some := all.AtMost(102, "n1"); len(some.Serving) != 100 || len(some.Draining) != 2 {
+	if some := all.AtMost(102, "n1", nobody); len(some.Serving) != 100 || len(some.Draining) != 2 {
 		t.Errorf("%d serve, %d drain", len(some.Serving), len(some.Draining))
+	}
+}
+
+// Who comes in by another node may have a backend of this node, by which its answers are sent back if it knows the backend.
+func TestANodeHasItsOwnBackendsBeforeOthers(t *testing.T) {
+	all := func(from, to int) (some []netip.AddrPort) {
+		for i := from; i < to; i++ {
+			some = append(some, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(i % 250)}), 80))
+		}
+		return some
+	}
+	for name, c := range map[string]struct {
+		serving, draining, n   int // of each the last ones are here
+		here, hereDraining     int
+		wantServing, wantDrain int
+	}{
+		"all fit":                      {serving: 30, draining: 5, n: 50, here: 10, hereDraining: 5, wantServing: 30, wantDrain: 5},
+		"those that serve":             {serving: 100, n: 50, here: 40, wantServing: 50},
+		"those that drain":             {serving: 100, draining: 20, n: 50, here: 30, hereDraining: 15, wantServing: 35, wantDrain: 15},
+		"more than fit serve":          {serving: 100, draining: 20, n: 50, here: 60, hereDraining: 15, wantServing: 50},
+		"nobody here serves, one fits": {serving: 100, draining: 20, n: 1, hereDraining: 15, wantServing: 1},
+	} {
+		given := Chosen{Serving: all(0, c.serving), Draining: all(c.serving, c.serving+c.draining)}
+		own := slices.Concat(given.Serving[c.serving-c.here:], given.Draining[c.draining-c.hereDraining:])
+		here := func(a netip.AddrPort) bool { return slices.Contains(own, a) }
+		got := given.AtMost(c.n, "n1", here)
+		if len(got.Serving) != c.wantServing || len(got.Draining) != c.wantDrain {
+			t.Errorf("%s: %d serve and %d drain, want %d and %d", name, len(got.Serving), len(got.Draining), c.wantServing, c.wantDrain)
+		}
+		if n := count(got.Serving, here); n != min(c.here, c.n) {
+			t.Errorf("%s: %d of %d serve that are here", name, n, c.here)
+		}
+		if n := count(got.Draining, here); n != min(c.hereDraining, c.wantDrain) {
+			t.Errorf("%s: %d of %d drain that are here", name, n, c.hereDraining)
+		}
 	}
 }
