@@ -128,6 +128,13 @@ func (m *Mirror) Unreadable() error {
 	return m.unreadable
 }
 
+// found records why the store cannot be read; nil: it can.
+func (m *Mirror) found(unreadable error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unreadable = unreadable
+}
+
 // WaitRevision returns when the receiver has been given the state of the prefix
 // at a revision or later. The revision need not have touched the prefix. It is
 // one of the store as it is now: while it is not certain that this is the store
@@ -181,7 +188,7 @@ func (m *Mirror) listed(history int, rev int64) {
 	m.verified.rev = rev
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.history, m.revision, m.synced, m.unreadable = history, rev, true, nil
+	m.history, m.revision, m.synced = history, rev, true
 	m.tell()
 }
 
@@ -211,6 +218,7 @@ func (m *Mirror) Follow(ctx context.Context) {
 			err = m.confirm(ctx, standing.History)
 		}
 		if err == nil {
+			m.found(nil)
 			err = m.watch(ctx, standing, wait.Reset)
 		}
 		switch {
@@ -223,9 +231,7 @@ func (m *Mirror) Follow(ctx context.Context) {
 			m.synced = false
 			m.mu.Unlock()
 		case objdb.IsUnreadable(err):
-			m.mu.Lock()
-			m.unreadable = err
-			m.mu.Unlock()
+			m.found(err)
 			if trouble.IsNews(err, time.Now()) {
 				m.log.WithError(err).Warn("the store cannot be read, what is known stays as it is")
 			}

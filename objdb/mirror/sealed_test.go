@@ -50,3 +50,26 @@ func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	})
 	testkit.Eventually(t, time.Minute, "nothing is to say any more", func() bool { return m.Unreadable() == nil })
 }
+
+// What a mirror has is confirmed when the way to the store was away, and not listed again. That it could not be read then is over once it can.
+func TestAMirrorThatCanReadAgainSaysSo(t *testing.T) {
+	url := testetcd.New(t)
+	way := testetcd.NewProxy(t, url)
+	values := &testdb.Values{}
+	testdb.Put(t, testdb.Open(t, objdb.Config{Endpoints: []string{url}, Values: values}), watched+"a", "1")
+	r := &replica{t: t, state: map[string]string{}}
+	m := New(testdb.Open(t, objdb.Config{Endpoints: []string{way.URL}, Values: values}), watched, r.deliver)
+	testetcd.Run(t, func(ctx context.Context) { _ = m.Run(ctx) })
+	testkit.Eventually(t, time.Minute, "mirror is in step", func() bool { return m.Synced() && m.Connected() })
+
+	values.Lost.Store(true)
+	way.Cut()
+	testkit.Eventually(t, time.Minute, "the way is away", func() bool { return !m.Connected() })
+	way.Mend()
+	testkit.Eventually(t, time.Minute, "the mirror says why", func() bool { return objdb.IsUnreadable(m.Unreadable()) })
+	if !m.Synced() {
+		t.Error("it is not confirmed, but listed")
+	}
+	values.Lost.Store(false)
+	testkit.Eventually(t, time.Minute, "nothing is to say any more", func() bool { return m.Unreadable() == nil })
+}
