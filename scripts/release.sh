@@ -12,17 +12,19 @@ if [ ! -r "$key" ]; then
 fi
 name=contiv-$(cat VERSION)-linux-$(go env GOARCH)
 rm -rf "$folder"
-mkdir -p "$folder"
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-mkdir -p "$made/$name/systemd"
+mkdir -p "$made/$name/systemd" "$made/release"
 for program in "$@"; do cp "$bin/$program" "$made/$name/"; done
 cp "$bin/sbom.json" LICENSE README.md "$made/$name/"
 cp scripts/systemd/*.service scripts/systemd/*.sysusers "$made/$name/systemd/"
 cp -r deploy/kubernetes "$made/$name/kubernetes"
-tar --create --directory "$made" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=go-w,a+rX "$name" |
-    gzip --no-name >"$folder/$name.tar.gz"
-(cd "$folder" && sha256sum ./*.tar.gz | sed 's|\./||' >SHA256SUMS)
-ssh-keygen -q -Y sign -f "$key" -n contiv-release "$folder/SHA256SUMS"
+# One after the other: of a pipe only the last one's failure is seen.
+tar --create --directory "$made" --file "$made/$name.tar" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=go-w,a+rX "$name"
+gzip --no-name <"$made/$name.tar" >"$made/release/$name.tar.gz"
+(cd "$made/release" && sha256sum "$name.tar.gz" >SHA256SUMS)
+ssh-keygen -q -Y sign -f "$key" -n contiv-release "$made/release/SHA256SUMS"
+mkdir -p "$folder"
+cp "$made/release"/* "$folder/"
 echo "release: $folder has"
 ls "$folder"

@@ -68,6 +68,36 @@ func TestAReleaseWithoutAKeyIsRefused(t *testing.T) {
 	}
 }
 
+// What could not be packed as a whole is no release: no part of it is signed, nor left where releases are.
+func TestAReleaseThatCannotBePackedIsNotSigned(t *testing.T) {
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	execute(t, dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+	for program, fails := range map[string]string{
+		"tar":        "echo the first part; exit 2",
+		"sha256sum":  "exit 1",
+		"ssh-keygen": "exit 1",
+	} {
+		bin, folder, broken := t.TempDir(), filepath.Join(t.TempDir(), "release"), t.TempDir()
+		for _, name := range []string{"netmaster", "netctl", "sbom.json"} {
+			if err := os.WriteFile(filepath.Join(bin, name), []byte(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(broken, program), []byte("#!/bin/sh\n"+fails+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := packing(bin, folder, key)
+		cmd.Env = append(os.Environ(), "PATH="+broken+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s fails: there is a release: %s", program, out)
+		}
+		if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) > 0 {
+			t.Errorf("%s fails: there is %v", program, left)
+		}
+	}
+}
+
 func packing(bin, folder, key string) *exec.Cmd {
 	cmd := exec.Command("scripts/release.sh", bin, folder, "1", key, "netmaster", "netctl")
 	cmd.Dir = filepath.Join("..", "..")
