@@ -183,6 +183,13 @@ func (b *balancer) atAddressesOf(object any) (services []string) {
 	return services
 }
 
+// sameAddresses tells whether a node has the addresses that it had. Each tells every few minutes that it is well, which is no news for services.
+func sameAddresses(before, now any) bool {
+	was, _ := before.(*corev1.Node)
+	is, _ := now.(*corev1.Node)
+	return was != nil && is != nil && slices.Equal(was.Status.Addresses, is.Status.Addresses)
+}
+
 // taken are addresses that no service may have as external ones, but for those of nodes.
 func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err error) {
 	all = slices.Clone(neverExternal)

@@ -26,7 +26,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
 	gone := map[string]bool{} // seen without an object once; of the one worker
 	return &reconciler{
-		kind: "node", workers: 1, follows: []followed{{nodes.Informer(), byName}},
+		kind: "node", workers: 1, follows: []followed{{informer: nodes.Informer(), concerns: byName}},
 		known: func(r ledger.Reader) (names []string, err error) {
 			r.Range(mastercfg.K8sNodePrefix, func(key string, _ []byte) bool {
 				names = append(names, strings.TrimPrefix(key, mastercfg.K8sNodePrefix))
@@ -87,7 +87,7 @@ func (c *Controller) rangesReconciler() *reconciler {
 	ranges := c.informers.Networking().V1().ServiceCIDRs().Informer()
 	return &reconciler{
 		kind: "range of service", workers: 1,
-		follows: []followed{{ranges, func(any) []string { return []string{one} }}},
+		follows: []followed{{informer: ranges, concerns: func(any) []string { return []string{one} }}},
 		known:   func(ledger.Reader) ([]string, error) { return []string{one}, nil },
 		reconcile: func(ctx context.Context, _ string) (time.Duration, error) {
 			var record mastercfg.K8sServiceRanges

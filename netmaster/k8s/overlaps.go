@@ -29,7 +29,7 @@ func (c *Controller) overlapReconciler() *reconciler {
 	all := func(any) []string { return cidrs.Informer().GetStore().ListKeys() }
 	return &reconciler{
 		kind: "overlap of a range of service", workers: 1, rest: changesTogether,
-		follows: []followed{{cidrs.Informer(), byName}, {nodes.Informer(), all}},
+		follows: []followed{{informer: cidrs.Informer(), concerns: byName}, {informer: nodes.Informer(), concerns: all}},
 		known:   func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
 		reconcile: func(_ context.Context, name string) (time.Duration, error) {
 			cidr, err := cidrs.Lister().Get(name)

@@ -45,8 +45,8 @@ func (c *Controller) podReconciler(policies *policies) *reconciler {
 	return &reconciler{
 		kind: "pod", workers: manyWorkers, known: p.known, reconcile: p.place,
 		follows: []followed{
-			{core.Pods().Informer(), byName},
-			{core.Namespaces().Informer(), within(core.Pods().Informer())},
+			{informer: core.Pods().Informer(), concerns: byName},
+			{informer: core.Namespaces().Informer(), concerns: within(core.Pods().Informer())},
 		},
 	}
 }

@@ -77,10 +77,10 @@ func (c *Controller) newPolicies() *policies {
 	p.reconciler = &reconciler{
 		kind: "policy", workers: 1, known: p.adopt, reconcile: p.look,
 		follows: []followed{
-			{core.Namespaces().Informer(), prefixed(ofNamespace)},
-			{networking.NetworkPolicies().Informer(), prefixed(ofNetworkPolicy)},
-			{core.Nodes().Informer(), func(any) []string { return []string{ofNodes} }},
-			{core.Pods().Informer(), prefixed(ofPod)},
+			{informer: core.Namespaces().Informer(), concerns: prefixed(ofNamespace)},
+			{informer: networking.NetworkPolicies().Informer(), concerns: prefixed(ofNetworkPolicy)},
+			{informer: core.Nodes().Informer(), concerns: func(any) []string { return []string{ofNodes} }},
+			{informer: core.Pods().Informer(), concerns: prefixed(ofPod)},
 		},
 	}
 	return p

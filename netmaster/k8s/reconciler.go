@@ -36,6 +36,7 @@ type reconciler struct {
 type followed struct {
 	informer cache.SharedIndexInformer
 	concerns func(object any) (keys []string) // things that an object, as it was or is, says something about
+	same     func(before, now any) bool       // a change says nothing new about them; nil: each may
 }
 
 // Times between tries of a thing that cannot be reconciled.
@@ -84,8 +85,13 @@ func (w *reconciler) subscribe() error {
 	for _, f := range w.follows {
 		mark := func(object any) { w.mark(f.concerns(object)...) }
 		_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    mark,
-			UpdateFunc: func(before, now any) { mark(before); mark(now) },
+			AddFunc: mark,
+			UpdateFunc: func(before, now any) {
+				if f.same == nil || !f.same(before, now) {
+					mark(before)
+					mark(now)
+				}
+			},
 			DeleteFunc: func(object any) {
 				if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 					object = last.Obj

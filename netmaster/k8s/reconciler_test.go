@@ -8,6 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
 	"github.com/contiv/netplugin/test/testkit"
 )
 
@@ -59,4 +64,48 @@ func TestTheFirstChangeIsLookedAtAtOnceAndThoseSoonAfterItTogether(t *testing.T)
 		w.mark("web")
 		want("web", 0, rest, at)
 	})
+}
+
+// Each node tells every few minutes that it is well, and a load balancer may have given its address to very many services: these are looked
+// at when it has others.
+func TestServicesAreLookedAtWhenANodeHasOtherAddressesOnly(t *testing.T) {
+	node := func(name, address string, told time.Time) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(told)}}}}
+	}
+	begun := time.Now()
+	client := fake.NewClientset(node("node1", "192.0.2.1", begun), node("node2", "192.0.2.2", begun))
+	c := &Controller{cfg: Config{Metrics: NewMetrics(), Log: testkit.Quiet()}, informers: informers.NewSharedInformerFactory(client, 0)}
+	services := c.serviceReconcilers()[0]
+	w := &reconciler{kind: "service", follows: slices.DeleteFunc(services.follows, func(f followed) bool { return f.same == nil })}
+	looked := make(chan string, 10)
+	w.follows[0].concerns = func(object any) []string {
+		looked <- object.(*corev1.Node).Status.Addresses[0].Address
+		return nil
+	}
+	if err := w.subscribe(); err != nil {
+		t.Fatal(err)
+	}
+	next := func(n int) (addresses []string) {
+		for range n {
+			select {
+			case address := <-looked:
+				addresses = append(addresses, address)
+			case <-time.After(time.Minute):
+				t.Fatalf("after %v nobody looks at services", addresses)
+			}
+		}
+		return addresses
+	}
+	c.informers.Start(t.Context().Done())
+	next(2)
+	for _, now := range []*corev1.Node{node("node1", "192.0.2.1", begun.Add(5*time.Minute)), node("node2", "192.0.2.3", begun)} {
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := next(2); !slices.Equal(got, []string{"192.0.2.2", "192.0.2.3"}) {
+		t.Errorf("services with addresses %v are looked at", got)
+	}
 }

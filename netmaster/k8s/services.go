@@ -71,10 +71,10 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 		},
 		kind: "service", workers: manyWorkers, rest: changesTogether, known: b.known, reconcile: b.reconcile,
 		follows: []followed{
-			{core.Services().Informer(), byName},
-			{endpoints, serviceOf},
-			{core.Namespaces().Informer(), within(core.Services().Informer())},
-			{core.Nodes().Informer(), b.atAddressesOf},
+			{informer: core.Services().Informer(), concerns: byName},
+			{informer: endpoints, concerns: serviceOf},
+			{informer: core.Namespaces().Informer(), concerns: within(core.Services().Informer())},
+			{informer: core.Nodes().Informer(), concerns: b.atAddressesOf, same: sameAddresses},
 		},
 	}
 	return []*reconciler{services, b.tenantReconciler(services)}

@@ -28,7 +28,7 @@ const readyAgain = 2 * time.Second
 func (c *Controller) taintReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
 	return &reconciler{
-		kind: "startup taint", workers: 1, follows: []followed{{nodes.Informer(), waiting}},
+		kind: "startup taint", workers: 1, follows: []followed{{informer: nodes.Informer(), concerns: waiting}},
 		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
 		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
