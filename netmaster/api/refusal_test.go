@@ -318,9 +318,11 @@ func TestRoutedVLANsOfTenantsDoNotOverlap(t *testing.T) {
 	b.ok("DELETE", "networks/blue:far", "")
 	b.ok("DELETE", "serviceLBs/red:s", "")
 	key := mastercfg.K8sServiceKey("red", "shop", "web")
-	b.store(key, `{"namespace":"shop","name":"web","loadBalancer":["10.7.3.80"]}`)
-	b.refused("POST", "networks/blue:far", network("blue", "far", "vlan", "10.7.3.0/24", ""),
-		"network far has 10.7.3.80, an external address of service shop/web: routed networks of encapsulation vlan share the addresses outside", 409, "conflict")
+	for _, as := range []string{"externalIPs", "loadBalancer", "atNodes"} {
+		b.store(key, fmt.Sprintf(`{"namespace":"shop","name":"web",%q:["10.7.3.80"]}`, as))
+		b.refused("POST", "networks/blue:far", network("blue", "far", "vlan", "10.7.3.0/24", ""),
+			"network far has 10.7.3.80, an external address of service shop/web: routed networks of encapsulation vlan share the addresses outside", 409, "conflict")
+	}
 	b.drop(key)
 	b.ok("DELETE", "networks/blue:web", "")
 	b.ok("POST", "networks/blue:web", network("blue", "web", "vlan", "10.7.0.0/24", ""))

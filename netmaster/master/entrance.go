@@ -159,7 +159,7 @@ func K8sExternalIn(r ledger.Reader, n *contivmodel.Network) (service string, at 
 	four, err4 := resources.ParseSubnet(n.Subnet)
 	six, err6 := resources.ParseIPv6Subnet(n.Ipv6Subnet)
 	err = ledger.ReadEach(r, mastercfg.K8sServicePrefix, func(_ string, s mastercfg.K8sService) error {
-		for _, a := range slices.Concat(s.External, s.LoadBalancers) {
+		for _, a := range slices.Concat(s.External, s.LoadBalancers, s.AtNodes) {
 			if a.Is4() && err4 == nil && four.Overlaps(only(a)) || a.Is6() && err6 == nil && six.Contains(a) {
 				service, at = s.Namespace+"/"+s.Name, a
 			}
