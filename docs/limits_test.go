@@ -191,7 +191,7 @@ var limitSections = []struct {
 		{"netmaster/k8s.maxPorts", number, "ports of a service that are served, the first ones, each counted at every address, and at those of load balancers for each source range; a node port is one more at each cluster address. One is served in any case"},
 		{"netplugin/agent.maxTroubles", number, "services and pods of which a node tells that it does not serve them as it should, the first ones by name; the others get no event"},
 		{"netmaster/k8s.maxRanges", number, "source ranges of load balancers (`loadBalancerSourceRanges`) that are served, the first ones"},
-		{"ofnet/pipeline.MaxProviders", number, "backends of a port that one node uses, each node others; of a tenant's service as many more as fit, some 390 to 630"},
+		{"ofnet/pipeline.MaxProviders", number, "backends of a port that one node uses, its own and else each node others; of a tenant's service as many more as fit, some 390 to 630"},
 		{"ofnet/pipeline.MaxAffinity", number, "seconds for which a client keeps its backend; a longer `sessionAffinity` is cut"},
 		{"ofnet/pipeline.maxBuckets", number, "such backends of all ports at all addresses of a service, of a tenant's, too; each port gets an equal part, and one at least"},
 		{"netmaster/k8s.maxBackends", number, "backends that are noted of a service, of all its ports together: those of some addresses"},
