@@ -17,7 +17,7 @@ func (c *cache) announcedBy(ports []pipeline.ServicePort, providers, draining []
 		if p.From != pipeline.FromOutside {
 			continue
 		}
-		here := kubeservice.Chosen{Serving: c.ofThisNode(providers, p), Draining: c.ofThisNode(draining, p)}.AtMost(pipeline.MaxProviders, c.host, c.attachedHere)
+		here := kubeservice.Chosen{Serving: c.ofThisNode(providers, p), Draining: c.ofThisNode(draining, p)}.AtMost(pipeline.ProvidersOf(len(ports)), c.host, c.attachedHere)
 		p.Serving, p.Draining, p.Target = here.Serving, here.Draining, 0
 		if len(p.Serving)+len(p.Draining) > 0 {
 			all = append(all, p)

@@ -99,6 +99,37 @@ func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
 	}
 }
 
+// So it does of those that are its own, to which it leads who comes in by the uplink.
+func TestANodeUsesFewerOfItsOwnProvidersOfAServiceWithManyPorts(t *testing.T) {
+	const id, providers, ports = "shop:blue", 300, 1000
+	n := newNode(t)
+	n.cache.uplink = true
+	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), strings.Replace(netValue("blue", ""), "vxlan", "vlan", 1))
+	for i := range providers {
+		address := fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)
+		n.put(epKey(fmt.Sprint("web.blue-", 1+i)), epValue("web.blue", me, address)).put(mastercfg.ProviderKey(id, address), `{}`)
+	}
+	var all []string
+	for i := range ports {
+		all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
+	}
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(strings.Join(all, ","))).step()
+	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	buckets, announced := 0, 0
+	for _, p := range o.(pipeline.Service).Ports {
+		if p.From == pipeline.FromOutside {
+			announced++
+			buckets += len(p.Serving)
+		}
+	}
+	if announced != ports || buckets == 0 || buckets > 100_000 {
+		t.Errorf("%d ports for who comes in by the uplink have %d providers", announced, buckets)
+	}
+}
+
 // Who comes in by another node may have a provider of this one, whose answers go back to that node only if this one knows it as a provider.
 func TestANodeKnowsItsOwnProvidersOfAServiceWithTooMany(t *testing.T) {
 	const id, providers, own = "shop:blue", 700, 40
