@@ -183,7 +183,8 @@ func (b *balancer) atAddressesOf(object any) (services []string) {
 	return services
 }
 
-// sameAddresses tells whether a node has the addresses that it had. Each tells every few minutes that it is well, which is no news for services.
+// sameAddresses tells whether a node has the addresses that it had. Each tells every few minutes that it is well, which
+// is no news for services.
 func sameAddresses(before, now any) bool {
 	was, _ := before.(*corev1.Node)
 	is, _ := now.(*corev1.Node)

@@ -51,7 +51,8 @@ func TestAMirrorWithoutKeysStaysAsItWas(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "nothing is to say any more", func() bool { return m.Unreadable() == nil })
 }
 
-// What a mirror has is confirmed when the way to the store was away, and not listed again. That it could not be read then is over once it can.
+// What a mirror has is confirmed when the way to the store was away, and not listed again. That it could not be read
+// then is over once it can.
 func TestAMirrorThatCanReadAgainSaysSo(t *testing.T) {
 	url := testetcd.New(t)
 	way := testetcd.NewProxy(t, url)

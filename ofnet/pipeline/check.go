@@ -62,7 +62,8 @@ const (
 	maxBuckets = 100 * 1000 // of all groups of a service
 )
 
-// ProvidersOf is how many providers each port may have of a service with so many ports, at all its addresses together, that has its own at each.
+// ProvidersOf is how many providers each port may have of a service with so many ports, at all its addresses together,
+// that has its own at each.
 func ProvidersOf(ports int) int { return max(1, min(MaxProviders, maxBuckets/max(1, ports))) }
 
 // ValidTCPFlags tells whether a rule may have a flag expression; none is one.
