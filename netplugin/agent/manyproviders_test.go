@@ -11,6 +11,18 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
+// manyAddress is that of the i-th of many providers.
+func manyAddress(i int) string { return fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250) }
+
+// manyPorts are the ports of a service of very many, as its record has them.
+func manyPorts(number int) string {
+	var all []string
+	for i := range number {
+		all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
+	}
+	return strings.Join(all, ",")
+}
+
 // A service with more providers than a group of the switch has room for would have no flows. A node uses as many as there is room for, of
 // which those that drain come last; who comes in by the uplink is led to some of those here.
 func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
@@ -20,10 +32,9 @@ func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
 	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), netValue("blue", "")).
 		put(epKey("web.blue-1"), epValue("web.blue", me, "10.1.0.2")).
 		put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP","53:53:UDP"`))
-	address := func(i int) string { return fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250) }
 	provides := func(from, to int, value string) {
 		for i := from; i < to; i++ {
-			n.put(mastercfg.ProviderKey(id, address(i)), value)
+			n.put(mastercfg.ProviderKey(id, manyAddress(i)), value)
 		}
 	}
 	wanted := func() pipeline.Service {
@@ -64,7 +75,7 @@ func TestAServiceWithTooManyProvidersHasSomeOfThem(t *testing.T) {
 	has(wanted(), most, 0)
 
 	for i := range all { // all of them are here, behind the uplink
-		n.put(epKey(fmt.Sprint("web.blue-", 2+i)), epValue("web.blue", me, address(i)))
+		n.put(epKey(fmt.Sprint("web.blue-", 2+i)), epValue("web.blue", me, manyAddress(i)))
 	}
 	n.put(netKey("web.blue"), strings.Replace(netValue("blue", ""), "vxlan", "vlan", 1))
 	s := wanted()
@@ -81,14 +92,10 @@ func TestANodeUsesFewerProvidersOfAServiceWithManyPorts(t *testing.T) {
 	const id, providers = "shop:blue", 300
 	n := blueHere(t)
 	for i := range providers {
-		n.put(mastercfg.ProviderKey(id, fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)), `{}`)
+		n.put(mastercfg.ProviderKey(id, manyAddress(i)), `{}`)
 	}
 	for ports, want := range map[int]int{10: providers, 400: 100_000 / 400, 1000: 100_000 / 1000} {
-		var all []string
-		for i := range ports {
-			all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
-		}
-		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(strings.Join(all, ","))).step()
+		n.put(mastercfg.ServiceLBPrefix+id, serviceValue(manyPorts(ports))).step()
 		o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
 		if err != nil {
 			t.Fatal(err)
@@ -106,14 +113,10 @@ func TestANodeUsesFewerOfItsOwnProvidersOfAServiceWithManyPorts(t *testing.T) {
 	n.cache.uplink = true
 	n.put(mastercfg.GlobalConfigKey, globalValue).put(vrfKey("blue"), `{"vrf":1}`).put(netKey("web.blue"), strings.Replace(netValue("blue", ""), "vxlan", "vlan", 1))
 	for i := range providers {
-		address := fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)
+		address := manyAddress(i)
 		n.put(epKey(fmt.Sprint("web.blue-", 1+i)), epValue("web.blue", me, address)).put(mastercfg.ProviderKey(id, address), `{}`)
 	}
-	var all []string
-	for i := range ports {
-		all = append(all, fmt.Sprintf(`"%d:8080:TCP"`, 1000+i))
-	}
-	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(strings.Join(all, ","))).step()
+	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(manyPorts(ports))).step()
 	o, err := n.cache.wanted(pipeline.Key{Kind: pipeline.KindService, ID: id})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +139,7 @@ func TestANodeKnowsItsOwnProvidersOfAServiceWithTooMany(t *testing.T) {
 	n := blueHere(t)
 	n.put(mastercfg.ServiceLBPrefix+id, serviceValue(`"80:8080:TCP"`))
 	for i := range providers {
-		address := fmt.Sprintf("10.1.%d.%d", 1+i/250, 1+i%250)
+		address := manyAddress(i)
 		n.put(mastercfg.ProviderKey(id, address), `{}`)
 		if i < own {
 			n.put(epKey(fmt.Sprint("web.blue-", 2+i)), epValue("web.blue", me, address))
