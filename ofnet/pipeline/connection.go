@@ -52,11 +52,14 @@ func (o Service) choice(p ServicePort, provider netip.AddrPort) (actions []openf
 	return append(actions, o.commit(p, provider)...)
 }
 
-// markOrigin is the bit of a mark at which ORIGIN begins; protocol and port are below.
-const markOrigin = 24
+// markOrigin is the bit of a mark at which ORIGIN begins, and markProtocol that of the protocol; the port is below.
+const (
+	markOrigin   = 24
+	markProtocol = 16
+)
 
 // number is what the mark of a connection says of its port.
-func (p ServicePort) number() uint32 { return uint32(p.Protocol)<<16 | uint32(p.Port) }
+func (p ServicePort) number() uint32 { return uint32(p.Protocol)<<markProtocol | uint32(p.Port) }
 
 // mark matches the connections to a port, label those to an address.
 func (p ServicePort) mark() openflow.FieldMatch {
