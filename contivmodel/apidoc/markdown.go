@@ -50,6 +50,7 @@ change, as ` + "`ETag`" + `; one with a list carries the store's as ` + "`Contiv
 ` + "`If-Match: \"REVISION\"`" + ` a POST, PUT or DELETE is refused (412, reason conflict) if the object
 has another one, so that of two editors the slower is told; ` + "`If-None-Match: *`" + ` only creates. With
 ` + "`?dryRun=true`" + ` it is only tried: the answer is what would be stored, or why it would be refused.
+Where a change cannot be tried, as of users, tokens and nodes, ` + "`dryRun`" + ` has it refused.
 
 **Watches.** A watch is answered with lines of JSON,
 ` + "`{\"type\":\"ADDED\",\"revision\":N,\"object\":{...}}`" + `: first every object that is there as ADDED and

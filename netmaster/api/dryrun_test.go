@@ -1,10 +1,13 @@
 package api
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 )
 
@@ -33,5 +36,28 @@ func TestOneChangeMayBeTried(t *testing.T) {
 	}
 	if code, _, _ := b.do("DELETE", "/api/v1/serviceLBs/shop:s/?dryRun=true", "", "If-Match", `"1"`, "Accept", fault.ProblemType); code != 412 {
 		t.Errorf("one of another revision: %d", code)
+	}
+}
+
+// What cannot be tried is not done instead, whatever the route.
+func TestAChangeThatCannotBeTriedIsRefused(t *testing.T) {
+	b := secured(t, mastercfg.SecurityEnforced)
+	full, refused := storetest.Dump(t, b.db), 0
+	for _, route := range slices.Concat(b.api.allRoutes(), b.api.logins.Routes()) {
+		for path := range matrix[route.Path] {
+			for method := range route.Methods {
+				if route.Tried || method == http.MethodGet {
+					continue
+				}
+				refused++
+				if code, answer, _ := b.as("proven:root", method, path+"?dryRun=true", ""); code < 400 || !strings.Contains(answer, "cannot be tried") {
+					t.Errorf("%s %s: %d %s", method, path, code, answer)
+				}
+			}
+		}
+	}
+	b.same("tried", storetest.Dump(t, b.db), full)
+	if refused < 30 {
+		t.Errorf("only %d changes were tried", refused)
 	}
 }

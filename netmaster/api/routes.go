@@ -44,7 +44,7 @@ const inspectRoot = "/api/v1/inspect/"
 // without a trailing slash.
 func (a *API) table() []rest.Route {
 	return []rest.Route{
-		rest.At(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
+		rest.Trying(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
 		rest.At(CountersPath+"{key}", rights.RunTime, rest.Methods{http.MethodGet: a.counters}),
 		rest.At(VerdictPath, rights.Known, rest.Methods{http.MethodGet: a.long(a.verdict)}),
 		rest.At(TracePath, rights.Known, rest.Methods{http.MethodGet: a.long(a.trace)}),
@@ -52,7 +52,7 @@ func (a *API) table() []rest.Route {
 		rest.At("/api/v1/openapi.json", rights.Known, rest.Methods{http.MethodGet: openapi}),
 
 		rest.At("/api/v1/{segment}", rights.OfKind, rest.Methods{http.MethodGet: a.list}),
-		rest.At("/api/v1/{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}),
+		rest.Trying("/api/v1/{segment}/{key}", rights.OfKind, rest.Methods{http.MethodGet: a.get, http.MethodPost: a.upsert, http.MethodPut: a.upsert, http.MethodDelete: a.remove}),
 		rest.At(inspectRoot+"{segment:globals}/{key}", rights.Known, rest.Methods{http.MethodGet: a.inspect}),
 		rest.At(inspectRoot+"{segment:"+contivmodel.EndpointSegment+"}/{key}", rights.Known, rest.Methods{http.MethodGet: a.long(a.inspectEndpoint)}),
 		rest.At(inspectRoot+contivmodel.NetworkPolicySegment+"/{key}", rights.Known, rest.Methods{http.MethodGet: a.long(a.inspectNetworkPolicy)}),
@@ -159,7 +159,11 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rest.WriteStatus(w, r, http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "method %s not allowed", r.Method))
 		return
 	}
-	if err := s.api.entrance.Begin(r); err != nil {
+	err = s.CanBeTried(r)
+	if err == nil {
+		err = s.api.entrance.Begin(r)
+	}
+	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}

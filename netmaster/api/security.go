@@ -33,9 +33,9 @@ func (a *API) securityRoutes() []rest.Route {
 	return []rest.Route{
 		rest.At(mastercfg.SecurityPath, rights.Operations, rest.Methods{http.MethodGet: a.security}),
 		rest.At(mastercfg.SecurityPath+"/report", rights.Operations, rest.Methods{http.MethodGet: a.securityReport}),
-		rest.At(mastercfg.SecurityPath+"/init", rights.Access, rest.Methods{http.MethodPost: a.initSecurity}),
-		rest.At(mastercfg.SecurityPath+"/enforce", rights.Access, rest.Methods{http.MethodPost: a.enforce}),
-		rest.At(mastercfg.SecurityPath+"/relax", rights.Access, rest.Methods{http.MethodPost: relax}),
+		rest.Trying(mastercfg.SecurityPath+"/init", rights.Access, rest.Methods{http.MethodPost: a.initSecurity}),
+		rest.Trying(mastercfg.SecurityPath+"/enforce", rights.Access, rest.Methods{http.MethodPost: a.enforce}),
+		rest.Trying(mastercfg.SecurityPath+"/relax", rights.Access, rest.Methods{http.MethodPost: relax}),
 	}
 }
 

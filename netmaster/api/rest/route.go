@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/contiv/netplugin/netmaster/rights"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // Methods are the answers of one path, by the method of HTTP. HEAD is answered as GET.
@@ -17,10 +18,29 @@ type Route struct {
 	Path    string
 	Area    rights.Area
 	Methods Methods
+	Tried   bool // a change with dryRun is only tried
 }
 
 // At is a route.
-func At(path string, area rights.Area, methods Methods) Route { return Route{path, area, methods} }
+func At(path string, area rights.Area, methods Methods) Route {
+	return Route{Path: path, Area: area, Methods: methods}
+}
+
+// Trying is a route whose answers read dryRun themselves.
+func Trying(path string, area rights.Area, methods Methods) Route {
+	return Route{Path: path, Area: area, Methods: methods, Tried: true}
+}
+
+// CanBeTried refuses a change that is only to be tried, with dryRun, where it would be made.
+func (r Route) CanBeTried(request *http.Request) error {
+	if r.Tried || request.Method == http.MethodGet || request.Method == http.MethodHead {
+		return nil
+	}
+	if dryRun, err := Flag(request, "dryRun"); err != nil || !dryRun {
+		return err
+	}
+	return fault.New(fault.Invalid, "%s of %s cannot be tried with dryRun: nothing was done", request.Method, request.URL.Path).WithField("dryRun")
+}
 
 // Allow lists the methods served.
 func (m Methods) Allow() string {
