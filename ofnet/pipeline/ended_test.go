@@ -114,3 +114,67 @@ func TestAProviderIsAskedDirectlyFromAPortThatHasAskedTheService(t *testing.T) {
 		}
 	}
 }
+
+// fewPorts asks, eight times at once for three seconds, a service or its provider, by chance, and ends that as either of both may.
+// Each of the eight has thirty ports, one after the other.
+const fewPorts = `
+import errno, itertools, random, socket, struct, sys, threading, time
+own, service, provider = sys.argv[1], (sys.argv[2], 80), (sys.argv[3], 8080)
+end, failed, asked = time.monotonic() + 3, [], []
+def ask(port):
+    to, first = random.choice([service, provider]), random.choice(["client", "provider", "reset"])
+    s = socket.socket(socket.AF_INET6 if ":" in own else socket.AF_INET)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.settimeout(10)
+    try:
+        s.bind((own, port))
+        s.connect(to)
+        s.sendall(b"x" if first == "provider" else b"wait")
+        s.recv(10)
+        if first == "client": s.shutdown(socket.SHUT_WR)
+        if first == "reset": s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else: s.recv(10) # the provider has closed it
+        asked.append(to)
+    except OSError as e:
+        # The client itself remembers that it has asked the same from that port.
+        if e.errno not in (errno.EADDRNOTAVAIL, errno.EADDRINUSE): failed.append("%s, ended by %s: %s" % (to, first, e))
+    s.close()
+def go_on(first):
+    for port in itertools.cycle(range(first, first + 30)):
+        if time.monotonic() > end: return
+        ask(port)
+threads = [threading.Thread(target=go_on, args=(30000 + 30 * i,)) for i in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(failed), "failed of", len(failed) + len(asked), *failed[:5])
+`
+
+// closing answers and closes, or waits for the client to close first.
+const closing = `
+import socket, threading
+s = socket.create_server(("::", 8080), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512)
+print("ready", flush=True)
+def serve(c):
+    c.settimeout(10)
+    try:
+        waits = c.recv(10) == b"wait"
+        c.sendall(b"x")
+        if waits: c.recv(10)
+    except OSError: pass
+    c.close()
+while True: threading.Thread(target=serve, args=(s.accept()[0],)).start()
+`
+
+// Ports of a client come again soon if it asks often, or has few; those of its connections to a service then ask a provider directly.
+func TestAClientWithFewPortsAsksAServiceAndItsProvider(t *testing.T) {
+	c := startCluster(t, db1, web2)
+	c.program(serving(FromPods, addressesOf(web2), vip, vip6))
+	c.pod(web2).run(closing)
+	for _, way := range [][3]netip.Addr{{db1.IPv4, vip, web2.IPv4}, {db1.IPv6, vip6, web2.IPv6}} {
+		out, err := c.pod(db1).exec(testkit.Python, "-ISc", fewPorts, way[0].String(), way[1].String(), way[2].String())
+		t.Log(out)
+		if err != nil || !strings.HasPrefix(out, "0 failed of ") || strings.HasPrefix(out, "0 failed of 0") {
+			t.Errorf("%s and %s: %s, %v", way[1], way[2], out, err)
+		}
+	}
+}
