@@ -238,8 +238,8 @@ func ownLeases(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
 	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key, Life: c.life}
 	if kind == identity.Node {
-		// A node serves with a certificate of the authority of clients: who asks a netmaster
-		// does not take it for one, whatever addresses the node said to have.
+		// A node serves with a certificate of the authority of clients: no client of a netmaster
+		// takes the node for one, whatever addresses it claims.
 		leaf.Serves, leaf.Names = true, []string{joined.Host}
 		for _, text := range joined.Addresses {
 			if addr, err := netip.ParseAddr(text); err == nil {

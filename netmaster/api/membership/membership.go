@@ -47,7 +47,7 @@ type Term struct {
 	Log       *logrus.Entry
 }
 
-// Members is who belongs to the cluster, for one term.
+// Members are the nodes and netmasters of the cluster, as the leader of one term has them.
 type Members struct {
 	config   Config
 	term     Term
@@ -60,7 +60,7 @@ func New(config Config, term Term) *Members {
 	return &Members{config: config, term: term, vouches: newVouches()}
 }
 
-// Routes are the routes of who joins, of who has joined, and of what they know each other by.
+// Routes are the routes for joining, for those that have joined, and for the authorities and keys that they know each other by.
 func (m *Members) Routes() []rest.Route {
 	return []rest.Route{
 		rest.At(mastercfg.AuthorityPath, rights.Public, rest.Methods{http.MethodGet: m.authority}),
