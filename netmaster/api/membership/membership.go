@@ -1,8 +1,14 @@
-// Package membership is who belongs to a cluster that asks who somebody is, as its leader has it: the nodes and netmasters that
-// join (join.go), with a token that an admin has made (jointokens.go) or that somebody else vouches for (vouched.go), and get their
-// certificates; that are listed, removed and rekeyed (joined.go, members.go), by which a key is taken back (nodekeys.go); and that are all
-// given what the cluster is known by, before the next of it is used: the authorities (rotation.go), and the keys by which
-// secrets in the store are sealed (rotatekeys.go). The other side of joining is package joining.
+// Package membership has the routes by which nodes and netmasters join a cluster and leave it, in clusters that authenticate their
+// clients. It runs in the leader; package joining is the other side.
+//
+//	join.go        joining with a token that an admin has made (jointokens.go), renewing a certificate
+//	vouched.go     joining with a token that somebody else vouches for
+//	joined.go      nodes that have joined: listed, removed, rekeyed; members.go the same of netmasters
+//	nodekeys.go    keys of nodes that were removed or rekeyed, with which nobody joins again
+//	rotation.go    replacing the authorities of the cluster
+//	rotatekeys.go  replacing the keys by which secrets in the store are sealed
+//
+// Both replacements go in steps: all members are given what is new before any of it is used.
 package membership
 
 import (
