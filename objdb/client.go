@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// making is a client that is being made for all who wait for it. With a password that takes an answer of the
-// store, for which nobody waits longer than his own context.
+// making is a client that is being made, and shared by all callers that wait for it. With a password that takes an answer of the
+// store, for which no caller waits longer than its own context.
 type making struct {
 	made   chan struct{} // closed when there is one of the others
 	client *clientv3.Client

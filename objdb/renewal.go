@@ -35,7 +35,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	atOnce := renewalsAtOnce
 	if l.db.cfg.OneAtATime { // all streams are on one connection
 		atOnce = 1
-		defer l.hangUp() // it would cost who serves many such clients more than one that is begun each time
+		defer l.hangUp() // kept open it would cost a gate with many such clients more than one that is begun each time
 	}
 	_, err := Call(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		r := l.first(ctx, c, atOnce, max(within/(renewalsAtOnce+1), 1))

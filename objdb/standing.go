@@ -205,7 +205,7 @@ func (db *DB) Heard(history int, rev int64) {
 	}
 }
 
-// Refute is called by who has found that the store no longer has what it had in
+// Refute is called when a follower has found that the store no longer has what it had in
 // a history, although its revision tells nothing.
 func (db *DB) Refute(history int) {
 	s := db.standing

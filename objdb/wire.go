@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Wire is the store in its own words, for who passes requests of others on. Errors are
+// Wire is the store in its own protocol, for a proxy that passes requests of others on. Errors are
 // those of the store as it sends them.
 type Wire struct {
 	KV      pb.KVClient

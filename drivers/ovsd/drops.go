@@ -43,7 +43,7 @@ func (d *Driver) Drops(ctx context.Context) (map[string]drivers.Count, error) {
 // DropMetrics are the drops of switches as numbers of a node.
 type DropMetrics []*Driver
 
-// dropsTime bounds what asking the switches takes of who reads the numbers.
+// dropsTime bounds how long a reader of the numbers waits for the switches.
 const dropsTime = 2 * time.Second
 
 var dropsDesc = prometheus.NewDesc("netplugin_dropped_packets_total",

@@ -16,7 +16,7 @@ type OwnLink struct {
 	Of   string // whose it is: endpoint or name server; for people
 }
 
-// OwnLinks lists the links of all bridges of this host. It is for who takes a node
+// OwnLinks lists the links of all bridges of this host. It is for taking a node
 // down; a driver that runs makes them anew.
 func OwnLinks() ([]OwnLink, error) {
 	l, err := newLinks(nil, 0)

@@ -20,7 +20,7 @@ import (
 // that they are the same to an audit and to an agent that starts.
 //
 // Whether it goes on nobody sees, as few of its packets are looked up. So it is freed after a time, and if it offends again
-// before as much time has passed, the next one is twice as long: who never stops is freed for one audit in an hour.
+// before as much time has passed, the next one is twice as long: a pod that never stops is freed for one audit in an hour.
 
 const (
 	// slowTime is how long a port is slowed down at first, slowTimeMost at most.

@@ -226,55 +226,24 @@ func (b *Bridge) look(ctx context.Context) error {
 		return nil // it is made at this moment, and we hear of it
 	}
 	if b.moved.Links == nil {
-		bridge, _ := b.db.bridge(b.config.Bridge)
-		var err error
-		if b.moved, err = b.config.readRecord(bridge.OtherConfig["hwaddr"]); err != nil {
+		if err := b.recall(); err != nil {
 			return err
 		}
-		b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
-		b.noteMembers(b.before, b.db.memberNames(b.config.Bridge), b.local)
-		b.before = nil
 	}
 	usable, states := b.usable()
 	usable, strange, err := b.noteHost(usable)
 	maps.Copy(states, strange)
 	problems := append(slices.Collect(maps.Values(states)), err)
-	hardware, err := b.hardware()
+	want, err := b.want(served.Datapath, usable)
 	if err != nil {
 		return err
 	}
-	want := wanted{name: b.config.Bridge, datapath: served.Datapath, links: usable, hardware: hardware, former: b.moved.Former}
-	if len(b.config.Links) > 1 {
-		want.mode = b.config.Mode
-	}
-	if want.mustRemake(b.db) {
-		want.links = nil // a member goes and comes in two transactions: ovs-vswitchd has to see it gone
-	}
 	if ops := want.operations(b.db); len(ops) > 0 {
-		leaving, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
-		coming := slices.DeleteFunc(slices.Clone(want.links), func(name string) bool { return slices.Contains(leaving, name) })
-		if err := b.notePlain(coming); err != nil {
-			return err
-		}
-		for _, name := range coming { // first, so that a bond begins with all its legs
-			problems = append(problems, b.links.setUp(name))
-		}
-		if local {
-			if err := b.noteBeforeLoss(); err != nil {
-				return err
-			}
-		}
-		b.config.Step("set rows")
-		_, config, err := b.db.client.Configure(ctx, ops...)
+		notUp, err := b.configure(ctx, want, ops)
 		if err != nil {
-			b.moved.Links, b.before = nil, leaving // it may be done all the same: the next look sees what has
 			return err
 		}
-		if local {
-			b.local = config
-		}
-		b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
-		b.noteMembers(leaving, want.links, config)
+		problems = append(problems, notUp)
 	}
 	if err := b.newLocal(ctx); err != nil {
 		return err
@@ -288,6 +257,63 @@ func (b *Bridge) look(ctx context.Context) error {
 	}
 	b.noteStates(states)
 	return errors.Join(problems...)
+}
+
+// recall finds out what an earlier run has left, or a transaction whose answer was lost.
+func (b *Bridge) recall() (err error) {
+	bridge, _ := b.db.bridge(b.config.Bridge)
+	if b.moved, err = b.config.readRecord(bridge.OtherConfig["hwaddr"]); err != nil {
+		return err
+	}
+	b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
+	b.noteMembers(b.before, b.db.memberNames(b.config.Bridge), b.local)
+	b.before = nil
+	return nil
+}
+
+// want is what the rows of the bridge should be, with the links that can be its ports now.
+func (b *Bridge) want(datapath string, links []string) (wanted, error) {
+	hardware, err := b.hardware()
+	if err != nil {
+		return wanted{}, err
+	}
+	want := wanted{name: b.config.Bridge, datapath: datapath, links: links, hardware: hardware, former: b.moved.Former}
+	if len(b.config.Links) > 1 {
+		want.mode = b.config.Mode
+	}
+	if want.mustRemake(b.db) {
+		want.links = nil // a member goes and comes in two transactions: ovs-vswitchd has to see it gone
+	}
+	return want, nil
+}
+
+// configure writes the rows. notUp says which of the links that become ports could not be set up before.
+func (b *Bridge) configure(ctx context.Context, want wanted, ops []ovsdb.Operation) (notUp, err error) {
+	before, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
+	coming := slices.DeleteFunc(slices.Clone(want.links), func(name string) bool { return slices.Contains(before, name) })
+	if err := b.notePlain(coming); err != nil {
+		return nil, err
+	}
+	for _, name := range coming { // first, so that a bond begins with all its legs
+		notUp = errors.Join(notUp, b.links.setUp(name))
+	}
+	if local {
+		if err := b.noteBeforeLoss(); err != nil {
+			return notUp, err
+		}
+	}
+	b.config.Step("set rows")
+	_, config, err := b.db.client.Configure(ctx, ops...)
+	if err != nil {
+		b.moved.Links, b.before = nil, before // it may be done all the same: the next look sees what has
+		return notUp, err
+	}
+	if local {
+		b.local = config
+	}
+	b.log.WithField("bridge", b.config.Bridge).WithField("links", want.links).Info("bridge set right")
+	b.noteMembers(before, want.links, config)
+	return notUp, nil
 }
 
 // noteMembers notes with which configuration links cease to be ports, and become ports.

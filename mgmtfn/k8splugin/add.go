@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/containernetworking/cni/pkg/types"
 
@@ -148,10 +147,11 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 	if err != nil {
 		return attachment.Record{}, failed(stepLabels, err)
 	}
-	for wanted, placed := range map[*netip.Addr]netip.Addr{&c.wanted.IPv4: where.IPv4, &c.wanted.IPv6: where.IPv6} {
-		if !wanted.IsValid() {
-			*wanted = placed
-		}
+	if !c.wanted.IPv4.IsValid() {
+		c.wanted.IPv4 = where.IPv4
+	}
+	if !c.wanted.IPv6.IsValid() {
+		c.wanted.IPv6 = where.IPv6
 	}
 	if err := s.clearAddress(ctx, c); err != nil {
 		return attachment.Record{}, err

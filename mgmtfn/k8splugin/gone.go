@@ -6,7 +6,7 @@ import (
 )
 
 // isGone tells whether the container of an attachment is gone though nobody has said so: its network namespace is, and
-// the link with it. A link alone says nothing: who may change the interfaces of a pod may delete its own, and others
+// the link with it. A link alone says nothing: a program that may change the interfaces of its pod may delete its own, and others
 // may rename or move the switch's end. The pod lives on, Kubernetes sends to its address, and nobody else may have
 // that. Nor does the end of a process say anything that was never seen here.
 func isGone(r *attachment.Record) (bool, error) {

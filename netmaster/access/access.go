@@ -1,10 +1,10 @@
-// Package access keeps who may log in and who may what: local users and their
-// sessions, API tokens, and the roles that they have.
+// Package access keeps local users with their sessions, API tokens, and the roles of
+// users and groups, as records of the store.
 //
-// All of it is records of the store. What changes them are plans, which run in a
-// transaction of the ledger; what reads them looks at the same state as the plan that
-// it decides about, so that a right that was taken away and a write cannot cross.
-// Passwords and tokens are checked by package accounts, before the plan.
+// Plans change these records, in a transaction of the ledger. Rights are read from
+// the state of the plan that they are needed for, so that a write cannot cross with the
+// removal of the right to make it. Passwords and tokens are checked by package accounts,
+// before the plan.
 package access
 
 import (

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -30,18 +31,14 @@ type Ledger interface {
 // him, when a program is refused, what it had.
 func Forget(ctx context.Context, l Ledger, now time.Time) error {
 	var old []string
-	err := l.View(func(r ledger.Reader) error {
-		for _, prefix := range []string{mastercfg.SessionPrefix, mastercfg.JoinTokenPrefix} {
-			if err := ledger.ReadEach(r, prefix, func(key string, e expiring) error {
-				if e.isOld(now) {
-					old = append(old, key)
-				}
-				return nil
-			}); err != nil {
-				return err
-			}
+	noteOld := func(key string, e expiring) error {
+		if e.isOld(now) {
+			old = append(old, key)
 		}
 		return nil
+	}
+	err := l.View(func(r ledger.Reader) error {
+		return errors.Join(ledger.ReadEach(r, mastercfg.SessionPrefix, noteOld), ledger.ReadEach(r, mastercfg.JoinTokenPrefix, noteOld))
 	})
 	if err != nil {
 		return err

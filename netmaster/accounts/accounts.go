@@ -1,15 +1,15 @@
-// Package accounts is what netmaster knows about passwords and tokens, without
-// any store: the rules for names and passwords, their hashes, the tokens that
-// stand for a user or a program, and the delays for those who guess.
+// Package accounts has the parts of authentication that need no store: rules for
+// names and passwords, password hashes, API and session tokens, and the delays after
+// wrong guesses.
 //
 //	password.go  hashes of passwords, in the form in which they are stored
-//	hasher.go    few of them at a time: one costs 64 MiB and a tenth of a second
-//	task.go      one of them
+//	hasher.go    hashing, few at a time: one hash costs 64 MiB and a tenth of a second
+//	task.go      a password to hash, or to compare with a hash
 //	workers.go   processes that hash, so that requests do not wait for it
-//	worker.go    what one of them does
-//	turns.go     whose turn is next
+//	worker.go    such a process
+//	turns.go     the queue of those that wait to hash
 //	token.go     tokens: made, taken apart, compared
-//	guesses.go   who has to wait after wrong passwords, and who goes first
+//	guesses.go   the delays after wrong passwords, and the rank in the queue
 //
 // Nothing here can give a password or a token back. The time is an argument.
 package accounts

@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// An agent speaks for its own host, in tenants that it may serve: who has stolen the key of
-// a node moves no endpoint of another one. Whoever else may use the routes of agents, such
-// as root of a netmaster's machine, speaks for all.
+// An agent speaks for its own host, in tenants that it may serve: with a stolen key of a node
+// no endpoint of another one can be moved. Other callers that may use the routes of agents, such
+// as root of a netmaster's machine, speak for all hosts.
 
 // speaksFor refuses an agent that asks for something of another host.
 func speaksFor(ctx context.Context, host string) error {
@@ -69,8 +69,8 @@ func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 	return cmp.Or(serves(ctx, r, tenant), speaksForEndpoint(ctx, r, id))
 }
 
-// speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as who asks
-// speaks for all. Another host may claim the same container, and then it loses only its own. One that only others have is not the agent's.
+// speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as the caller
+// is no agent. Another host may claim the same container, and then it loses only its own. One that only others have is not the agent's.
 func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) (host string, err error) {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {

@@ -1,9 +1,9 @@
 // Package api is what netmaster serves while it leads: the REST routes of the
 // model, the plugin routes agents call, /version and /info. The table of routes is in routes.go.
 //
-// What requests, answers and errors look like, whatever they are about, is said in package rest. Who asks, and whether
-// he may, is decided for all routes in package auth. The routes about accounts are those of package logins, and those
-// about nodes and netmasters that join, and what they know each other by, of package membership.
+// What requests, answers and errors look like, whatever they are about, is said in package rest. Package auth authenticates and
+// authorizes the requests of all routes. The routes about accounts are those of package logins; those about nodes and netmasters
+// that join, and about certificates and keys of the cluster, are those of package membership.
 //
 // A request to change something (crud.go) is decoded and validated, which gives
 // an intent, and committed: one plan, one transaction of the ledger. The plan is
@@ -12,8 +12,8 @@
 //
 // Requests to read are answered from the ledger's snapshot and never wait for
 // writers; a long answer is made one object at a time (send.go). Several changes
-// at once are one plan (apply.go), and whoever wants to hear of changes reads a stream
-// of them (watch.go). What only nodes know, they are asked (nodes.go).
+// at once are one plan (apply.go). Clients that follow changes read a stream
+// of them (watch.go). What only nodes know, their agents are asked for (nodes.go).
 package api
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// change is a plan of who asks in the request's context.
+// change is what a plan of the caller in the request's context works with.
 func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
 	c := a.ownChange(tx)
 	if q := auth.CallerFrom(ctx); q != nil {

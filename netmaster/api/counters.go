@@ -56,7 +56,7 @@ func (a *API) counters(r *http.Request) (rest.Reply, error) {
 }
 
 // serviceCounters adds to what is known of a service what its providers exchanged with
-// clients. Who counts nothing is left out.
+// clients. Providers without counts are left out.
 func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.ServiceLBOper) error {
 	all, err := a.tally(ctx, url.Values{"kind": {"service"}, "id": {id}})
 	if err != nil {

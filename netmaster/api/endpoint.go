@@ -114,8 +114,8 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 	return none, objects.NotFound("endpoint")
 }
 
-// seesNetworks tells in which networks the caller may see endpoints. Who may see all of
-// them has no network read.
+// seesNetworks tells in which networks the caller may see endpoints. For a caller that may see all of
+// them no network is read.
 func seesNetworks(q *auth.Caller, r ledger.Reader) (func(networkID string) bool, error) {
 	tenants, all, err := q.Visible(r, rights.RunTime)
 	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err

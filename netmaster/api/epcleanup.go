@@ -120,7 +120,7 @@ func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string
 }
 
 // inTenant tells whether an endpoint is of a tenant. That of a network which is gone has only the network's id to go by,
-// which may be that of a network of another tenant: "web.x" of blue and "web" of x.blue. It is left to who runs the cluster.
+// which may be that of a network of another tenant: "web.x" of blue and "web" of x.blue. So these are left to operators of the cluster.
 func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
 	net, err := master.GetNetwork(r, ep.NetID)
 	if err != nil {

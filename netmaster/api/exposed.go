@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
-// exposed is the warning to who has sent secrets of objects, such as passwords of BGP sessions, where others can read
-// them; empty: nobody has. They are taken, as clients of an open cluster know plain HTTP only, and a permissive one
+// exposed is the warning to a client that has sent a secret of an object, such as the password of a BGP session, where others can
+// read it; empty: it has sent none. They are taken, as clients of an open cluster know plain HTTP only, and a permissive one
 // refuses nobody for that. The log has the warning, too, and the report of a permissive cluster.
 func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning string) {
 	if rest.Private(r) {

@@ -66,7 +66,7 @@ func (a *API) inspectNetworkPolicy(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.NetworkPolicyInspect{Oper: policy.oper(key)}}, nil
 }
 
-// cut leaves what somebody sees who sees some tenants.
+// cut leaves what a caller sees that may see some tenants only.
 func (p NetworkPolicy) cut(tenants []string) (NetworkPolicy, error) {
 	seen := NetworkPolicy{Tenant: p.Tenant}
 	for _, n := range p.Nodes {

@@ -21,7 +21,7 @@ const sandboxesOfPod = 8
 const staticEndpoints = 64
 
 // placed refuses, under Kubernetes, an agent that asks for an endpoint where no pod of its node
-// belongs: who has stolen the key of a node gets into no tenant by himself, and so reads none.
+// belongs: with a stolen key of a node nobody gets into a tenant, nor reads its state.
 //
 // What the leader has written about a pod counts, also for its names and its group: an agent that attaches a pod anew may know
 // the one before. Beside that there are the node's own endpoints in infra networks, endpoints that it has already,
@@ -89,8 +89,8 @@ func unknown(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointReque
 	return nil
 }
 
-// notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: who has stolen the key of a node
-// would have it of every tenant that the node serves.
+// notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: with a stolen key of a node
+// it could be had of every tenant that the node serves.
 func (a *API) notOfNodes(ctx context.Context, what, why string) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
@@ -105,8 +105,8 @@ func (a *API) allocates(ctx context.Context) error {
 	return a.notOfNodes(ctx, "allocate or release addresses", "they come with endpoints")
 }
 
-// containers refuses, under Kubernetes, an agent that tells of a container: who has stolen the key of a node would give
-// the endpoint of a pod another name, and so keep it out of the group that the leader moves it to.
+// containers refuses, under Kubernetes, an agent that tells of a container: with a stolen key of a node the endpoint of a pod
+// could be given another name, and so be kept out of the group that the leader moves it to.
 func (a *API) containers(ctx context.Context) error {
 	return a.notOfNodes(ctx, "tell of containers", "the leader says what is in an endpoint")
 }

@@ -101,8 +101,8 @@ func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string
 	return id
 }
 
-// isOfHost does not find an endpoint that is another host's than the one named: who has made one and heard no answer does not know
-// whether he was given that of another host.
+// isOfHost does not find an endpoint that is another host's than the one named: an agent that has asked for one and received no answer
+// does not know whether it was given that of another host.
 func isOfHost(r ledger.Reader, id, host string) error {
 	if host == "" {
 		return nil

@@ -84,7 +84,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 }
 
 // judge refuses the program if its caller may not do one of its operations, before it
-// looks at what there is; the refusal names all that he may not. Operations about no
+// looks at what there is; the refusal names all such operations. Operations about no
 // type are refused for what they are.
 func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
 	var first error

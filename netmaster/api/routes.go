@@ -114,7 +114,7 @@ func cleanly(router http.Handler) http.Handler {
 	})
 }
 
-// noRoute tells only those whom it knows what there is.
+// noRoute answers with 404, and with 401 to clients that are not known to an enforced cluster: they do not learn which routes there are.
 func noRoute(w http.ResponseWriter, r *http.Request) {
 	if q := auth.CallerFrom(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
 		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
@@ -178,7 +178,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// noteFailure has the log tell of an error that is no fault of who asked.
+// noteFailure logs an error that is not the client's fault.
 func (a *API) noteFailure(r *http.Request, err error) {
 	if fault.Is(err, fault.Internal) && a.failed.IsNews(err, a.config.Now()) {
 		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
@@ -196,7 +196,7 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	rest.WriteError(w, r, err)
 }
 
-// admit refuses who may not use the route, and notes what he needs for what follows.
+// admit fails if the caller may not use the route, and notes which right it needs for what follows.
 func (s served) admit(r *http.Request) error {
 	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
 	if q := auth.CallerFrom(r.Context()); q != nil && err == nil {

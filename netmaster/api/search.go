@@ -28,7 +28,7 @@ func (a *API) long(answer rest.Answer) rest.Answer {
 }
 
 // search looks through all records of a kind, such as all endpoints, for a few of them. Searches are made one after the
-// other: however many are asked for, they take one processor. Who calls it answers with long.
+// other: however many are asked for, they take one processor. Its callers answer with long.
 func (a *API) search(ctx context.Context, look func(ledger.Reader) error) error {
 	waiting, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()

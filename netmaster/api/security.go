@@ -71,7 +71,7 @@ func enforced(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mast
 	return is, nil
 }
 
-// relaxed asks who somebody is, and refuses nobody for it but who may not say who may what.
+// relaxed authenticates clients, and refuses none because of it, except where users, tokens or roles are changed.
 func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
 	if is.Mode == mastercfg.SecurityOpen {
 		return is, fault.New(fault.Mode, "security: the cluster is open, there is nothing to relax")

@@ -27,30 +27,21 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 		said.Stream(w)
 		return nil
 	}
-	final := said
-	var place spool.Place // what has happened is told, however long that is, and whatever he may do by now who asked for it
+	var place spool.Place // of a change none: what has happened is told, however long that is
 	var client string
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if reads {
 		place, client = a.entrance.LongAnswer(r.Context()), auth.BudgetKey(r)
 	}
+	final := said
 	var whole *spool.Answer
 	err := whenStored(r.Context(), func() (err error) {
-		whole, err = a.answers.Write(r.Context(), client, place, func(out io.Writer) error {
-			if said.From == nil && !reads {
+		whole, err = a.answers.Write(r.Context(), client, place, func(out io.Writer) (err error) {
+			if said.From == nil && !reads { // whatever the client may do by now
 				return said.Write(out)
 			}
-			return a.ledger.View(func(reader ledger.Reader) (err error) {
-				if err := auth.CallerFrom(r.Context()).Still(reader); err != nil {
-					return err
-				}
-				if said.From != nil {
-					if final, err = said.From(reader); err != nil {
-						return err
-					}
-				}
-				return final.Write(out)
-			})
+			final, err = a.writeAllowed(r.Context(), said, out)
+			return err
 		})
 		return err
 	})
@@ -62,6 +53,24 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	}
 	final.Send(w, whole)
 	return nil
+}
+
+// writeAllowed writes a reply if the client may still have it, in the same state from which it is made. It returns the reply that was
+// made.
+func (a *API) writeAllowed(ctx context.Context, said rest.Reply, out io.Writer) (final rest.Reply, err error) {
+	final = said
+	err = a.ledger.View(func(reader ledger.Reader) (err error) {
+		if err := auth.CallerFrom(ctx).Still(reader); err != nil {
+			return err
+		}
+		if said.From != nil {
+			if final, err = said.From(reader); err != nil {
+				return err
+			}
+		}
+		return final.Write(out)
+	})
+	return final, err
 }
 
 // whenStored does what needs entity tags, again if a large plan has to be stored before.

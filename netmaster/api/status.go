@@ -29,7 +29,7 @@ import (
 const storePatience = 2 * time.Second
 
 // status answers even while the store does not: then without what only the
-// store knows. Who runs no cluster is told how it is, not what it is made of, and has nothing of that put together.
+// store knows. Callers that are no operators are told whether the cluster is well, not what it is made of, which is not even looked up.
 func (a *API) status(r *http.Request) (rest.Reply, error) {
 	s := contivmodel.Status{
 		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{}, Nodes: []contivmodel.NodeStatus{},
@@ -79,7 +79,7 @@ func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
 		registered[name] = services
 	}
 	for _, m := range registered[mastercfg.MasterService] {
-		// Registrations may be a moment behind. Who answers leads, and nobody else does.
+		// Registrations may be a moment behind. This netmaster leads, or it would not answer.
 		of := contivmodel.MasterStatus{Address: net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), Role: "follower", Version: m.Version}
 		if of.Address == s.Leader {
 			of.Role = "leader"

@@ -154,8 +154,8 @@ func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// begin finds what the caller may see. Who saw less, or more, until a later revision than
-// the one he wants to go on after has to list again.
+// begin finds what the caller may see. A caller that saw less, or more, until a later revision than
+// the one that it wants to go on after has to list again.
 func (w *watch) begin(r ledger.Reader) (err error) {
 	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil {
 		return err
@@ -173,7 +173,7 @@ func (w *watch) begin(r ledger.Reader) (err error) {
 // back, and is told what.
 var errOver = errors.New("other rights")
 
-// allowed fails unless the caller may see in this state what he could at the beginning.
+// allowed fails unless the caller may see in this state what it could at the beginning.
 func (w *watch) allowed(r ledger.Reader) error {
 	if mode, err := access.ModeOf(r); err != nil || mode != w.caller.Mode() {
 		return errOver
@@ -347,8 +347,8 @@ func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) erro
 	return nil
 }
 
-// bookmark writes how far the client has heard of everything, if it still may: who goes on from there is told nothing of before,
-// such as that he may see something else since.
+// bookmark writes up to which revision the client has received everything, if it still may: a watch that begins there tells nothing of
+// before, such as that the client may see something else since.
 func (w *watch) bookmark(out *rest.Stream) error {
 	if err := w.api.ledger.View(w.allowed); err != nil {
 		return err

@@ -1,18 +1,18 @@
-// Package audit writes down who has changed what, and who was refused: one line of JSON
-// each, in a file that only grows until it is put aside.
+// Package audit is the audit log: changes, and refusals, one line of JSON
+// each, in a file that only grows until it is rotated.
 //
 // Each line has the hash of the line before it, so that a line that is changed or taken
-// out of the middle is found (Verify). Whoever can write the file can write it anew from
-// some line on; a copy elsewhere tells.
+// out of the middle is found (Verify). Somebody who can write the file can write it anew from
+// some line on; a copy elsewhere shows that.
 //
-// Requests do not wait for the disk. What waits to be written is bounded; what did not
-// find room is counted, in the log and in the next line. Where nothing may happen that is not
-// written down (Strict), a change waits for a line that says that it begins.
+// Requests do not wait for the disk. The queue of lines is bounded; lines that found no room are
+// counted, in the log and in the next line. In strict mode (Strict) no change begins
+// before the line that says so is on the disk.
 //
 //	audit.go   the file
 //	objects.go what a line about many objects names of them
 //	strict.go  lines that are waited for
-//	syslog.go  a copy of each line for somebody else
+//	syslog.go  a copy of each line for syslog
 //	verify.go  whether all lines follow each other
 package audit
 

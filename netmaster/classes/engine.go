@@ -1,8 +1,7 @@
 // Package classes turns policies of Kubernetes into rules about classes of pods.
 //
 // A class is a set of pods that no selector of a policy tells apart, and that have the same numbers
-// for the names of ports in policies. It has a number, which every switch knows the pods of the
-// class by. So rules name few classes instead of many pods, and a pod that comes,
+// for the names of ports in policies. Every switch knows the pods of a class by its number. So rules name few classes instead of many pods, and a pod that comes,
 // goes or gets other labels changes nothing but its own class. Pods that nothing
 // selects have none: class 0.
 //
@@ -13,12 +12,12 @@
 // selector with the pods, and rules are made anew of policies only that select one of
 // the classes that came or went. It remembers and does no I/O.
 //
-// There are numbers for 65,534 classes. Pods for whose class there is none left are of one
+// There are numbers for 65,534 classes. When none is left, pods of further classes get a class
 // that is never written, so they are isolated.
 //
 // A class that has lost its last pod is kept for a while, as its next pod is often about
-// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the one that each pod has,
-// and what one stands for by then, SameFor compares.
+// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the number of each
+// pod, and SameFor compares what that number stands for by then.
 package classes
 
 import (

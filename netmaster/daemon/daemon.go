@@ -137,14 +137,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(d.mode.closes(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
-	if limit := d.cfg.requestLimit; limit > 0 {
-		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
-	}
-	if limit := d.cfg.headerLimit; limit > 0 {
-		server.http.ReadHeaderTimeout = limit
-	}
-	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
+	server := d.newServer()
 	failed := make(chan error, len(listeners)+1) // each ends once, and nobody may hear it
 	var serving sync.WaitGroup
 	for _, l := range listeners {
@@ -164,20 +157,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.certificates.changed, d.member.announce = d.announce, d.announce
 	d.keyring.OnChange(func() { d.announce(); d.gate.KeyringChanged(); d.values.turned.Send() })
 	var leading sync.WaitGroup
-	leading.Go(func() { d.member.Run(working) })
-	leading.Go(func() { d.join(working) })
-	leading.Go(func() { d.keepUp(working) })
 	leading.Go(func() {
 		if err := d.loop(working, ctx); err != nil {
 			failed <- err
 		}
 	})
-	leading.Go(func() { d.space.Run(working) })
-	leading.Go(func() { d.mode.Run(working, d.db) })
-	leading.Go(func() { d.removed.Run(working, d.db) })
-	leading.Go(func() { d.certificates.Run(working, d.cluster) })
-	leading.Go(func() { d.certificates.own.Run(working, d.cfg.Security.Reread) })
-	leading.Go(func() { d.gate.Run(working) })
+	d.keepTrack(working, &leading)
 	writing, written := context.WithCancel(context.WithoutCancel(ctx))
 	defer written()
 	var auditing sync.WaitGroup
@@ -203,6 +188,33 @@ func (d *Daemon) Run(ctx context.Context) error {
 	auditing.Wait()
 	d.log.Info("netmaster stopped")
 	return err
+}
+
+// newServer makes the HTTP server with the limits of the configuration, which tests have set shorter.
+func (d *Daemon) newServer() *server {
+	server := newServer(d.mode.closes(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
+	if limit := d.cfg.requestLimit; limit > 0 {
+		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
+	}
+	if limit := d.cfg.headerLimit; limit > 0 {
+		server.http.ReadHeaderTimeout = limit
+	}
+	d.metrics.gauge("netmaster_http_connections", "Open connections.", func() float64 { return float64(server.conn.count()) })
+	return server
+}
+
+// keepTrack starts what a netmaster does all the time, whether or not it leads: it keeps its member of the store, and knows the
+// room in it, the mode of the cluster, who was removed, the certificates of all, and what agents may see of the state.
+func (d *Daemon) keepTrack(ctx context.Context, tasks *sync.WaitGroup) {
+	tasks.Go(func() { d.member.Run(ctx) })
+	tasks.Go(func() { d.join(ctx) })
+	tasks.Go(func() { d.keepUp(ctx) })
+	tasks.Go(func() { d.space.Run(ctx) })
+	tasks.Go(func() { d.mode.Run(ctx, d.db) })
+	tasks.Go(func() { d.removed.Run(ctx, d.db) })
+	tasks.Go(func() { d.certificates.Run(ctx, d.cluster) })
+	tasks.Go(func() { d.certificates.own.Run(ctx, d.cfg.Security.Reread) })
+	tasks.Go(func() { d.gate.Run(ctx) })
 }
 
 // sweep removes what earlier runs left that were killed while they wrote a small file, of the authorities or beside the

@@ -88,6 +88,15 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
 	collector := master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log)
+	d.watchOver(ctx, opened, reconciler, collector, tasks, log)
+	return nil
+}
+
+// watchOver starts what a leader does now and then: it repairs the state, forgets what has expired, frees the endpoints of lost
+// nodes, and has members of the store vote, and values sealed, that are not yet.
+func (d *Daemon) watchOver(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
+	tasks *sync.WaitGroup, log *logrus.Entry) {
+
 	reconcile := func() error {
 		return errors.Join(reconciler.Run(ctx), access.Forget(ctx, opened, time.Now()))
 	}
@@ -110,7 +119,6 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 			log.WithError(err).Warn("looking after nodes")
 		})
 	})
-	return nil
 }
 
 // follow has the leader do what Kubernetes says, until ctx ends.

@@ -1,10 +1,10 @@
 // Package directory asks an LDAP directory, such as Active Directory, whether a password is
-// right, and which groups a person is in.
+// right, and which groups a user is in.
 //
-// A question is a connection: the account of this service finds the one entry of the
-// name, the person's own name and password are tried, and the account follows the
+// For each question a connection is made. The service account finds the one entry with the user's
+// name, the user's own name and password are tried, and the service account follows the
 // groups of the entry, which may be in groups themselves. All of it is encrypted, takes a
-// few seconds at most, and has an end whatever the other side sends: a directory that is
+// few seconds at most, and ends whatever the directory sends: one that is
 // away, slow or lying costs one login.
 package directory
 

@@ -77,26 +77,14 @@ func occupy(ctx context.Context, places chan struct{}) error {
 
 // read asks the store, page by page and at one revision, and leaves out what the node may not see.
 func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	bare := r.KeysOnly || r.CountOnly
-	limit := int(min(r.Limit, math.MaxInt32))
-	if !bare && len(r.RangeEnd) > 0 && (limit == 0 || limit > pageSize) {
-		limit = pageSize
-	}
-	ask := &pb.RangeRequest{Key: r.Key, RangeEnd: r.RangeEnd, Revision: r.Revision, KeysOnly: bare}
-	if len(r.RangeEnd) > 0 {
-		ask.Limit = pageSize
-	}
-	answer := &pb.RangeResponse{}
+	q := newRangeRead(r)
 	for {
-		page, err := wire.KV.Range(ctx, ask)
+		page, err := wire.KV.Range(ctx, q.next)
 		if err != nil {
 			return nil, err
 		}
-		if answer.Header == nil {
-			answer.Header = page.Header
-			if ask.Revision == 0 {
-				ask.Revision = page.Header.Revision
-			}
+		if q.answer.Header == nil {
+			q.begin(page.Header)
 			// Whose records are is judged with a state that is as new as they are, or newer.
 			if isFiltered(string(r.Key)) {
 				if err := g.inStep(ctx, page.Header.Revision); err != nil {
@@ -104,37 +92,88 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.Range
 				}
 			}
 		}
-		if bare {
-			if err := g.readOwn(ctx, wire, c.host, page.Kvs, ask.Revision); err != nil {
-				return nil, err
-			}
+		seen, count, err := g.filterPage(ctx, wire, c, q, page)
+		if err != nil {
+			return nil, err
 		}
-		seen, count := g.index.filter(c.host, page.Kvs, r.MinModRevision)
-		if len(r.RangeEnd) > 0 {
-			c.budget.scanned(len(page.Kvs), g.index.size())
+		if last := q.add(page, seen, count); last {
+			return q.answer, nil
 		}
-		if bare {
-			for _, kv := range seen {
-				kv.Value = nil
-			}
-		}
-		if r.Revision > 0 && len(r.RangeEnd) == 0 && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
-			return nil, rpctypes.ErrGRPCCompacted
-		}
-		answer.Count += count
-		if !r.CountOnly {
-			answer.Kvs = append(answer.Kvs, seen...)
-		}
-		if limit > 0 && len(answer.Kvs) > limit {
-			answer.Kvs, answer.More = answer.Kvs[:limit], true
-		}
-		enough := limit > 0 && !bare && len(answer.Kvs) >= limit
-		if !page.More || len(page.Kvs) == 0 || enough {
-			answer.More = answer.More || enough && page.More
-			return answer, nil
-		}
-		ask.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
 	}
+}
+
+// filterPage leaves out of a page what the node may not see. count is of the keys that it may, also of those that are older than it
+// has asked for.
+func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *rangeRead, page *pb.RangeResponse) (seen []*mvccpb.KeyValue, count int64, err error) {
+	r := q.asked
+	if q.bare {
+		if err := g.readOwn(ctx, wire, c.host, page.Kvs, q.next.Revision); err != nil {
+			return nil, 0, err
+		}
+	}
+	seen, count = g.index.filter(c.host, page.Kvs, r.MinModRevision)
+	if q.isRange() {
+		c.budget.scanned(len(page.Kvs), g.index.size())
+	}
+	if q.bare {
+		for _, kv := range seen {
+			kv.Value = nil
+		}
+	}
+	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
+		return nil, 0, rpctypes.ErrGRPCCompacted
+	}
+	return seen, count, nil
+}
+
+// rangeRead is a read of a node on its way: what it has asked for, what the store is asked for next, and the answer so far.
+type rangeRead struct {
+	asked  *pb.RangeRequest
+	next   *pb.RangeRequest
+	answer *pb.RangeResponse
+	bare   bool // values are not asked for
+	limit  int  // of keys in the answer; 0: there is none
+}
+
+func newRangeRead(r *pb.RangeRequest) *rangeRead {
+	q := &rangeRead{asked: r, answer: &pb.RangeResponse{}, bare: r.KeysOnly || r.CountOnly, limit: int(min(r.Limit, math.MaxInt32))}
+	q.next = &pb.RangeRequest{Key: r.Key, RangeEnd: r.RangeEnd, Revision: r.Revision, KeysOnly: q.bare}
+	if q.isRange() {
+		q.next.Limit = pageSize
+		if !q.bare && (q.limit == 0 || q.limit > pageSize) {
+			q.limit = pageSize
+		}
+	}
+	return q
+}
+
+func (q *rangeRead) isRange() bool { return len(q.asked.RangeEnd) > 0 }
+
+// begin takes over the header of the first page: all others are read at its revision.
+func (q *rangeRead) begin(header *pb.ResponseHeader) {
+	q.answer.Header = header
+	if q.next.Revision == 0 {
+		q.next.Revision = header.Revision
+	}
+}
+
+// add adds what the node may see of a page, and tells whether the answer is complete.
+func (q *rangeRead) add(page *pb.RangeResponse, seen []*mvccpb.KeyValue, count int64) (last bool) {
+	answer := q.answer
+	answer.Count += count
+	if !q.asked.CountOnly {
+		answer.Kvs = append(answer.Kvs, seen...)
+	}
+	if q.limit > 0 && len(answer.Kvs) > q.limit {
+		answer.Kvs, answer.More = answer.Kvs[:q.limit], true
+	}
+	enough := q.limit > 0 && !q.bare && len(answer.Kvs) >= q.limit
+	if !page.More || len(page.Kvs) == 0 || enough {
+		answer.More = answer.More || enough && page.More
+		return true
+	}
+	q.next.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
+	return false
 }
 
 // size is of how many records and registrations the index knows whose they are: nearly all that nodes may see.

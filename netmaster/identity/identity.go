@@ -1,9 +1,8 @@
-// Package identity says who a request comes from.
+// Package identity is the identities of clients.
 //
-// An identity is shown in some way, by a certificate, a token or the socket of
-// root, and is checked where requests enter the daemon. From there on it is in the
-// context of the request, and whoever decides about rights reads it there. What
-// identities may do is decided elsewhere.
+// A client proves its identity by a certificate, a token or the socket of root, where its
+// request enters the daemon. From there on the identity is in the context of the request,
+// where authorization reads it. What an identity may do is decided elsewhere.
 package identity
 
 import (

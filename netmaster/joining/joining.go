@@ -1,10 +1,10 @@
 // Package joining is how a machine asks the netmasters of a cluster to take it in.
 //
-// Who joins does not know the cluster yet: it asks for its authorities without believing
-// the answer, compares them with the pin in its token, and shows the token only over a
-// connection that these authorities vouch for (Join), or it has them from elsewhere
-// (JoinVouched). Who has joined asks for another certificate over a connection that it can judge
-// itself (Renew).
+// A machine that joins does not know the cluster yet. It asks for the cluster's authorities
+// without trusting the answer, compares them with the pin in its token, and sends the token only
+// over a connection that these authorities vouch for (Join); or it has the authorities from
+// elsewhere (JoinVouched). A machine that has joined renews its certificate over a connection
+// that it can verify itself (Renew).
 package joining
 
 import (

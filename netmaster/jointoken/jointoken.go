@@ -1,8 +1,8 @@
 // Package jointoken is the tokens that let nodes and netmasters join a cluster.
 //
 // A token is a text of four parts, CT1.<id>.<secret>.<pin>. The id is where the
-// record of the token is, which holds a hash of the secret: whoever reads the store
-// cannot join. The pin is the hash of the key of the cluster's authority: who joins
+// record of the token is; the record has a hash of the secret, so that a reader of the store
+// cannot join. The pin is the hash of the key of the cluster's authority: a machine that joins
 // compares it before the secret leaves the machine, so that nobody in between gets it.
 package jointoken
 

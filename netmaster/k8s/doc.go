@@ -12,9 +12,9 @@
 //	                                            |             clusterpolicies.go follows those of the cluster
 //	                                            +--> an event on the policy, if it is not understood
 //	nodes                --informer--> queue --nodes.go-----> state/k8sNode/; taint.go takes their taint away
-//	                                         dismiss.go: who is gone, and joined as one of them, is none any more
-//	                                         nodetold.go: what they do not serve as they should is an event of whose it is
-//	                                         strays.go removes what none of them can have written
+//	                                         dismiss.go removes nodes that are gone from those that have joined
+//	                                         nodetold.go: what a node does not serve is an event on the service or pod
+//	                                         strays.go removes records that no leader can have written
 //
 // An informer's event marks an object; a worker then makes its record what the
 // caches say, so that it does not matter in which order, how often or how late events

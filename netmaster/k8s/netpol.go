@@ -16,76 +16,109 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// networkPolicy says what a NetworkPolicy means. What cannot be understood allows nothing, as it
-// may be what a later version of the API has; doubts are sentences about it for people.
+// networkPolicy translates a NetworkPolicy. What it does not understand, which may be what a later version of the API has,
+// allows nothing; doubts say what that is, in sentences for people.
 func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts []string) {
 	subject := selector(&p.Spec.PodSelector)
 	policy = classes.Policy{
-		Subject: classes.PodSelector{Namespace: p.Namespace, Pods: slices.DeleteFunc(slices.Clone(subject), isOdd)},
+		Subject: classes.PodSelector{Namespace: p.Namespace, Pods: slices.DeleteFunc(slices.Clone(subject), hasUnknownOperator)},
 		Tier:    classes.Isolating,
-		In:      len(p.Spec.PolicyTypes) == 0, Out: len(p.Spec.PolicyTypes) == 0 && len(p.Spec.Egress) > 0,
 	}
-	for _, t := range p.Spec.PolicyTypes {
-		policy.In = policy.In || t == networkingv1.PolicyTypeIngress
-		policy.Out = policy.Out || t == networkingv1.PolicyTypeEgress
+	policy.In, policy.Out = isolated(&p.Spec)
+	if i := slices.IndexFunc(subject, hasUnknownOperator); i >= 0 { // it isolates all that it may select
+		return policy, []string{unknownOperator(subject[i])}
 	}
-	if odd := slices.IndexFunc(subject, isOdd); odd >= 0 { // it isolates all that it may select
-		return policy, []string{oddOperator(subject[odd])}
-	}
-	room := classes.MaxNets
-	add := func(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
-		r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
-		var blocks []classes.Except
-		takes := false // one of them takes something out
-		for _, peer := range peers {
-			switch {
-			case peer.IPBlock != nil:
-				nets, taken, err := blockOf(peer.IPBlock, room)
-				if err != nil {
-					doubts = append(doubts, err.Error())
-				}
-				r.Nets, room = append(r.Nets, nets...), room-len(nets)
-				if !out && len(nets) > 0 { // pods reach nodes at the addresses that policies know
-					blocks, takes = append(blocks, taken), takes || len(taken.Except) > 0
-				}
-			case peer.NamespaceSelector == nil && peer.PodSelector == nil:
-				doubts = append(doubts, "a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
-			default:
-				pods := podsOf(p.Namespace, peer.NamespaceSelector, peer.PodSelector)
-				r.Peers = append(r.Peers, pods)
-				for _, requirement := range slices.Concat(pods.Namespaces, pods.Pods) {
-					if isOdd(requirement) {
-						doubts = append(doubts, oddOperator(requirement))
-					}
-				}
-			}
-		}
-		if takes { // also those that do not: what one takes out, another one may let in
-			r.Excepts = blocks
-		}
-		for i := range ports {
-			if r.Ports == nil {
-				r.Ports = []classes.Port{}
-			}
-			if port, ok := portOf(&ports[i]); ok {
-				r.Ports = append(r.Ports, port)
-			} else {
-				doubts = append(doubts, "port "+ports[i].String()+" has a protocol or a number that is not known (use TCP, UDP or SCTP, and numbers of 1 to 65535, endPort not below port)")
-			}
-		}
-		policy.Rules = append(policy.Rules, r)
-	}
+	t := netpolTranslation{namespace: p.Namespace, room: classes.MaxNets}
 	if policy.In {
 		for _, r := range p.Spec.Ingress {
-			add(false, r.From, r.Ports)
+			policy.Rules = append(policy.Rules, t.rule(false, r.From, r.Ports))
 		}
 	}
 	if policy.Out {
 		for _, r := range p.Spec.Egress {
-			add(true, r.To, r.Ports)
+			policy.Rules = append(policy.Rules, t.rule(true, r.To, r.Ports))
 		}
 	}
-	return policy, doubts
+	return policy, t.doubts
+}
+
+// isolated tells in which directions a NetworkPolicy isolates its pods.
+func isolated(spec *networkingv1.NetworkPolicySpec) (in, out bool) {
+	if len(spec.PolicyTypes) == 0 {
+		return true, len(spec.Egress) > 0
+	}
+	return slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeIngress), slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+}
+
+// netpolTranslation is what the rules of one NetworkPolicy share while they are translated.
+type netpolTranslation struct {
+	namespace string
+	room      int // how many networks the policy may still have
+	doubts    []string
+}
+
+func (t *netpolTranslation) doubt(sentence string) { t.doubts = append(t.doubts, sentence) }
+
+// rule translates a rule for what comes in, or goes out.
+func (t *netpolTranslation) rule(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) classes.Rule {
+	r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
+	var blocks []classes.Except
+	for _, peer := range peers {
+		switch {
+		case peer.IPBlock != nil:
+			nets, block := t.block(peer.IPBlock)
+			r.Nets = append(r.Nets, nets...)
+			if !out && len(nets) > 0 { // pods reach nodes at the addresses that policies know
+				blocks = append(blocks, block)
+			}
+		case peer.NamespaceSelector == nil && peer.PodSelector == nil:
+			t.doubt("a peer is neither pods nor an ipBlock (give it podSelector, namespaceSelector or ipBlock)")
+		default:
+			r.Peers = append(r.Peers, t.pods(peer))
+		}
+	}
+	if slices.ContainsFunc(blocks, func(b classes.Except) bool { return len(b.Except) > 0 }) {
+		r.Excepts = blocks // also those without exceptions: what one block excepts, another one may let in
+	}
+	r.Ports = t.ports(ports)
+	return r
+}
+
+// block is an ipBlock as the networks that are left of it, and with its exceptions.
+func (t *netpolTranslation) block(b *networkingv1.IPBlock) ([]netip.Prefix, classes.Except) {
+	nets, block, err := blockOf(b, t.room)
+	if err != nil {
+		t.doubt(err.Error())
+	}
+	t.room -= len(nets)
+	return nets, block
+}
+
+// pods are the pods of a peer that is no ipBlock.
+func (t *netpolTranslation) pods(peer networkingv1.NetworkPolicyPeer) classes.PodSelector {
+	pods := podsOf(t.namespace, peer.NamespaceSelector, peer.PodSelector)
+	for _, requirement := range slices.Concat(pods.Namespaces, pods.Pods) {
+		if hasUnknownOperator(requirement) {
+			t.doubt(unknownOperator(requirement))
+		}
+	}
+	return pods
+}
+
+// ports are those of a rule; nil: all, empty: none of them is understood.
+func (t *netpolTranslation) ports(ports []networkingv1.NetworkPolicyPort) []classes.Port {
+	if len(ports) == 0 {
+		return nil
+	}
+	all := []classes.Port{}
+	for i := range ports {
+		if port, ok := portOf(&ports[i]); ok {
+			all = append(all, port)
+		} else {
+			t.doubt("port " + ports[i].String() + " has a protocol or a number that is not known (use TCP, UDP or SCTP, and numbers of 1 to 65535, endPort not below port)")
+		}
+	}
+	return all
 }
 
 // podsOf are the pods of a peer: those of the policy's namespace if it names no namespaces.
@@ -110,26 +143,27 @@ func selector(s *metav1.LabelSelector) (all classes.Selector) {
 	return all
 }
 
-// isOdd tells whether a requirement has an operator that is not known. Nothing meets it.
-func isOdd(r classes.Requirement) bool {
+// hasUnknownOperator tells whether a requirement has an operator that is not known. Nothing meets it.
+func hasUnknownOperator(r classes.Requirement) bool {
 	return !slices.Contains([]classes.Operator{classes.In, classes.NotIn, classes.Exists, classes.DoesNotExist}, r.Op)
 }
 
-func oddOperator(r classes.Requirement) string {
+func unknownOperator(r classes.Requirement) string {
 	return fmt.Sprintf("operator %s of label %s is not known (use In, NotIn, Exists or DoesNotExist)", r.Op, r.Key)
 }
 
-// blockOf is a network without its exceptions, which are most networks at most, and the exceptions.
-func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, taken classes.Except, err error) {
+// blockOf is what the exceptions of an ipBlock leave of its network, in as many networks as most at the most, and the exceptions
+// that lie in it.
+func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, block classes.Except, err error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
-		return nil, taken, err
+		return nil, block, err
 	}
 	var except, within []netip.Prefix
 	for _, text := range b.Except {
 		e, err := cidr(text)
 		if err != nil {
-			return nil, taken, err
+			return nil, block, err
 		}
 		if except = append(except, e); e.Overlaps(net) { // else it says nothing
 			within = append(within, e)
@@ -137,7 +171,7 @@ func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, taken clas
 	}
 	nets, ok := classes.Without(net, except, most)
 	if !ok {
-		return nil, taken, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
+		return nil, block, fmt.Errorf("with what the %d exceptions of %s leave of it, the networks of the policy are more than %d (use fewer or larger exceptions, or several policies)", len(except), net, classes.MaxNets)
 	}
 	return nets, classes.Except{Net: net, Except: within}, nil
 }

@@ -16,76 +16,93 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// record says where a pod belongs, or why nowhere. One that has a place keeps it while it
-// lives, but for its group; what else is asked for by now is noted. One that has not started, and by now would
-// not get the address that it has been promised, is judged as a new one.
+// record says where a pod belongs, or why nowhere. A pod that has a place keeps it while it lives, but for its group.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
-	record := mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
-	var badPort error
-	record.HostPorts, badPort = hostPorts(pod)
-	asked := namespace
+	before, err := formerPlace(r, pod, before)
+	if err != nil {
+		return mastercfg.K8sPod{}, err
+	}
+	record, at, err := p.asked(r, pod, namespace, before)
+	var refused *refusal
+	if err != nil && !errors.As(err, &refused) {
+		return record, err
+	}
+	switch {
+	case before.Tenant != "":
+		record.Later = stay(r, pod, &record, before, at, refused)
+		if record.Later == "" {
+			record.Later = elsewhere(r, pod, namespace, before, p.cfg.Choice)
+		}
+	case refused != nil:
+		record.Reason, record.Message = refused.reason, refused.message
+	default:
+		record.Tenant, record.Network, record.Group = at.tenant, at.network, at.group
+		record.Class, record.Classed = p.policies.classOf(pod)
+	}
+	return record, nil
+}
+
+// formerPlace is the record of the place that a pod has already; without a tenant it has none. A static pod may have got one before
+// there was its mirror pod. A pod that has not started, and would not get the address that it was promised any more, is placed anew.
+func formerPlace(r ledger.Reader, pod *corev1.Pod, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	if before.Tenant == "" && isMirror(pod) {
 		var err error
 		if before, err = placedBefore(r, pod); err != nil {
-			return record, err
+			return before, err
 		}
 	}
-	if lost, err := lostItsAddress(r, pod, before); err != nil {
-		return record, err
-	} else if lost {
+	lost, err := lostItsAddress(r, pod, before)
+	if lost {
 		before = mastercfg.K8sPod{}
 	}
-	placed := before.Tenant != ""
-	if placed {
-		namespace = asItWas(pod, namespace, before)
+	return before, err
+}
+
+// asked is what a pod, with its namespace, asks for by now: the place, and a record that has all else of it. The error is a refusal
+// if it cannot have that. A bandwidth or a profile that cannot be read leaves the one from before.
+func (p *placer) asked(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (record mastercfg.K8sPod, at place, err error) {
+	record = mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
+	isNew, ofPlace := before.Tenant == "", namespace
+	if !isNew {
+		ofPlace = asItWas(pod, namespace, before)
 	}
-	at, err := placement(pod, namespace, p.cfg.Choice, func(tenant, group string) (string, error) {
+	at, err = placement(pod, ofPlace, p.cfg.Choice, func(tenant, group string) (string, error) {
 		return networkOf(r, tenant, group)
 	})
 	if err == nil {
 		err = exists(r, at, pod.Namespace)
 	}
 	if err == nil {
-		record.IPv4, record.IPv6, err = p.askedAddresses(r, pod, at, !placed)
+		record.IPv4, record.IPv6, err = p.askedAddresses(r, pod, at, isNew)
 	}
-	var badRate, badProfile error
+	var badPort, badRate, badProfile error
+	record.HostPorts, badPort = hostPorts(pod)
 	if record.Ingress, record.Egress, badRate = bandwidthOf(pod); badRate != nil {
 		record.Ingress, record.Egress = before.Ingress, before.Egress
 	}
-	if record.Profile, badProfile = profileOf(r, pod, asked, cmp.Or(before.Tenant, at.tenant)); badProfile != nil {
+	if record.Profile, badProfile = profileOf(r, pod, namespace, cmp.Or(before.Tenant, at.tenant)); badProfile != nil {
 		record.Profile = before.Profile
 	}
-	if err == nil {
-		err = cmp.Or(badPort, badRate, badProfile)
-	}
-	var refused *refusal
-	if err != nil && !errors.As(err, &refused) {
-		return record, err
-	}
-	if !placed {
-		if refused != nil {
-			record.Reason, record.Message = refused.reason, refused.message
-			return record, nil
-		}
-		record.Tenant, record.Network, record.Group = at.tenant, at.network, at.group
-		record.Class, record.Classed = p.policies.classOf(pod)
-		return record, nil
-	}
+	return record, at, cmp.Or(err, badPort, badRate, badProfile)
+}
+
+// stay gives a record the place that its pod has already, and tells what of that which it asks for by now it can only have later; empty:
+// it has all of it. Only its group may change while it lives.
+func stay(r ledger.Reader, pod *corev1.Pod, record *mastercfg.K8sPod, before mastercfg.K8sPod, at place, refused *refusal) (later string) {
 	if refused == nil {
-		refused = restart(pod, before, record, at)
+		refused = restart(pod, before, *record, at)
 	}
 	record.Tenant, record.Network, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.IPv4, before.IPv6
 	record.Class, record.Classed = before.Class, before.Classed // policies change it
-	var stays *refusal
-	if record.Group, stays = groupOf(r, pod, record, before.Group, at); refused == nil {
-		refused = stays
+	var keeps *refusal
+	record.Group, keeps = groupOf(r, pod, *record, before.Group, at)
+	if refused == nil {
+		refused = keeps
 	}
-	if refused != nil {
-		record.Later = refused.reason + ": " + refused.message
-	} else {
-		record.Later = elsewhere(r, pod, asked, before, p.cfg.Choice)
+	if refused == nil {
+		return ""
 	}
-	return record, nil
+	return refused.reason + ": " + refused.message
 }
 
 // graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once,

@@ -248,6 +248,14 @@ type desired struct {
 	again    time.Duration       // when it is looked at again; 0: when something changes
 }
 
+// problem adds what is not served, by the reason of its event.
+func (d *desired) problem(reason string, texts ...string) {
+	d.problems[reason] = append(d.problems[reason], texts...)
+}
+
+// lookAgain has the service looked at again in a while, unless that is to be sooner already; 0: it has not.
+func (d *desired) lookAgain(after time.Duration) { d.again = sooner(d.again, after) }
+
 // desired finds out what a service should have; nothing: there is none, or it is not ours.
 func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (d desired, err error) {
 	record, served := b.recordOf(service)
@@ -270,6 +278,9 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	now := time.Now()
 	former := b.formerly(r, key, record, now)
 	objects, behind := former.asNow(objects)
+	if behind {
+		d.lookAgain(former.until.Sub(now))
+	}
 	list, beyond := backends(record, objects, maxBackends)
 	all, err := b.byTenant(r, service.Namespace, home, list)
 	if err != nil {
@@ -279,27 +290,31 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	mismatched, mismatch := unmatched(service, record, objects)
-	d.problems[backendNotServed], d.again = b.useless(key, all.strangers, mismatched, mismatch, now)
-	if behind {
-		d.again = sooner(d.again, former.until.Sub(now))
-	}
+	useless, again := b.useless(key, all.strangers, mismatched, mismatch, now)
+	d.problem(backendNotServed, useless...)
+	d.lookAgain(again)
 	if len(record.External)+len(record.LoadBalancers) > 0 {
-		d.again = sooner(d.again, externalAgain)
+		d.lookAgain(externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
 		if err != nil {
 			return d, err
 		}
-		d.problems[addressNotServed] = slices.Concat(d.problems[addressNotServed], b.notLooked(service), refused)
+		d.problem(addressNotServed, slices.Concat(b.notLooked(service), refused)...)
 	}
 	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: forgotten(record)}
 	if beyond > 0 {
-		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge],
-			fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
+		d.problem(serviceTooLarge, fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}
-	hosts, records := all.forHosts(home), map[string]any{}
+	err = b.recordsFor(r, key, record, all, all.forHosts(home), &d)
+	return d, err
+}
+
+// recordsFor makes the records that a service should have in each tenant. hosts is the tenant by whose backends hosts are served.
+func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sService, all tenantBackends, hosts string, d *desired) (err error) {
+	records := map[string]any{}
 	for tenant := range all.of {
 		serving := all.in(tenant)
-		d.problems[serviceTooLarge] = append(d.problems[serviceTooLarge], tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
+		d.problem(serviceTooLarge, tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
 		if record.Shared && tenant != hosts && len(serving) == 0 {
 			continue // its pods reach those of the other tenant
 		}
@@ -309,15 +324,15 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	for _, tenant := range b.noted(key) {
 		left, err := b.left(r, record, tenant, records)
 		if err != nil {
-			return d, err
+			return err
 		}
 		if len(left) > 0 {
 			enter(records, record, tenant, tenant != hosts, left)
-			d.again = sooner(d.again, leftAgain)
+			d.lookAgain(leftAgain)
 		}
 	}
 	d.records, err = encoded(records)
-	return d, err
+	return err
 }
 
 // enter adds the records of a service as the pods of one tenant see it. A guest is a tenant whose backends hosts do not get.

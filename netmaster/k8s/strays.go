@@ -13,8 +13,8 @@ import (
 )
 
 // forms tell for the rest of a key below a prefix, and its value, whether a leader can have
-// written them. The other works find their records by what their keys say of objects, so one
-// that says nothing of an object would stay for good.
+// written them. The reconcilers find their records by the objects that the keys name, so a record
+// whose key names none would stay for good.
 var forms = map[string]func(rest string, value []byte) bool{
 	mastercfg.K8sPodPrefix: func(rest string, value []byte) bool {
 		var p mastercfg.K8sPod

@@ -1,19 +1,18 @@
 // Package keyring seals secrets that netmasters keep in the store, such as the password of
-// an account of theirs in a directory: whoever reads the store, or a backup of it, has
-// nothing of them.
+// an account of theirs in a directory: nobody can read them in the store, or in a backup of it.
 //
-// The keys are a file beside the authorities, for root only, which each netmaster of a
-// cluster has: who joins is given it with the authorities, and who follows asks the leader for it
+// The keys are in a file beside the authorities, readable for root only, on each netmaster of a
+// cluster. A netmaster gets it with the authorities when it joins; a follower asks the leader for it
 // whenever the cluster's record names another State. One of the keys, the primary, seals; all of
-// them open. What is sealed is
+// them open. What is sealed has the form
 //
 //	enc:v1:<id of the key>:<base64 of nonce and AES-256-GCM>
 //
-// and opens at its place in the store only: it cannot be moved to where it would be shown. Values of the store as a whole are sealed
-// alike, if netmasters are told so (values.go).
+// and opens at its place in the store only: it cannot be moved to a place where it would be shown. Values of the store as a whole are
+// sealed alike, if netmasters are told so (values.go).
 //
-// Another key comes in two steps, so that nothing is ever sealed with one that a netmaster lacks:
-// Add makes it, Turn has it seal, and what is in the store is sealed anew (Reseal). The older keys
+// A key is replaced in two steps, so that nothing is ever sealed with a key that a netmaster lacks:
+// Add makes the new one; Turn has it seal, and everything in the store is sealed anew (Reseal). Older keys
 // stay, for what is in backups.
 package keyring
 

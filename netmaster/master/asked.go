@@ -27,8 +27,8 @@ func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why e
 	return nil, false, err
 }
 
-// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that nobody else
-// is given them who asks for none before the pods start.
+// askedTerms has pods of Kubernetes found by the addresses that they ask for. These count as taken, so that they are not
+// given to others, who ask for none, before the pods start.
 func askedTerms(p *struct {
 	Tenant, Network string
 	IPv4, IPv6      netip.Addr

@@ -41,8 +41,8 @@ func DeriveGroup(tx *ledger.Tx, g *contivmodel.EndpointGroup) (*mastercfg.Endpoi
 }
 
 // RemoveGroup deletes a group's record. What it had is free with that; addresses
-// of its range that were handed out and have no endpoint yet stay with who got
-// them.
+// of its range that were handed out and have no endpoint yet stay
+// held by the one that they were given to.
 func RemoveGroup(tx *ledger.Tx, rec *mastercfg.EndpointGroupState) {
 	dropIPv4Counter(tx, rec.ID)
 	tx.Delete(mastercfg.EndpointGroupPrefix + rec.ID)

@@ -187,49 +187,26 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	var failed []error
 	stuck := map[string]bool{}
 	for {
-		var ids []string
-		var deleted []mastercfg.CfgEndpointState
-		back, refused := false, ""
-		_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-			ids, deleted, refused = nil, nil, ""
-			if back = registered(tx, host); back {
-				return nil
-			}
-			found(tx, hostTerm+host, func(key string) bool {
-				if id := key[len(mastercfg.EndpointPrefix):]; !stuck[id] {
-					ids = append(ids, id)
-				}
-				return len(ids) < freedAtOnce
-			})
-			for _, id := range ids {
-				ep, err := DeleteEndpoint(tx, id)
-				if ignoreNotFound(err) != nil {
-					refused = id
-					return fault.New(fault.KindOf(err), "endpoint %s: %w", id, err)
-				}
-				deleted = append(deleted, ep)
-			}
-			return nil
-		})
+		some, err := c.freeSome(ctx, host, stuck)
 		if err != nil {
 			failed = append(failed, fault.New(fault.KindOf(err), "lost node %s: %w", host, err))
-			if refused == "" {
+			if some.refused == "" {
 				return errors.Join(failed...)
 			}
-			stuck[refused] = true
+			stuck[some.refused] = true
 			continue
 		}
-		if back {
+		if some.back {
 			return errors.Join(failed...) // the next sweep forgets the record
 		}
-		for i := range deleted {
-			c.cooldown.Freed(&deleted[i])
+		for i := range some.deleted {
+			c.cooldown.Freed(&some.deleted[i])
 		}
-		for _, id := range ids {
+		for _, id := range some.ids {
 			// The same endpoint may have been made again, and be reported.
 			failed = append(failed, c.drop(ctx, mastercfg.OperEndpointPrefix+id, objdb.Absent(mastercfg.EndpointPrefix+id)))
 		}
-		if freed += len(ids); len(ids) == 0 {
+		if freed += len(some.ids); len(some.ids) == 0 {
 			break
 		}
 	}
@@ -238,6 +215,40 @@ func (c *NodeCollector) collect(ctx context.Context, host string) error {
 	}
 	c.log.WithFields(logrus.Fields{"host": host, "endpoints": freed}).Warn("endpoints of a lost node freed")
 	return errors.Join(append(failed, c.end(ctx, host))...)
+}
+
+// freedSome is what a transaction did that deletes some endpoints of a node.
+type freedSome struct {
+	back    bool     // the node is registered again: nothing was deleted
+	ids     []string // of the endpoints
+	deleted []mastercfg.CfgEndpointState
+	refused string // id of the endpoint that could not be deleted, and nothing was
+}
+
+// freeSome deletes some endpoints of a node in one transaction, but for those that are stuck.
+func (c *NodeCollector) freeSome(ctx context.Context, host string, stuck map[string]bool) (some freedSome, err error) {
+	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
+		some = freedSome{back: registered(tx, host)}
+		if some.back {
+			return nil
+		}
+		found(tx, hostTerm+host, func(key string) bool {
+			if id := key[len(mastercfg.EndpointPrefix):]; !stuck[id] {
+				some.ids = append(some.ids, id)
+			}
+			return len(some.ids) < freedAtOnce
+		})
+		for _, id := range some.ids {
+			ep, err := DeleteEndpoint(tx, id)
+			if ignoreNotFound(err) != nil {
+				some.refused = id
+				return fault.New(fault.KindOf(err), "endpoint %s: %w", id, err)
+			}
+			some.deleted = append(some.deleted, ep)
+		}
+		return nil
+	})
+	return some, err
 }
 
 // end deletes what a node without endpoints has reported, and then its record, by which it is found until then.

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The sets of numbers that are handed out. Who has one says so in its record;
+// The sets of numbers that are handed out. The record of the owner has the number;
 // the ledger's index tells which are free.
 const (
 	vlanSet    = "vlan"     // networks, and groups in a fabric

@@ -89,7 +89,7 @@ func (rc *Reconciler) rest() []check {
 		{"network profiles", []string{objects("endpointGroup")}, repairProfile},
 		// A service without a record takes an address of its network.
 		{"services", []string{objects("serviceLB"), mastercfg.ServiceLBPrefix, mastercfg.ProviderPrefix}, repairService},
-		// Who has an address does not hold it: services are known by now.
+		// An address that a service has is not held: services are known by now.
 		{"addresses", []string{mastercfg.HeldPrefix}, rc.repairHeld},
 		{"bgp", []string{objects("Bgp"), mastercfg.BgpPrefix}, repairBgp},
 		// A binding has the id of its group, a rule those of two groups.

@@ -1,15 +1,15 @@
-// Package openid asks an OpenID Connect provider who somebody is.
+// Package openid authenticates users by an OpenID Connect provider.
 //
-// Whoever logs in goes to the provider with a browser, which comes back to netctl on his
-// own machine with a code (the authorization code flow of RFC 6749, with PKCE, RFC 7636,
+// A user goes to the provider with a browser, which comes back to netctl on the user's
+// machine with a code (the authorization code flow of RFC 6749, with PKCE, RFC 7636,
 // and a redirect to loopback, RFC 8252). netmaster exchanges the code for an ID token:
-// the secret of the client, and the token, are seen by netmaster and the provider only.
+// the client's secret and the token are seen by netmaster and the provider only.
 //
-// What the provider says of itself, and its keys, are kept for an hour; a key that is not
-// known is asked for at once, as providers replace theirs. All of it has limits of time and of
-// size: a provider that is away, slow or lying costs logins by it, and nothing else. Anybody may
-// begin a login, so it is asked what it says of itself once at a time, and not again for some
-// seconds after it has failed.
+// The provider's metadata and keys are cached for an hour; an unknown key is asked
+// for at once, as providers rotate theirs. All of it has limits of time and of size: a
+// provider that is away, slow or lying costs logins by it, and nothing else. Anybody may
+// begin a login, so the provider is asked for its metadata once at a time, and not again for some
+// seconds after that has failed.
 package openid
 
 import (

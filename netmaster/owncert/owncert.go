@@ -1,15 +1,14 @@
 // Package owncert is certificates that operators bring themselves: one that netmaster
-// shows to clients who ask for one of its names, and authorities whose certificates tell
-// users apart.
+// serves with under some names, and authorities whose certificates authenticate users.
 //
 // They are beside those of the cluster (package pki). Nodes and netmasters dial addresses
-// and are shown the cluster's own; who dials a name that the operator's certificate has is
-// shown that. Certificates of the operator's authorities stand for users only: as the URI
-// in them says (package identity), or a line of a file. Who joins the cluster as a node or
-// a netmaster is given a certificate by the cluster.
+// and are shown the cluster's own certificate; clients that dial a name in the operator's certificate are
+// shown that. Certificates of the operator's authorities stand for users only: for the one that the URI
+// in them names (package identity), or that a line of a file does. Nodes and netmasters that join are
+// given a certificate by the cluster.
 //
-// The files are read again from time to time, all of them together or not at all: what
-// cannot be used is said, and what was used before goes on.
+// The files are read again from time to time, all of them together or not at all. If they
+// cannot be used, that is logged, and what was used before stays in use.
 package owncert
 
 import (

@@ -1,9 +1,9 @@
-// Package rights says who may do what: the roles, as one table, and what a set of
-// roles in some tenants comes to.
+// Package rights is the roles, as one table, and the rights that a set of roles in some
+// tenants adds up to.
 //
 // A right is about an area of the REST interface and, in the areas of tenants, about
-// one tenant. Rights add up; nothing takes one away. Who has which roles is decided
-// where it is stored, and where a request enters.
+// one tenant. Rights add up; nothing takes one away. Which roles a user has is in package access; where a
+// request needs which right is in package auth.
 package rights
 
 import (

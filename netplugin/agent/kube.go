@@ -10,7 +10,6 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netplugin/kubeservice"
 	"github.com/contiv/netplugin/ofnet/pipeline"
-	"github.com/contiv/netplugin/utils/inet"
 )
 
 // kube is what the leader has written down of Kubernetes: services with who is behind them, nodes,
@@ -120,86 +119,6 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 		ports[i].Group = o.Ports[i].Group
 	}
 	return ports
-}
-
-// kubePorts are all ports of a service of a tenant at all of its addresses. To cluster addresses of the default tenant hosts come as
-// its pods do, by their interface among these (reachedFrom), and so they come to what is shared. To others they come by the way out.
-func kubePorts(tenant string, s mastercfg.K8sService) (all []kubePort) {
-	inside := pipeline.FromPods
-	if s.Shared {
-		inside |= pipeline.FromTenants
-	} else if tenant != mastercfg.DefaultTenant {
-		inside |= pipeline.FromHost
-	}
-	outside := external(s)
-	var atNodes, standing []kubePort // behind all others, so that these keep the numbers of their groups
-	for _, p := range s.Ports {
-		protocol := inet.TransportNumber(strings.ToLower(p.Protocol))
-		if protocol != inet.TCP && protocol != inet.UDP || p.Port == 0 {
-			continue // SCTP: the switch's connection tracker does not know its ports
-		}
-		add := func(at netip.Addr, from pipeline.Clients, number uint16, local bool) {
-			if s.Guest {
-				from &= pipeline.FromPods
-			}
-			if from == 0 || s.Guest && at.IsUnspecified() {
-				return
-			}
-			limited := slices.Contains(s.LoadBalancers, at) || slices.Contains(s.AtNodes, at) // also if it is an external address as well
-			all = append(all, kubePort{name: p.Name, local: local, limited: limited, cluster: slices.Contains(s.Addresses, at), ServicePort: pipeline.ServicePort{
-				Name: p.Name, Address: at, From: from, Protocol: protocol, Port: number, Shared: at.IsUnspecified()}})
-		}
-		for _, a := range s.Addresses {
-			add(a, inside, p.Port, s.InternalLocal)
-		}
-		outer := func(a netip.Addr, number uint16) {
-			added := len(all)
-			add(a, pipeline.FromPods|pipeline.FromHost, number, false)
-			if s.ExternalLocal {
-				add(a, pipeline.FromOutside, number, true)
-			}
-			ofNode := slices.Contains(s.AtNodes, a)
-			if !ofNode && !slices.Contains(s.LoadBalancers, a) {
-				return
-			}
-			for _, p := range all[added:] {
-				if p.ofNode = ofNode; ofNode && p.From&pipeline.FromPods != 0 {
-					pods := p
-					pods.From, pods.Machine = pipeline.FromPods, true
-					atNodes = append(atNodes, pods)
-				}
-				if p.From &^= pipeline.FromPods; p.From != 0 {
-					p.balancer = true
-					standing = append(standing, p)
-				}
-			}
-			if ofNode {
-				all = all[:added]
-			}
-		}
-		for _, a := range outside {
-			outer(a, p.Port)
-		}
-		for _, a := range s.Addresses {
-			if p.NodePort != 0 && a.Is4() {
-				outer(netip.IPv4Unspecified(), p.NodePort)
-			} else if p.NodePort != 0 {
-				outer(netip.IPv6Unspecified(), p.NodePort)
-			}
-		}
-	}
-	return slices.Concat(all, atNodes, standing)
-}
-
-// external are the addresses of a service, besides that in the cluster, of the versions of IP that
-// it has there. The leader leaves others out; leaders of earlier versions do not.
-func external(s mastercfg.K8sService) (some []netip.Addr) {
-	for _, a := range slices.Concat(s.External, s.LoadBalancers, s.AtNodes) {
-		if s.Reaches(a) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {
-			some = append(some, a)
-		}
-	}
-	return some
 }
 
 // backendID takes the key of a backend apart: its service, the name of the port, and the address.

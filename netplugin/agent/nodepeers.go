@@ -26,25 +26,37 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	}
 	access := c.accessTo(rule.Subjects)
 	for host, node := range c.kube.nodes {
-		for _, known := range node.Addresses {
-			if host == c.host || !isPeer(known) {
-				continue
+		peers := slices.DeleteFunc(slices.Clone(node.Addresses), func(a netip.Addr) bool { return !isPeer(a) })
+		if host == c.host || len(peers) == 0 {
+			continue
+		}
+		for _, own := range c.infraAddresses(host, access) {
+			isOwnOf := func(known netip.Addr) bool {
+				return own.Is4() == known.Is4() && !isTakenOut(c.nodePeers[rule.ID], known, own)
 			}
-			for _, network := range access {
-				e := c.endpoints[mastercfg.EndpointID(network.id, host)]
-				if e.host != host || e.netID != network.id { // names hold dots
-					continue
-				}
-				for _, own := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-					if own.IsValid() && own.Is4() == known.Is4() && !named(own) && !network.elsewhere(own) && !isTakenOut(c.nodePeers[rule.ID], known, own) {
-						more = append(more, inet.Host(own))
-					}
-				}
+			if !named(own) && slices.ContainsFunc(peers, isOwnOf) {
+				more = append(more, inet.Host(own))
 			}
 		}
 	}
 	slices.SortFunc(more, netip.Prefix.Compare)
 	return slices.Compact(more)
+}
+
+// infraAddresses are the addresses that a host has in infra networks, but for those that may be another's in another tenant.
+func (c *cache) infraAddresses(host string, networks []access) (own []netip.Addr) {
+	for _, network := range networks {
+		e := c.endpoints[mastercfg.EndpointID(network.id, host)]
+		if e.host != host || e.netID != network.id { // names hold dots
+			continue
+		}
+		for _, a := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
+			if a.IsValid() && !network.elsewhere(a) {
+				own = append(own, a)
+			}
+		}
+	}
+	return own
 }
 
 // taken is what was taken out of a network.

@@ -18,15 +18,18 @@
 // may name are ignored.
 //
 // Routes are kept in a file. A restart within the restart time begins with those, as the
-// switch has them; what is not said again goes when the neighbour has said all, or after
-// the restart time (package bgp). The file also has what was wanted and announced: while
-// the store is away, a node that starts again speaks on with that, as its switch forwards
-// on, and its neighbours would not wait.
+// switch has them; routes that the neighbour does not announce again go when it has announced
+// all, or after the restart time (package bgp). The file also has what was wanted and announced: a
+// node that starts while the store is away goes on announcing that, as its switch goes on forwarding.
 //
-// What is announced waits for the switch to have it.
+// An address is announced when the switch has its flows, not before.
 //
-// border.go is the driver, announcing.go what routers are told and when, linger.go what is served
-// while they hear, loop.go the goroutine of the rest, recall.go what a run leaves to the next one,
-// link.go the interface and the kernel's neighbours, ipv6.go whether it speaks IPv6, rib.go the routes in force, inspect.go what
-// people and metrics are told.
+//	border.go      the driver
+//	announcing.go  what is announced to routers, and when
+//	linger.go      what is still served until routers have heard of its end
+//	loop.go        the goroutine of everything else
+//	recall.go      what a run leaves to the next one
+//	link.go        the interface, and the kernel's neighbours; ipv6.go whether it speaks IPv6
+//	rib.go         the routes in force
+//	inspect.go     what people and metrics are told
 package border

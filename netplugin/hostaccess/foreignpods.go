@@ -69,64 +69,86 @@ func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPod
 // learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them.
 // Of several pods with one address it reaches none, as nothing tells which one is meant.
 func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
-	found = foreignPods{map[netip.Addr]foreignPod{}, *access.Outside}
+	s := foreignSearch{at: map[netip.Addr]foreignPod{}, others: map[netip.Addr]string{}}
+	found = foreignPods{s.at, *access.Outside}
 	if m.Pods == nil {
 		return found, nil, nil
 	}
-	var home []string
-	for _, n := range access.Networks {
-		if n.Network.NetworkName == mastercfg.AccessNetwork {
-			home = append(home, n.Network.Tenant)
-		}
-	}
-	others := map[netip.Addr]string{}
+	home := homeTenants(access)
 	for _, p := range m.Pods() {
-		if slices.Contains(home, p.Tenant) {
-			continue
-		}
-		probed := probedAt(p.Addresses, access.Primary)
-		for _, a := range p.Addresses {
-			first, twice := found.at[a]
-			switch {
-			case !m.isProbed(p.Tenant, a) && a == probed:
-				unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Unnamed: true,
-					Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
-			case !m.isProbed(p.Tenant, a):
-			case twice:
-				others[a] = "so has " + first.endpoint
-				if a == probed {
-					unreached = append(unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Why: others[a]})
-				}
-			default:
-				found.at[a] = foreignPod{endpoint: p.Endpoint, probed: a == probed}
-			}
+		if !slices.Contains(home, p.Tenant) {
+			m.consider(&s, p, probedAt(p.Addresses, access.Primary))
 		}
 	}
-	if len(found.at) == 0 {
-		return found, unreached, nil
+	if len(s.at) == 0 {
+		return found, s.unreached, nil
 	}
 	numbers, err := m.Numbers()
 	if err != nil {
 		return found, nil, err
 	}
 	for _, a := range slices.Concat(access.Nodes, closed.Nodes) {
-		others[a] = "a machine of the cluster has it, too"
+		s.others[a] = "a machine of the cluster has it, too"
 	}
-	if err := addRouted(others, found.at); err != nil {
+	if err := addRouted(s.others, s.at); err != nil {
 		return found, nil, err
 	}
-	for a, p := range found.at {
-		why, other := others[a]
-		if other && p.probed {
-			unreached = append(unreached, agent.UnreachedPod{Endpoint: p.endpoint, At: a, Why: why})
+	s.settle(numbers)
+	return found, s.unreached, nil
+}
+
+// homeTenants are the tenants to whose networks the host has routes.
+func homeTenants(access agent.HostAccess) (tenants []string) {
+	for _, n := range access.Networks {
+		if n.Network.NetworkName == mastercfg.AccessNetwork {
+			tenants = append(tenants, n.Network.Tenant)
 		}
-		if p.number = numbers[p.endpoint]; other || p.number == 0 {
-			delete(found.at, a)
+	}
+	return tenants
+}
+
+// foreignSearch is what learnForeign has found so far.
+type foreignSearch struct {
+	at        map[netip.Addr]foreignPod
+	others    map[netip.Addr]string // why an address stands for something else than one pod, too
+	unreached []agent.UnreachedPod
+}
+
+// consider adds the addresses of a pod of another tenant. Kubelet probes it at one of them.
+func (m *Manager) consider(s *foreignSearch, p Pod, probed netip.Addr) {
+	for _, a := range p.Addresses {
+		if !m.isProbed(p.Tenant, a) {
+			if a == probed {
+				s.unreached = append(s.unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Unnamed: true,
+					Why: fmt.Sprintf("it is of tenant %s, and netplugin's --probed-networks does not name its network", p.Tenant)})
+			}
 			continue
 		}
-		found.at[a] = p
+		first, twice := s.at[a]
+		if !twice {
+			s.at[a] = foreignPod{endpoint: p.Endpoint, probed: a == probed}
+			continue
+		}
+		s.others[a] = "so has " + first.endpoint
+		if a == probed {
+			s.unreached = append(s.unreached, agent.UnreachedPod{Endpoint: p.Endpoint, At: a, Why: s.others[a]})
+		}
 	}
-	return found, unreached, nil
+}
+
+// settle leaves the pods that alone have their address, and a port in the switch.
+func (s *foreignSearch) settle(numbers map[string]uint32) {
+	for a, p := range s.at {
+		why, other := s.others[a]
+		if other && p.probed {
+			s.unreached = append(s.unreached, agent.UnreachedPod{Endpoint: p.endpoint, At: a, Why: why})
+		}
+		if p.number = numbers[p.endpoint]; other || p.number == 0 {
+			delete(s.at, a)
+			continue
+		}
+		s.at[a] = p
+	}
 }
 
 // probedAt is the address at which kubelet probes a pod: the first of the version of IP by which Kubernetes knows the node first.

@@ -1,15 +1,15 @@
-// Package membership is how a node belongs to its cluster.
+// Package membership is how a node joins its cluster, and stays a member.
 //
-// A node joins once, with a token. It makes a key, asks a netmaster for the authorities
-// of the cluster without believing it, and compares them with the pin in the token: whoever
-// else answers gets nothing; or it was given the authorities, and the token is one of
-// somebody who vouches for the node. Then it shows the token, over a connection that these
-// authorities vouch for, and gets a certificate for its key. Key, certificate and
-// authorities are kept on disk; the certificate is renewed at half of its life, and for a
-// long time after its end. A node that may not renew joins anew, if it is given a token: with the
-// same key, or with another one if that was taken back. A
-// key is on disk before it is first shown, so that a node that did not hear the answer asks
-// again as the same.
+// A node joins once, with a token. It makes a key and asks a netmaster for the authorities
+// of the cluster without trusting the answer. It compares them with the pin in the token, so that
+// nobody else gets the token; or it was given the authorities, and the token is one of
+// somebody who vouches for the node. Then it sends the token over a connection that these
+// authorities vouch for, and gets a certificate for its key.
+//
+// Key, certificate and authorities are kept on disk. The certificate is renewed at half of its
+// life, and may be renewed for a long time after its end. A node that may not renew joins anew, if it
+// is given a token: with the same key, or with another one if that key was revoked. A key is on disk before
+// it is first used, so that a node that did not receive the answer asks again as the same node.
 package membership
 
 import (

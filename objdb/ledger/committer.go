@@ -40,9 +40,9 @@ func (l *Ledger) run() {
 		case <-l.small.wake:
 			l.serve(claimed(l.small.take()))
 		case <-l.due:
-			l.goOn()
+			l.resume()
 		case <-l.later:
-			l.goOn()
+			l.resume()
 		}
 	}
 }
@@ -59,8 +59,8 @@ func (l *Ledger) inCommitter(f func() error) error {
 	}
 }
 
-// goOn stores some more of a large plan, then serves those who wait.
-func (l *Ledger) goOn() {
+// resume stores some more of a large plan, or reads the state again, and then serves the plans that wait.
+func (l *Ledger) resume() {
 	l.later = nil
 	var failed error
 	switch {
@@ -71,7 +71,7 @@ func (l *Ledger) goOn() {
 	}
 	list := append(l.held, claimed(l.small.take())...)
 	l.held = nil
-	if failed != nil { // they have waited as long as this took
+	if failed != nil { // refused at once: their callers have waited as long as the reading took
 		refuse(list, failed)
 		return
 	}
@@ -171,7 +171,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 				continue
 			}
 		}
-		if l.fewer(err) {
+		if l.lowerMaxOps(err) {
 			continue
 		}
 		if fault.Is(err, fault.Exhausted) && len(a.members) > 1 && noRoom == nil {
@@ -179,7 +179,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 			continue
 		}
 		if err != nil {
-			l.stale = try > patientTries || l.doubts(err)
+			l.stale = try > patientTries || l.mustReload(err)
 			if errors.Is(err, errConflict) && try < maxTries {
 				l.log.WithField("try", try).Debug("state changed by others, running plans again")
 				try++
@@ -204,9 +204,9 @@ func (l *Ledger) commitSome(list []*submission) int {
 	}
 }
 
-// doubts tells whether the state has to be read again before the next plan, after an error of a
+// mustReload tells whether the state has to be read again before the next plan, after an error of a
 // transaction. The watch brings what others wrote in between.
-func (l *Ledger) doubts(err error) bool {
+func (l *Ledger) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
 		return !l.overtaken()
 	}
@@ -219,10 +219,10 @@ func refused(err error) bool {
 	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
 }
 
-// fewer tells whether the store has refused a transaction although it took as
-// large ones before: another of its members answers, which takes fewer
-// operations. From then on the ledger asks for fewer, until the next term measures again.
-func (l *Ledger) fewer(err error) bool {
+// lowerMaxOps tells whether the store has refused a transaction for its number of operations, although it took as many
+// before: another of its members answers, whose limit is lower. Then the ledger's own limit is lowered, until the next term
+// measures again, and the transaction is to be made again.
+func (l *Ledger) lowerMaxOps(err error) bool {
 	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
 		return false
 	}

@@ -190,7 +190,7 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	switch {
 	case errors.Is(err, errConflict):
 		return l.sift(ctx, d, some)
-	case l.fewer(err):
+	case l.lowerMaxOps(err):
 		return stored{}, nil
 	case err != nil:
 		return stored{}, err

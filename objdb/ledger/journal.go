@@ -280,7 +280,7 @@ func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 }
 
 // deletions are the transactions that delete the marks that are stored now, and then parts, some at a time. The
-// marks of all attempts have the same keys: who deletes them compares which they are, so that a deletion that
+// marks of all attempts have the same keys: a deletion compares which they are, so that one that
 // arrives late leaves those of the next attempt.
 func (l *Ledger) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
 	var same []objdb.Guard

@@ -153,10 +153,10 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64,
 			if err = l.await(); err == nil {
 				err = errConflict // to run again on what has come back
 			}
-		case l.fewer(err):
+		case l.lowerMaxOps(err):
 			err = errConflict // to run again, for a journal
 		case err != nil:
-			l.stale = try > patientTries || l.doubts(err)
+			l.stale = try > patientTries || l.mustReload(err)
 		}
 		return err
 	})

@@ -42,11 +42,11 @@ type Ledger struct {
 	state   atomic.Pointer[tree] // committed; never changed once stored
 	foreign chan mirror.Batch    // from the mirror to the committer
 	small   *queue               // to the committer
-	large   *queue               // to the one who prepares large plans
+	large   *queue               // to the goroutine that prepares large plans
 	asks    chan func()          // what the committer is asked to run
 	journal journal
 
-	attempts int // of large plans; belongs to who prepares them
+	attempts int // of large plans; belongs to the goroutine that prepares them
 
 	// The rest belongs to the committer.
 	horizon

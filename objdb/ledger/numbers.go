@@ -8,7 +8,7 @@ import (
 )
 
 // Some terms are numbers that only one can have: an address of a network, a
-// tag, an id. Who hands them out needs the lowest that is free, and a walk
+// tag, an id. An allocator needs the lowest that is free, and a walk
 // through all that are taken would make each one dearer than the one before.
 //
 // So the tree also keeps a trie of blocks over them, one level per byte of the
@@ -20,7 +20,7 @@ import (
 // numberMark begins the terms that are numbers.
 const numberMark = "#"
 
-// NumberTerm is the term of a number in a set: what an Index returns for who has
+// NumberTerm is the term of a number in a set: what an Index returns for the record that has
 // the number. All numbers of a set have the same width, which orders the terms
 // like the numbers. Without a number it is the prefix of all terms of the set.
 func NumberTerm(set string, number []byte) string {

@@ -27,7 +27,7 @@ func newSubmission(ctx context.Context, plan func(*Tx) error) *submission {
 // claim is the ledger's right to run the plan.
 func (s *submission) claim() bool { return s.taken.CompareAndSwap(false, true) }
 
-// abandon is the caller's right to leave; false when the plan may have run.
+// abandon is the caller's right to give up waiting; false when the plan may have run.
 func (s *submission) abandon() bool { return s.taken.CompareAndSwap(false, true) }
 
 func (s *submission) finish(rev int64, err error) {

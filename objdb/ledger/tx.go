@@ -129,7 +129,8 @@ func (tx *Tx) Put(key string, value []byte) {
 	tx.replaced(key, had, held)
 }
 
-// Rewrite has the value of a key be stored once more as it is; an absent one is left alone. For who stores it otherwise now (objdb.Values).
+// Rewrite has the value of a key be stored once more as it is; an absent one is left alone. It is for values that are to be stored
+// in another form now (objdb.Values).
 func (tx *Tx) Rewrite(key string) {
 	if !tx.owns(key) {
 		return

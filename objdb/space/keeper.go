@@ -7,18 +7,18 @@
 // record, a lease, an election. Then nobody leads, and nothing can be deleted in
 // an orderly way. So it must not come to that:
 //
-//	80 % of the quota   history is compacted, files with room in them are written anew
+//	80 % of the quota   history is compacted, files with room in them are defragmented
 //	90 %                the leading netmaster refuses what adds to the store (Admit);
 //	                    deletions, leases and elections live on the rest
-//	100 %               etcd's alarm; once there is room again it is taken back
+//	100 %               etcd's alarm; once there is room again it is disarmed
 //
-// Only members that netmasters embed are compacted and written anew, each by its own
-// netmaster: nobody else may be able to reach it. A member answers nobody while its file is written
-// anew, so they take turns, and none begins while another one is missing. To take a turn is
-// written to the store, which raises the alarm where a file has reached the quota: with such a file, and
-// after the alarm, all begin at once.
+// Only members that netmasters embed are compacted and defragmented, each by its own
+// netmaster: nobody else may be able to reach it. A member does not answer while its file is
+// defragmented, so members take turns, and none begins while another one is missing. A turn is a
+// key in the store. Where a file has reached the quota, writing that key would raise the alarm: there, and
+// after the alarm, all members begin at once.
 //
-// A store that was set up otherwise is its operator's; there the package observes and refuses.
+// A store that netmasters do not embed is left to its operator; there the package observes and refuses.
 package space
 
 import (

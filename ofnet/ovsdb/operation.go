@@ -83,11 +83,6 @@ func Mutate(table string, where []Condition, mutations ...Mutation) Operation {
 	return Operation{Op: "mutate", Table: table, Where: where, Mutations: mutations}
 }
 
-// Delete removes rows.
-func Delete(table string, where []Condition) Operation {
-	return Operation{Op: "delete", Table: table, Where: where}
-}
-
 // WaitEqual makes the transaction fail unless the selected rows are, within
 // the timeout, exactly the given ones in the named columns. With a timeout of
 // zero it turns read-modify-write into compare-and-swap.

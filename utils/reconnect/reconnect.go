@@ -1,10 +1,10 @@
 // Package reconnect has HTTP clients leave connections that were begun with another TLS
-// configuration than that of now.
+// configuration than the present one.
 //
-// Who one is is shown at the beginning of a connection, and judged again with each request on
-// it. A client that is asked to show a renewed certificate, or one of another authority, needs
-// other connections then: those of before are not used for new requests, and end with the
-// requests that are on them. No request is refused for a certificate that has ended meanwhile, as
+// A certificate is presented at the beginning of a connection, and judged again with each request on
+// it. A client with a renewed certificate, or with one of another authority, needs new
+// connections then: the old ones are not used for new requests, and end with the
+// requests that are on them. No request is refused for a certificate that has expired meanwhile, as
 // long as certificates are renewed earlier than requests last.
 package reconnect
 

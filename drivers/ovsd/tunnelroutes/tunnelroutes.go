@@ -1,14 +1,14 @@
 // Package tunnelroutes gives an ovs-vswitchd the routes of its tunnels, where it reads none itself.
 //
 // The userspace datapath finds the way to other nodes in a table of ovs-vswitchd, which reads the routes of the system anew
-// whenever any link or route of the node changes. Until it has read them it neither has a way nor knows what ends tunnels, and
-// what is looked at in that moment is dropped: pods that come and go would cost others packets. With --disable-system-route
-// it reads none. The routes of the link that has the tunnel address are then given to it here.
+// whenever any link or route of the node changes. Until it has read them it knows no way to other nodes, and does not recognise what comes
+// from them. Packets that are looked up in that moment are dropped: pods that come and go would cost others packets. With
+// --disable-system-route ovs-vswitchd reads no routes. It is then given those of the link with the tunnel address, by this package.
 //
 //	tunnelroutes.go  when the routes are looked at
 //	giver.go         what they should be, and the difference to what they are
 //	table.go         ovs-vswitchd's own table
-//	own.go           which of them are ours, for who takes the node down
+//	own.go           which of them are ours, for taking the node down
 package tunnelroutes
 
 import (

@@ -1,23 +1,23 @@
-// Package zones holds the tenants of a node to their parts of the datapath's table of connections.
+// Package zones limits how much of the datapath's connection table the tenants of a node may use.
 //
-// The datapath has one table of connections for all tenants of the node. So that one that opens very many leaves the
-// others theirs, each zone of a tenant holds a part of the table at most, where the node has several tenants. Other zones
-// are left alone, as others may use them, and so is a limit that somebody has set and that is lower.
+// The datapath has one connection table for all tenants. So that a tenant with very many connections leaves room to the
+// others, each zone of a tenant may hold a part of the table, where the node has several tenants. Zones of others are not
+// touched, and neither is a lower limit that somebody has set.
 //
-// What happens beyond a limit is the datapath's. That in ovs-vswitchd goes on with the packet and remembers nothing: a new
-// connection to a service is dropped, as nobody would know its provider, and what tiers judge is judged packet by packet,
-// so that answers come only where they are allowed themselves. The kernel drops whatever was to be remembered. There tiers,
-// which see every connection of a pod, have no limit.
+// What happens beyond a limit depends on the datapath. That of ovs-vswitchd lets the packet go on and tracks nothing: a new
+// connection to a service is dropped, as nobody would know its provider, and tiers judge packet by packet,
+// so that answers pass only where they are allowed themselves. The kernel drops every packet that would begin an entry; there the
+// zones of tiers, which see every connection of a pod, have no limit.
 //
-// ovs-vswitchd forgets limits of its own datapath when it ends, the kernel keeps them. They are compared at each audit, and
-// when a network comes; only audits take some away, as after a start the tenants come one after the other. Those of a tenant
-// that has no networks here any more go as well (noted.go). Connections from before there was a limit are not counted.
+// ovs-vswitchd forgets the limits of its own datapath when it ends; the kernel keeps them. They are compared at each audit, and
+// when a network comes. Only audits remove limits, as after a start the tenants come one after the other; limits of a tenant
+// without networks on the node go as well (noted.go). Connections that are older than a limit do not count.
 //
 //	tenants.go  who has networks on the node's bridges, and so zones
 //	zones.go    what a bridge's tenants have, compared and set
 //	rule.go     what a zone may hold
 //	noted.go    which limits are ours, as the bridge's row says
-//	own.go      the same for who takes the node down
+//	own.go      the same for taking the node down
 //	metrics.go  what is used of them
 package zones
 

@@ -45,12 +45,12 @@ func (a *answered) revision() int64 {
 // Unwrap lets http.ResponseController find the connection.
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// refusals are the statuses of those who may not.
+// refusals are the statuses of requests that are not authenticated, or not authorized.
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
-// writeDown audits a request that was answered, if it was to change something or was
-// refused because of who asked, or would have been. A path that no route has is about nothing, and so
-// is a method that the route has not.
+// writeDown audits a request that was answered, if it was to change something, or was refused because
+// of its client, or would have been in an enforced cluster. A path that no route has, and a method that the route does not have,
+// are not audited.
 func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision int64) {
 	if !q.routed || status == http.StatusMethodNotAllowed {
 		return
@@ -85,9 +85,9 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	e.config.Audit.Add(entry)
 }
 
-// denied tells whether a request came to nothing because of who asked. The status tells that only to clients that ask
-// for proper ones. Who has shown what lets him join, and may not for what others have, is denied a place, too; not if
-// there is no room, or the state is being changed.
+// denied tells whether a request failed because of its client. The status says so only to clients that ask for proper ones.
+// A node with a good join token that may not join because of what others have is denied, too; not if there is no room, or the
+// state is being changed.
 func (q *Caller) denied(status int) bool {
 	if q.failed != nil {
 		status = rest.StatusOf(q.failed)

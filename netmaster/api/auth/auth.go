@@ -128,8 +128,8 @@ func (q *Caller) SetSubject(about string) {
 	}
 }
 
-// SetProvenSubject is SetSubject of who has shown the secret or the key by which he asks for a place in the cluster.
-// From then on all that is in his way is a refusal, and is told from those of strangers.
+// SetProvenSubject is SetSubject for a node or netmaster that has proved the secret or the key with which it asks to join.
+// Whatever fails from then on is audited as a refusal of that one, and not of a stranger.
 func (q *Caller) SetProvenSubject(about string) {
 	if q != nil {
 		q.about, q.proven = about, true
@@ -160,7 +160,7 @@ func (q *Caller) Failed(err error) {
 // Exposes notes, in words, that the request had a secret in it that others could read.
 func (q *Caller) Exposes(why string) { q.exposed.Store(&why) }
 
-// Still refuses who may not have any more what he was admitted for.
+// Still fails if the caller has lost the right that it was admitted for.
 func (q *Caller) Still(r ledger.Reader) error {
 	if q == nil {
 		return nil
@@ -211,7 +211,7 @@ func (q *Caller) May(r ledger.Reader, n Need) bool {
 }
 
 // NeedOf is what is needed for a verb on an object of a kind, or, without a key, on the
-// kind. Who lists objects of tenants sees those of his own.
+// kind. A list of objects of tenants has those of the caller's own.
 func NeedOf(verb rights.Verb, kind contivmodel.Kind, key string) Need {
 	tenant, _, _ := strings.Cut(key, ":")
 	switch {

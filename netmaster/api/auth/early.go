@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
-// EarlyRefusals writes down requests that a netmaster refuses before it asks who leads: nobody has to be known, or to have a
-// key, to send thousands in a second, so that of each address one in a while is written down, as of those of nobody that routes refuse.
+// EarlyRefusals audits requests that a netmaster refuses before it knows who leads. A stranger without any key can send thousands of
+// them in a second, so of each address one in a while is written down, as of unauthenticated requests that routes refuse.
 type EarlyRefusals struct {
 	log  *audit.Log
 	told *ratelimit.Limiter

@@ -41,7 +41,7 @@ func New(config Config) *Entrance {
 	return &Entrance{config: config, limits: limits, limiter: ratelimit.New(limits)}
 }
 
-// Enter puts who asks into the context of a request; nobody, if the cluster is open.
+// Enter authenticates a request and puts its caller into its context; none, if the cluster is open.
 func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 	var q *Caller
 	err := e.config.View(func(reader ledger.Reader) error {
@@ -51,7 +51,7 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 		}
 		q = &Caller{mode: mode, source: rest.SourceOf(r), id: rand.Text(), now: e.config.Now}
 		if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
-			// Who shows what has ended is not who he was: in a permissive cluster, too, and with his share of requests.
+			// What has expired proves nothing any more, also in a permissive cluster and for the share of requests.
 			if _, err = access.Rights(reader, q.Who, q.now()); err != nil {
 				q.Who = identity.Identity{}
 			}
@@ -95,7 +95,7 @@ func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.R
 	return said, func() { e.writeDown(q, r, said.status, said.revision()) }
 }
 
-// NoteOpen writes down a request to an open cluster, where nobody is asked who he is: the one that closes it.
+// NoteOpen audits a request to an open cluster, where nobody is authenticated: the one that closes it.
 func (e *Entrance) NoteOpen(r *http.Request, area rights.Area, status int, revision int64) {
 	q := &Caller{Who: identity.From(r.Context()), routed: true, need: Need{Verb: rights.Change, Area: area}}
 	e.writeDown(q, r, status, revision)

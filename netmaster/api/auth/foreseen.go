@@ -9,9 +9,9 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// What an enforced cluster would refuse is counted while the cluster is permissive, so that
-// who is to close it knows whom that concerns. Each netmaster counts while it leads, and keeps that until it
-// ends; who leads asks the others. The audit logs of all leaders have the rest.
+// What an enforced cluster would refuse is counted while the cluster is permissive, so that an operator who is
+// about to enforce knows which clients that concerns. Each netmaster counts while it leads, and keeps the counts until it
+// ends; the leader asks the others. The audit logs of all leaders have the rest.
 
 const (
 	foreseenHours = 24   // that are told of

@@ -13,9 +13,8 @@ type Ledger interface {
 	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 }
 
-// Guard makes a ledger whose plans are judged: each begins with the question whether who
-// asked for it, as its context says, may have what his route needs in the state that the
-// plan sees.
+// Guard makes a ledger whose plans are authorized: each begins with the question whether the caller of its
+// context still has what the route needs, in the state that the plan sees.
 func Guard(l Ledger) Ledger { return guarded{l} }
 
 type guarded struct{ Ledger }
@@ -32,7 +31,7 @@ func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error
 	return g.Ledger.Preview(ctx, first(ctx, plan))
 }
 
-// noted is a plan that notes with who asked that it did not refuse.
+// noted is a plan that notes with its caller that it did not refuse.
 func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
 	q := CallerFrom(ctx)
 	if q == nil {

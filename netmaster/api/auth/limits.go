@@ -37,8 +37,8 @@ func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 		Most: [...]int{ratelimit.Watch: clientWatches, ratelimit.Apply: clientApplies, ratelimit.LongAnswer: clientAnswers}}
 }
 
-// client is whose share a request is of: the identity's, or the address's of who has none. bounded is
-// false for those who may have any number.
+// client is the name whose share a request counts in: the identity, or the address where there is none. bounded is
+// false for clients that may have any number.
 func (q *Caller) client() (name string, bounded bool) {
 	switch q.Who.Kind {
 	case identity.Root, identity.Master:
@@ -97,13 +97,12 @@ func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 	return func() (release func(), err error) { return e.Take(ctx, ratelimit.LongAnswer) }
 }
 
-// BudgetKey is the client in whose share of the budget of answers the answer to a request counts: the identity that was shown, or the
-// address of who has shown none. It is empty if the answer counts in no share: for root and netmasters, and for who is on the machine of a
-// netmaster.
+// BudgetKey is the client in whose share of the budget of answers the answer to a request counts: the identity, or the address where
+// there is none. It is empty if the answer counts in no share: for root, for netmasters, and for clients on the machine of a netmaster.
 //
 // Nothing else keeps a client that reads just fast enough from having the whole budget for hours: in an enforced
 // cluster, where the number of its long answers is limited, with four large ones. The address is that of the
-// connection; only a netmaster that shows its certificate is believed whom it passes a request on for. Without
+// connection; only a netmaster with a certificate is believed when it says for which address it passes a request on. Without
 // certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for several
 // answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of
 // two followers.

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What the plans of objects are told of who asks: these are the methods of objects.Caller. What would be refused in a
+// What the plans of objects ask about their caller: these are the methods of objects.Caller. What would be refused in a
 // permissive cluster is noted only.
 
 func (q *Caller) String() string { return q.Who.String() }

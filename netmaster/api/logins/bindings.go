@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ops is how clients of the original call who administers a tenant.
+// ops is the original's name for the role that administers a tenant.
 const ops = "ops"
 
 // bindingForm is a binding as the original's proxy told it.
@@ -44,8 +44,7 @@ func grantOf(b access.Bound) rights.Grant {
 	return rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant}
 }
 
-// granting refuses whoever may not give, or take, a role. Who may what is guarded in
-// permissive clusters, too.
+// granting fails if the caller may not give, or take, a role. Roles are guarded in permissive clusters, too.
 func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
 	set, err := access.Rights(r, q.Who, l.config.Now())
 	if err != nil {
@@ -98,8 +97,7 @@ func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// bindingAt finds a binding that the caller may take. Who is no admin is not told
-// whether there is another.
+// bindingAt finds a binding that the caller may take. To callers that are no admins others seem not to exist.
 func (l *Logins) bindingAt(q *auth.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {

@@ -147,8 +147,7 @@ func (l *Logins) deleteDirectory(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }
 
-// groupsOf asks the directory whether a password is right, and for the groups of who has
-// it. found tells whether there is a directory.
+// groupsOf asks the directory whether a password is right, and for the groups of its user. found tells whether there is a directory.
 func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
 	var d mastercfg.Directory
 	err = l.config.Ledger.View(func(r ledger.Reader) (err error) {

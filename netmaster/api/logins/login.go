@@ -76,7 +76,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
-// loginForeign begins the session of a user whom the directory knows, or not, by his name in lower case.
+// loginForeign begins the session of a user of the directory, by the name in lower case; err is what the directory said.
 func (l *Logins) loginForeign(r *http.Request, account string, groups []string, err error) (rest.Reply, error) {
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -109,7 +109,7 @@ func (l *Logins) isLocal(name string) (local bool) {
 	return local
 }
 
-// hashOf is the stored hash of a user's password; empty: nobody can log in as him. local tells whether
+// hashOf is the stored hash of a user's password; empty: that user cannot log in. local tells whether
 // there is such a user, also one who is disabled.
 func (l *Logins) hashOf(name string) (hash string, local bool) {
 	_ = l.config.Ledger.View(func(r ledger.Reader) error { // the plan of the login reports what cannot be read

@@ -1,11 +1,15 @@
-// Package logins is who may log in to a cluster that asks who somebody is, and as what: the routes about accounts, where the
-// original's authenticating proxy had them.
+// Package logins has the routes about accounts: logging in, users, tokens and roles. They are where the original's authenticating
+// proxy had them, and exist in clusters that authenticate their clients.
 //
-// Somebody logs in with a password (login.go), which a local user has (users.go) or one of a directory (ldap.go), or
-// with what a provider of OpenID Connect has given his browser (openid.go); of both, few are asked about at a time
-// (outside.go). Local users may have certificates, too (usercerts.go), and programs have tokens (apitokens.go), of
-// which it is kept when they were last used (tokenuse.go). What users and groups may is bound to their names
-// (bindings.go). What all of this is in the store is in package access.
+//	login.go      logging in with a password, and out
+//	openid.go     logging in with the code that a provider of OpenID Connect gave to a browser
+//	ldap.go       users of a directory; outside.go bounds the questions to it, and to the provider
+//	users.go      local users, and their passwords
+//	usercerts.go  certificates of local users
+//	apitokens.go  tokens of programs; tokenuse.go when each was last used
+//	bindings.go   which user or group has which role
+//
+// The records of all this in the store are those of package access.
 package logins
 
 import (
@@ -38,7 +42,7 @@ type Config struct {
 	Certify func(user string, csr []byte) (signed *x509.Certificate, by pki.Authorities, err error)
 }
 
-// Logins is who may log in, for one term.
+// Logins serves the routes about accounts, for one term.
 type Logins struct {
 	config    Config
 	hasher    *accounts.Hasher
@@ -74,7 +78,7 @@ const (
 // WhoAmIPath is where callers learn who they are and what they may.
 const WhoAmIPath = "/api/v1/whoami"
 
-// Routes are the routes about who may log in and who may what.
+// Routes are the routes about accounts and roles.
 func (l *Logins) Routes() []rest.Route {
 	const user, binding, token, directory = usersPath, AuthPath + "/authorizations", tokensPath, directoryPath
 	return []rest.Route{

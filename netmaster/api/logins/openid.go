@@ -107,7 +107,7 @@ func (l *Logins) openIDClient(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
 }
 
-// loginOpenID begins a session of who comes back from the provider.
+// loginOpenID begins the session of a user that comes back from the provider.
 func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDProof
 	if err := rest.ReadInto(r, &sent); err != nil {
@@ -130,7 +130,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, err
 	}
 	defer done()
-	// Tries count from here on, where nothing of ours is in their way: each code by itself, as who shows
+	// Tries count from here on, where nothing of ours is in their way: each code by itself, as a client with
 	// wrong ones must not keep others out behind the same address.
 	from, guess := rest.SourceOf(r), guessOf(sent.Code)
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
@@ -178,7 +178,7 @@ func (l *Logins) providerFailed(err error) error {
 	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
 }
 
-// tooManyGuesses is the refusal of who has to wait.
+// tooManyGuesses is the refusal of a client that has to wait before its next try.
 func tooManyGuesses(wait time.Duration) rest.Denial {
 	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), Status: http.StatusTooManyRequests, Wait: wait}
 }

@@ -42,7 +42,7 @@ func (u *tokenUses) note(id string, now time.Time) {
 	}
 }
 
-// NoteUse notes that an API token was shown, if that is what shows who asks. It is for who may do what he asks for.
+// NoteUse notes that an API token was used, if the request was authenticated by one. It is called for authorized requests only.
 func (l *Logins) NoteUse(who identity.Identity) {
 	if who.Kind == identity.Token {
 		l.uses.note(who.Session, l.config.Now())

@@ -33,7 +33,7 @@ func formOf(u mastercfg.LocalUser) userForm {
 	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
 }
 
-// about is what the audit log says of a change of a user: what of him, and whether he may log in.
+// about is what the audit log says of a change of a user: which fields, and whether the user may log in.
 func (f userForm) about(name string) string {
 	var all []string
 	for _, field := range []struct {
@@ -111,7 +111,7 @@ func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, 
 
 const maxHumanName = 256
 
-// rankOfChange is when it is the turn of who sets a password. Root, who is not limited, goes first.
+// rankOfChange is the place in the queue for hashes of a request that sets a password. Root, which is not limited, goes first.
 func (l *Logins) rankOfChange(r *http.Request) int {
 	q := auth.CallerFrom(r.Context())
 	if q.Who.Kind == identity.Root {
@@ -124,8 +124,8 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 	return l.guesses.RankOfChange(account, rest.SourceOf(r), l.config.Now())
 }
 
-// about is the user that a request names. Everybody may look at himself, and change
-// himself, but not whether he may log in.
+// about is the user that a request names. All users may look at and change their own
+// account, but not whether they may log in.
 func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false

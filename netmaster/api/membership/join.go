@@ -25,9 +25,8 @@ import (
 // that was switched off for a while comes back by itself.
 const renewable = 90 * 24 * time.Hour
 
-// join makes a node or a netmaster of who has a token. The name belongs to the key from
-// then on. Who has not heard the answer asks again with the same key, and is not
-// counted twice.
+// join takes a node or a netmaster with a join token into the cluster. From then on its name belongs to its key. One that has not
+// received the answer asks again with the same key, and is not counted twice.
 func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
 		return rest.Reply{}, err
@@ -52,41 +51,48 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 			return err
 		}
 		auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("%s/%s with key %s by join token %s", record.Role, request.Host, wanted.hash, record.ID))
-		// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
-		if err := stillGood(tx, identity.Kind(record.Role), wanted.hash); err != nil {
-			return err
-		}
-		at := joinedAt(record.Role, request.Host)
-		before, err := ledger.Read[mastercfg.Joined](tx, at)
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-		again := err == nil && before.Key == wanted.hash && before.Token == record.ID
-		if err := jointoken.Admit(record, token, request.Host, again, wanted.now); err != nil {
-			return err
-		}
-		if err == nil && before.Key != "" && before.Key != wanted.hash {
-			return fault.New(fault.Conflict, "%s %s has joined with another key; if that is lost, netctl node rekey %s lets it join once more",
-				record.Role, request.Host, request.Host).WithField("host")
-		}
-		joined := mastercfg.Joined{Host: request.Host, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
-			Tenants: record.Tenants, Token: record.ID, Joined: wanted.now}
-		switch {
-		case again && joined.IsAt(before):
-			joined.Joined = before.Joined
-		case again: // at addresses that are new to it, those who have joined meanwhile come first
-		default:
-			record.Used++
-			if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
-				return err
-			}
-		}
-		return wanted.admit(tx, at, identity.Kind(record.Role), joined, request.Established)
+		return joinByToken(tx, request, token, record, wanted)
 	})
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
-// renew makes another certificate for a node that has joined, if who asks has its key.
+// joinByToken is the part of the plan of join in which the token is known to be good: it may not be for this name, or used up.
+func joinByToken(tx *ledger.Tx, request *mastercfg.JoinRequest, token jointoken.Token, record mastercfg.JoinToken, wanted *certificate) error {
+	kind := identity.Kind(record.Role)
+	// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
+	if err := stillGood(tx, kind, wanted.hash); err != nil {
+		return err
+	}
+	at := joinedAt(record.Role, request.Host)
+	before, err := ledger.Read[mastercfg.Joined](tx, at)
+	isKnown := err == nil
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	again := isKnown && before.Key == wanted.hash && before.Token == record.ID
+	if err := jointoken.Admit(record, token, request.Host, again, wanted.now); err != nil {
+		return err
+	}
+	if isKnown && before.Key != "" && before.Key != wanted.hash {
+		return fault.New(fault.Conflict, "%s %s has joined with another key; if that is lost, netctl node rekey %s lets it join once more",
+			record.Role, request.Host, request.Host).WithField("host")
+	}
+	joined := mastercfg.Joined{Host: request.Host, Key: wanted.hash, Addresses: request.Addresses, VTEPs: request.VTEPs,
+		Tenants: record.Tenants, Token: record.ID, Joined: wanted.now}
+	switch {
+	case again && joined.IsAt(before):
+		joined.Joined = before.Joined
+	case again: // at addresses that are new to it, those who have joined meanwhile come first
+	default:
+		record.Used++
+		if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
+			return err
+		}
+	}
+	return wanted.admit(tx, at, kind, joined, request.Established)
+}
+
+// renew makes another certificate for a node that has joined, if the request is made with its key.
 func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.Reply, error) {
 	wanted, err := m.asked(request.CSR)
 	if err != nil {
@@ -164,7 +170,7 @@ func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate
 	return signed, wanted.by, err
 }
 
-// admit signs for who joins, and gives the authorities to a netmaster, which may be established.
+// admit signs the certificate of a node or a netmaster that joins, and gives the authorities to a netmaster, which may be established.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined, established bool) (err error) {
 	if kind == identity.Node {
 		nodes := nodesOf(tx)
@@ -184,8 +190,8 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 	return c.sign(tx, at, kind, joined)
 }
 
-// nodesOf are the nodes that have joined. They are decoded once and not for each that joins: who has a token may join hundreds of
-// times a second, and all other plans wait for these.
+// nodesOf are the nodes that have joined. They are decoded once and not for each that joins: with one token hundreds may join in a
+// second, and all other plans wait for these.
 func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
 	tx.Range(mastercfg.NodePrefix, func(key string, _ []byte) bool {
 		if node, err := ledger.ReadShared[mastercfg.Joined](tx, key); err == nil { // a damaged one stops nobody else
@@ -232,8 +238,8 @@ func ownLeases(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
 	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key, Life: c.life}
 	if kind == identity.Node {
-		// A node serves with a certificate of the authority of clients: who asks a netmaster
-		// does not take it for one, whatever addresses the node said to have.
+		// A node serves with a certificate of the authority of clients: no client of a netmaster
+		// takes the node for one, whatever addresses it claims.
 		leaf.Serves, leaf.Names = true, []string{joined.Host}
 		for _, text := range joined.Addresses {
 			if addr, err := netip.ParseAddr(text); err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// joined lists who has joined below a prefix.
+// joined lists the nodes, or netmasters, that have joined, below their prefix.
 func (m *Members) joined(prefix string) rest.Answer {
 	return func(*http.Request) (rest.Reply, error) {
 		return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
@@ -56,7 +56,7 @@ func (m *Members) removeJoined(what, prefix string) rest.Answer {
 	})
 }
 
-// rekey lets the next one who shows a token have the name. What removeJoined says of the
+// rekey lets the next machine with a join token have the name. What removeJoined says of the
 // key of a node holds here, too.
 func (m *Members) rekey(what, prefix string) rest.Answer {
 	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
@@ -68,7 +68,7 @@ func (m *Members) rekey(what, prefix string) rest.Answer {
 	})
 }
 
-// unjoin changes the record of who has joined, if it can be read or not, and takes the key back from a node.
+// unjoin changes the record of a node or a netmaster that has joined, also one that cannot be read, and takes a node's key back.
 func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		host := mux.Vars(r)["host"]

@@ -86,7 +86,7 @@ func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// removeJoinToken makes a token useless. Who has joined with it stays.
+// removeJoinToken makes a token useless. Nodes that have joined with it stay.
 func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {

@@ -33,8 +33,8 @@ func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	}
 }
 
-// dismiss has nobody believe who shows the name of a netmaster, until one joins under it, with another key. The one that leads
-// would shut itself out.
+// dismiss has certificates of a netmaster refused until one joins under its name with another key. The leader itself cannot be
+// dismissed: it would shut itself out.
 func (m *Members) dismiss(tx *ledger.Tx, name string, record mastercfg.Joined) error {
 	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)

@@ -1,8 +1,14 @@
-// Package membership is who belongs to a cluster that asks who somebody is, as its leader has it: the nodes and netmasters that
-// join (join.go), with a token that an admin has made (jointokens.go) or that somebody else vouches for (vouched.go), and get their
-// certificates; that are listed, removed and rekeyed (joined.go, members.go), by which a key is taken back (nodekeys.go); and that are all
-// given what the cluster is known by, before the next of it is used: the authorities (rotation.go), and the keys by which
-// secrets in the store are sealed (rotatekeys.go). The other side of joining is package joining.
+// Package membership has the routes by which nodes and netmasters join a cluster and leave it, in clusters that authenticate their
+// clients. It runs in the leader; package joining is the other side.
+//
+//	join.go        joining with a token that an admin has made (jointokens.go), renewing a certificate
+//	vouched.go     joining with a token that somebody else vouches for
+//	joined.go      nodes that have joined: listed, removed, rekeyed; members.go the same of netmasters
+//	nodekeys.go    keys of nodes that were removed or rekeyed, with which nobody joins again
+//	rotation.go    replacing the authorities of the cluster
+//	rotatekeys.go  replacing the keys by which secrets in the store are sealed
+//
+// Both replacements go in steps: all members are given what is new before any of it is used.
 package membership
 
 import (
@@ -47,7 +53,7 @@ type Term struct {
 	Log       *logrus.Entry
 }
 
-// Members is who belongs to the cluster, for one term.
+// Members are the nodes and netmasters of the cluster, as the leader of one term has them.
 type Members struct {
 	config   Config
 	term     Term
@@ -60,7 +66,7 @@ func New(config Config, term Term) *Members {
 	return &Members{config: config, term: term, vouches: newVouches()}
 }
 
-// Routes are the routes of who joins, of who has joined, and of what they know each other by.
+// Routes are the routes for joining, for those that have joined, and for the authorities and keys that they know each other by.
 func (m *Members) Routes() []rest.Route {
 	return []rest.Route{
 		rest.At(mastercfg.AuthorityPath, rights.Public, rest.Methods{http.MethodGet: m.authority}),

@@ -9,9 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// takeBack makes the key useless that a node has joined with. Somebody else may have it, and if the
-// node joined with it again, he would count as the node again. It is never forgotten: some 150 bytes
-// for each time that somebody removes or rekeys a node.
+// takeBack revokes the key that a node has joined with, for ever: it may have been stolen, and if the node joined with it
+// again, the thief would count as the node again. That takes some 150 bytes for each removal or rekeying.
 func takeBack(tx *ledger.Tx, node mastercfg.Joined, now time.Time) error {
 	if node.Key == "" {
 		return nil

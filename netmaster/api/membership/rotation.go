@@ -114,8 +114,8 @@ func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, erro
 	})
 }
 
-// waitedFor refuses a step while somebody who is registered does not know the authorities
-// yet, and names who has joined and is away: it will have to join anew if it stays away for
+// waitedFor refuses a step while a registered node or netmaster does not know the authorities
+// yet. It names those that have joined and are away: they have to join anew if they stay away for
 // all steps. Netmasters that were removed are not waited for.
 func (m *Members) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
 	absent = []string{}

@@ -15,8 +15,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Vouch tells which node or netmaster a token is of that others have given out. Errors are
-// fault.Denied for who is none.
+// Vouch tells which node or netmaster a token of somebody else stands for. It is fault.Denied
+// for one that stands for none.
 type Vouch func(ctx context.Context, token string) (identity.Identity, error)
 
 // How many tokens others are asked about at a time, for how many that is waited for or done, and for how long: whoever
@@ -51,10 +51,9 @@ func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.I
 	return vouch(ctx, token)
 }
 
-// joinVouched makes a node or a netmaster of who shows a token that is vouched for. Such a token is
-// that of one name, so the name is given to another key as well: a machine that was set up
-// anew comes back by itself, and who has the token of a machine is root there, who has its
-// key, too. The tenants that a node was limited to it stays limited to.
+// joinVouched takes in a node or a netmaster with a token that somebody else vouches for. Such a token stands for one name, so that
+// name may get another key as well: a machine that was set up anew comes back by itself. Nothing is lost by that, as only root of a machine
+// has its token, and root has its key, too. A node that was limited to some tenants stays limited to them.
 func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	wanted, err := m.asked(request.CSR)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Who administers a tenant, and not the cluster, is bounded where objects of the tenant
+// Administrators of a tenant, and not of the cluster, are bounded where objects of the tenant
 // reach outside of it: VLANs, VNIs and ports of hosts that others share, and the numbers
 // of a cluster that objects of a kind take one each. The bounds are fields of the tenant,
 // which operators change.
@@ -162,7 +162,7 @@ func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 // neither have infra networks, where hosts have endpoints.
 //
 // Plans run one after the other, each in the state that those before it leave: however many ask at once, there are no more
-// than there may be. What an operator has made, or what was there when he lowered the bound, counts and stays.
+// than there may be. What an operator has made, or what was there when the bound was lowered, counts and stays.
 func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 	bounded, err := c.ofTenants()
 	if err != nil || !bounded || master.HasEndpoint(c, req) {

@@ -117,7 +117,7 @@ func noServices(r ledger.Reader, n *contivmodel.Network) error {
 }
 
 // aloneOutside compares a network with those of all tenants that routers outside know, and with the external addresses of all services:
-// outside an address is one host, whosever it is. Who is of tenants is not told of another one's network.
+// outside an address is one host, whosever it is. Callers with rights in tenants only are not told of another tenant's network.
 func aloneOutside(c *Change, n *contivmodel.Network) error {
 	o, err := overlapOf(c, master.OnVLANs, n)
 	if err != nil {
@@ -149,7 +149,8 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
 }
 
-// noRouterIn refuses a network with an address that a node has among the routers outside. Who is of tenants is not told which.
+// noRouterIn refuses a network with an address that a node has among the routers outside. Callers with rights in tenants only are
+// not told which.
 func noRouterIn(c *Change, n *contivmodel.Network) error {
 	host, at := master.RouterIn(c, n)
 	if host == "" {

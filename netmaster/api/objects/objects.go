@@ -30,7 +30,7 @@ type Config struct {
 	Log         *logrus.Entry
 }
 
-// Caller is who asks for a change in a cluster whose callers have rights.
+// Caller is the client that asks for a change, in a cluster whose clients have rights.
 type Caller interface {
 	fmt.Stringer
 	// OfTenants tells whether the caller may change objects of tenants only, and nothing of the cluster.

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// refusedTag adds to the refusal of a network's tag which one that is, and who has it. Who is of tenants is not told of
-// another one's network.
+// refusedTag adds to the refusal of a network's tag which one that is, and who has it. Callers with rights in tenants only are
+// not told of another tenant's network.
 func refusedTag(c *Change, n *contivmodel.Network, err error) error {
 	refused, is := errors.AsType[*fault.Error](err)
 	if !is || refused.Kind != fault.Conflict || refused.Field != "pktTag" {

@@ -23,8 +23,8 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 	return master.Put(c.Tx, t)
 }
 
-// updateTenant changes the bounds of a tenant, and nothing else. The same bounds again are nothing to do for who names
-// the state that he has seen, and refused to who creates the tenant again.
+// updateTenant changes the bounds of a tenant, and nothing else. The same bounds again change nothing if the request
+// has a condition on the state, and are refused if it creates the tenant again.
 func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
 	if c.Blind && bounds == (contivmodel.TenantBounds{}) && bounds != stored.Bounds() { // by a client that creates it again, or knows no bounds

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 )
 
-// Denial is a refusal because of who asks. Its status is the same for all clients.
+// Denial is a refusal because of the client, and not of what it asks for. Its status is the same for all clients.
 type Denial struct {
 	Cause  error
 	Status int

@@ -20,8 +20,8 @@ func SourceOf(r *http.Request) string {
 	return host
 }
 
-// Forwarded tells whether another netmaster passes a request on: what it shows itself
-// is not who asks.
+// Forwarded tells whether another netmaster passes a request on: then the certificate of the connection is not the
+// client's.
 func Forwarded(r *http.Request, who identity.Identity) bool {
 	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
 }

@@ -1,18 +1,19 @@
 // Package spool keeps answers from the moment they are complete until their
 // clients have taken them.
 //
-// An answer is written as a whole before its first byte is sent: what it was
-// read from is let go at once, however slowly the client reads, and an error in
+// An answer is written as a whole before its first byte is sent: the state that it was
+// read from is released at once, however slowly the client reads, and an error in
 // the middle is still an error to the client. Memory is bounded:
 //
 //   - A short answer is kept as it is.
-//   - A longer one is written again, by at most a few at a time. Who has to
-//     wait for his turn holds nothing meanwhile.
-//   - It is kept compressed: that of a large cluster takes a tenth of its size, but
-//     more time than to write it. One that is not very long is kept as it is while no other is.
-//   - All together take no more than a budget, and several of one client no more than
-//     a part of it. Each piece is given back when the client has taken it. Who would
-//     exceed one of the two is told to come back later.
+//   - A longer one is written again, by at most a few requests at a time. A request that
+//     waits for its turn holds no memory meanwhile.
+//   - It is kept compressed: the answer of a large cluster takes a tenth of its size, but
+//     more time than to write it. An answer that is not very long is kept as it is while no
+//     other one is.
+//   - All answers together take no more than a budget, and those of one client no more than
+//     a part of it. Each piece is given back when the client has taken it. A request that would
+//     exceed either limit is told to come back later.
 package spool
 
 import (
