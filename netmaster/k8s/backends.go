@@ -40,17 +40,6 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 	for _, p := range service.Ports {
 		ports[portIDOf(p.Name, corev1.Protocol(p.Protocol))] = struct{}{}
 	}
-	of := func(slice *discoveryv1.EndpointSlice) (some []discoveryv1.EndpointPort) {
-		for _, port := range slice.Ports {
-			if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
-				continue
-			}
-			if _, has := ports[portIDOf(*port.Name, ptr.Deref(port.Protocol, ""))]; has {
-				some = append(some, port)
-			}
-		}
-		return some
-	}
 	count := map[netip.Addr]int{}
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
@@ -58,10 +47,10 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 			continue
 		}
 		served = append(served, slice)
-		ports := len(of(slice))
+		portCount := len(portsOfSlice(slice, ports))
 		for _, e := range slice.Endpoints {
 			if one, ok := endpoint(e, "", 0); ok {
-				count[one.Address.Addr()] += ports
+				count[one.Address.Addr()] += portCount
 			}
 		}
 	}
@@ -71,7 +60,7 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 	without, left := surplusOf(count, most)
 	found := map[string]map[netip.AddrPort]backend{}
 	for _, slice := range served {
-		for _, port := range of(slice) {
+		for _, port := range portsOfSlice(slice, ports) {
 			if found[*port.Name] == nil {
 				found[*port.Name] = map[netip.AddrPort]backend{}
 			}
@@ -90,6 +79,19 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 		all = slices.AppendSeq(all, maps.Values(port))
 	}
 	return all, left
+}
+
+// portsOfSlice are the ports of a slice that its service has.
+func portsOfSlice(slice *discoveryv1.EndpointSlice, ofService map[portID]struct{}) (some []discoveryv1.EndpointPort) {
+	for _, port := range slice.Ports {
+		if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
+			continue
+		}
+		if _, has := ofService[portIDOf(*port.Name, ptr.Deref(port.Protocol, ""))]; has {
+			some = append(some, port)
+		}
+	}
+	return some
 }
 
 // portID is what a port of a service and that of its slices have in common.

@@ -39,7 +39,7 @@ const (
 	shareOf         = 8
 
 	// Answers that grow with the cluster are made whole in memory. So many at a
-	// time, and so many traces; who asks for one more waits, and is turned away in the end.
+	// time, and so many traces; one more request waits, and is refused in the end.
 	bigAnswers    = 2
 	bigAnswerWait = 5 * time.Second
 	// A client that does not read such an answer is cut off, so that the next
