@@ -12,7 +12,7 @@ import (
 // What leads into endpoints comes before sockets: a process of the host that takes what is for a port of it gets nothing there any more,
 // and notices nothing.
 
-// tellTaken tells which ports that lead into endpoints processes of the host have, too.
+// tellTaken tells which ports that lead into endpoints processes of the host have, too, and which ones of services are host ports of endpoints.
 func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
@@ -26,7 +26,7 @@ func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	return nil
 }
 
-// takenPorts are the ports that listeners have, each with the first of them.
+// takenPorts are the ports that listeners have, each with the first of them, and those of services that endpoints get.
 func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.TakenPort) {
 	slices.SortFunc(all, func(a, b listener) int { return a.at.Compare(b.at) })
 	add := func(port agent.TakenPort, meets func(listener) bool) {
@@ -36,7 +36,13 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		}
 	}
 	for _, p := range in.NodePorts {
-		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}, func(l listener) bool { return in.meets(l) })
+		taken := agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}
+		if i := slices.IndexFunc(ports.all, func(h HostPort) bool { return in.losesTo(h, taken) }); i >= 0 {
+			taken.Leads = ports.all[i].Endpoint
+			some = append(some, taken)
+			continue
+		}
+		add(taken, func(l listener) bool { return in.meets(l) })
 	}
 	for _, p := range in.Balanced {
 		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port, Address: p.Address}, func(l listener) bool {
@@ -47,6 +53,14 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l) })
 	}
 	return some
+}
+
+// losesTo tells whether a host port gets, at some address, what comes for a node port: rules of host ports come first. Loopback addresses
+// have no node ports.
+func (e entrances) losesTo(h HostPort, node agent.TakenPort) bool {
+	return h.Protocol == node.Protocol && h.Port == node.Port && !h.Address.IsLoopback() && slices.ContainsFunc(e.at, func(p netip.Prefix) bool {
+		return h.leads(p.Addr()) && (!h.Address.IsValid() || p.Contains(h.Address))
+	})
 }
 
 // meets tells whether a listener would get what a node port gets. Loopback addresses have none.
