@@ -16,7 +16,7 @@ import (
 )
 
 // watch calls changed when somebody has changed something of ours: an interface, its
-// addresses, a route, the table of nftables; or whether the host forwards. What others
+// addresses, a route, the table of nftables; or whether the host forwards, or what comes by an interface of ours. What others
 // have is none of our business, and most of what the kernel tells is about that. watch
 // ends with ctx alone.
 func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
@@ -81,7 +81,11 @@ func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	case unix.RTM_NEWNETCONF:
 		// After struct netconfmsg, its first attribute is the interface; -1: all of them.
 		const valueAt = 8
-		return len(m.Data) >= valueAt+4 && int32(binary.NativeEndian.Uint32(m.Data[valueAt:])) == -1
+		if len(m.Data) < valueAt+4 {
+			return false
+		}
+		index := int32(binary.NativeEndian.Uint32(m.Data[valueAt:]))
+		return index == -1 || o.has(int(index))
 	}
 	return false
 }
