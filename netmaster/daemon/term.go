@@ -54,6 +54,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err != nil {
 		return err
 	}
+	d.values.learn() // the ledger has read all of them, and nobody asks before this term is served
 	log := d.log.WithField("epoch", term.Epoch())
 	reconciler := master.NewReconciler(opened, log)
 	if err := reconciler.Prepare(ctx); err != nil {

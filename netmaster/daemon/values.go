@@ -57,6 +57,13 @@ func (v *values) begin(ctx context.Context) error {
 	return nil
 }
 
+// learn says of a term that begins that it is not known yet how values are stored, if some may have to be stored anew; keep finds out.
+func (v *values) learn() {
+	if v != nil && (v.wanted || v.Met()) {
+		v.tell("not as they are to be yet: the term has just begun")
+	}
+}
+
 // seal has values be sealed from now on, where all can read that: it is an error otherwise.
 func (v *values) seal(ctx context.Context) error {
 	record, err := v.record(ctx)

@@ -152,6 +152,31 @@ func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
 	}
 }
 
+// Values are not said to be plain before it was looked whether they are.
+func TestATermBeginsWithValuesThatMayBeSealed(t *testing.T) {
+	storetest.Open(t)
+	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
+	testkit.Eventually(t, time.Minute, "values are sealed", func() bool { return n.daemon.values.told() == "sealed" })
+	for _, wanted := range []bool{true, false} {
+		ring := n.daemon.keyring
+		v := &values{Values: ring.Values(), wanted: wanted, keyring: ring}
+		if v.learn(); (v.told() != "") != wanted {
+			t.Errorf("wanted %t, none read: %q", wanted, v.told())
+		}
+		db, err := objdb.Open(objdb.Config{Endpoints: []string{storetest.Endpoint()}, Values: v.Values, Log: testkit.Quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := db.List(t.Context(), mastercfg.ModelRoot); err != nil {
+			t.Error(err)
+		}
+		db.Close()
+		if v.learn(); v.told() == "" {
+			t.Errorf("wanted %t, sealed ones read: nothing is told", wanted)
+		}
+	}
+}
+
 // registeredIn has daemons be registered until the test ends.
 func registeredIn(t *testing.T, store *objdb.DB, services ...objdb.Service) *objdb.Registration {
 	t.Helper()
