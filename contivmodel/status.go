@@ -43,6 +43,8 @@ type StoreStatus struct {
 	Endpoints []string `json:"endpoints"`
 	Healthy   bool     `json:"healthy"`            // a quorum answers
 	Learners  []string `json:"learners,omitempty"` // members that have no vote yet
+	Missing   []string `json:"missing,omitempty"`  // members that do not answer that of the leader
+	Full      string   `json:"full,omitempty"`     // why nothing can be added; empty: there is room
 }
 
 // ServicesStatus is how many services of tenants there are, and which of them refuse.

@@ -160,6 +160,13 @@ FAIL  agent n2: http://127.0.0.1:PORT/readyz: 503 Service Unavailable: waiting f
 	if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, "FAIL  votes: the store's members without a vote: n2; a member gets") || got.code != exitPartial {
 		t.Errorf("a member without a vote: %v", got)
 	}
+	status = healthy()
+	status.Store.Missing, status.Store.Full = []string{"n2", "n3"}, "the store is full: its file has 24 MiB"
+	url, port = startCluster(t, status, nil)
+	if got := run(t, url, "check --agent-port "+port); !strings.Contains(got.stdout, "FAIL  members: the store's members that do not answer: n2, n3; start their netmasters") ||
+		!strings.Contains(got.stdout, "FAIL  room: the store is full: its file has 24 MiB; docs/operations.md says") || got.code != exitPartial {
+		t.Errorf("members that are gone, and no room: %v", got)
+	}
 
 	outOfSync := strings.NewReplacer(`"InSync":true`, `"InSync":false,"Pending":{"endpoint e1":"its network"}`, `"n2":"10.1.0.2"`, `"n2":"10.1.0.9"`).Replace(driverInSync)
 	status = healthy()
@@ -370,6 +377,11 @@ n2    127.0.0.1:9002  10.1.0.2  0          gone
 	url, _ = startCluster(t, status, nil)
 	if got := run(t, url, "status"); !strings.Contains(got.stdout, "Store:     healthy, no vote yet for n2, n3, at http://10.0.0.1:2379\n") {
 		t.Errorf("learners: %v", got)
+	}
+	status.Store.Learners, status.Store.Missing, status.Store.Full = nil, []string{"n2"}, "the store is full"
+	url, _ = startCluster(t, status, nil)
+	if got := run(t, url, "status"); !strings.Contains(got.stdout, "Store:     healthy, no answer from n2, FULL: nothing can be added, at http://10.0.0.1:2379\n") {
+		t.Errorf("a member that is gone, and no room: %v", got)
 	}
 	if got := run(t, url, "status -o json"); got.code != 0 || !strings.Contains(got.stdout, `"leader": "10.0.0.1:9999"`) {
 		t.Errorf("json: %v", got)

@@ -55,13 +55,29 @@ func told(mode string) string {
 	return mode
 }
 
-func (p *page) summary(status contivmodel.Status) {
-	health := "healthy"
-	if !status.Store.Healthy {
-		health = "UNHEALTHY"
-	} else if learners := status.Store.Learners; len(learners) > 0 {
-		health += ", no vote yet for " + strings.Join(learners, ", ") + ","
+// healthOf is how a store is, with what is wrong with one that answers.
+func healthOf(store contivmodel.StoreStatus) string {
+	if !store.Healthy {
+		return "UNHEALTHY"
 	}
+	wrong := ""
+	if len(store.Learners) > 0 {
+		wrong += ", no vote yet for " + strings.Join(store.Learners, ", ")
+	}
+	if len(store.Missing) > 0 {
+		wrong += ", no answer from " + strings.Join(store.Missing, ", ")
+	}
+	if store.Full != "" {
+		wrong += ", FULL: nothing can be added"
+	}
+	if wrong == "" {
+		return "healthy"
+	}
+	return "healthy" + wrong + ","
+}
+
+func (p *page) summary(status contivmodel.Status) {
+	health := healthOf(status.Store)
 	lines := [][2]string{
 		{"Leader", cmp.Or(status.Leader, "none")},
 		{"Epoch", fmt.Sprint(status.Epoch)},

@@ -19,6 +19,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/daemon"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/daemonflags"
+	"github.com/contiv/netplugin/utils/k8sutils"
 	"github.com/contiv/netplugin/utils/timerslack"
 )
 
@@ -81,6 +82,7 @@ func serve(ctx context.Context, opts *options, config daemon.Config) error {
 	if err := opts.common.Logging.Apply(logrus.StandardLogger()); err != nil {
 		return invalid{err}
 	}
+	k8sutils.LogTo(logrus.WithField("component", "kubernetes"))
 	reread := make(chan os.Signal, 1)
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)

@@ -57,6 +57,13 @@ func Cluster(ctx context.Context, m Master, agentPort int, report Report) {
 		report.check("votes", "a member gets its vote when it runs and has caught up; stop no netmaster before that",
 			"", fmt.Errorf("the store's members without a vote: %s", strings.Join(learners, ", ")))
 	}
+	if missing := status.Store.Missing; len(missing) > 0 {
+		report.check("members", "start their netmasters; docs/operations.md says what to do with one that is lost",
+			"", fmt.Errorf("the store's members that do not answer: %s", strings.Join(missing, ", ")))
+	}
+	if status.Store.Full != "" {
+		report.check("room", "docs/operations.md says how room is made in the store", "", errors.New(status.Store.Full))
+	}
 	report.check("leader", "see the logs of all netmasters; with an unhealthy store there can be no leader",
 		fmt.Sprintf("%s, epoch %d", status.Leader, status.Epoch), unless(status.Leader != "", "nobody leads"))
 	if status.Security != "" {

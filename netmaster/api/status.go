@@ -66,6 +66,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 // partsOfCluster adds to a status which netmasters, nodes and members of the store there are.
 func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
 	s.Store.Endpoints = a.store.Endpoints()
+	missing := a.missing(ctx)
 	if learners, err := a.store.Learners(ctx); err == nil { // a store of others may not tell
 		s.Store.Learners = learners
 	}
@@ -86,6 +87,7 @@ func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
 		}
 		s.Masters = append(s.Masters, of)
 	}
+	s.Store.Missing, s.Store.Full = missing(), a.full()
 	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	return a.ledger.View(func(reader ledger.Reader) error {
 		joined, err := ledger.ReadAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
@@ -95,6 +97,31 @@ func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
 		s.Nodes = nodeStates(registered, master.EndpointsPerHost(reader), slices.DeleteFunc(joined, func(n mastercfg.Joined) bool { return !a.members.MustJoin(n) }))
 		return nil
 	})
+}
+
+// missing begins to ask which members of the store do not answer: a machine that is off has to be waited for, and what else
+// is asked meanwhile needs the time as well.
+func (a *API) missing(ctx context.Context) (names func() []string) {
+	found := make(chan []string, 1)
+	go func() {
+		var names []string
+		if a.config.StoreMissing != nil {
+			names, _ = a.config.StoreMissing(ctx) // those that have not answered in time are among them
+		}
+		found <- names
+	}()
+	return func() []string { return <-found }
+}
+
+// full says why nothing can be added to the store.
+func (a *API) full() string {
+	if a.config.StoreFull == nil {
+		return ""
+	}
+	if err := a.config.StoreFull(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // nodeStates puts together what is known of each host, sorted by name. out are those that have to

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,7 +26,10 @@ import (
 )
 
 func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
-	b := ready(t, func(c *Config) { c.Epoch = 42 })
+	b := ready(t, func(c *Config) {
+		c.Epoch, c.StoreFull = 42, func() error { return errors.New("the store is full") }
+		c.StoreMissing = func(context.Context) ([]string, error) { return []string{"n3"}, nil }
+	})
 	b.ok("POST", "networks/blue:web", web)
 	b.endpoint("blue", "web", "", "c1")
 	b.endpoint("blue", "web", "", "c2")
@@ -54,7 +58,7 @@ func TestStatusTellsWhoIsThereAndHowTheStoreIs(t *testing.T) {
 		{Host: "h1", Endpoints: 2},
 		{Host: "h2", Address: "192.0.2.2", VTEP: "198.51.100.2", Version: "1.2.2", Registered: true},
 	})
-	b.same("store", s.Store, contivmodel.StoreStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true})
+	b.same("store", s.Store, contivmodel.StoreStatus{Endpoints: []string{storetest.Endpoint()}, Healthy: true, Missing: []string{"n3"}, Full: "the store is full"})
 
 	away := storetest.Connect(t)
 	if err := away.Close(); err != nil {

@@ -115,6 +115,14 @@ func (m *member) running() *embedded.Server {
 	return m.server
 }
 
+// missing are the other members that this one does not reach; none without one: who has a store of his own watches over its members.
+func (m *member) missing(ctx context.Context) ([]string, error) {
+	if server := m.running(); server != nil {
+		return server.Missing(ctx)
+	}
+	return nil, nil
+}
+
 // dial is how the member is reached now: nil is plainly.
 func (m *member) dial() (*tls.Config, error) {
 	m.mu.Lock()

@@ -98,6 +98,7 @@ func (d *Daemon) apiConfig() api.Config {
 	c.Authorities, c.NodeTLS, c.Replace = d.certificates.authorities, d.certificates.node, d.certificates.replace
 	c.Foreseen, c.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
 	c.Changed = d.mode.set // before the watch tells it
+	c.StoreFull, c.StoreMissing = d.space.Admit, d.member.missing
 	if security.Dir != "" {
 		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
 		c.Values = d.values.told

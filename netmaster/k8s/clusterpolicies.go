@@ -126,7 +126,7 @@ func (c *clusterPolicies) follow(ctx context.Context) error {
 	if c.stop != nil {
 		return nil
 	}
-	factory := policyinformers.NewSharedInformerFactoryWithOptions(c.client, 0, policyinformers.WithTransform(strip))
+	factory := policyinformers.NewSharedInformerFactoryWithOptions(c.client, 0, policyinformers.WithTransform(strip), policyinformers.WithTweakListOptions(ofNow))
 	policies := factory.Policy().V1alpha2().ClusterNetworkPolicies()
 	informer := policies.Informer()
 	following, cancel := context.WithCancel(ctx)

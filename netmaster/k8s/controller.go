@@ -83,7 +83,7 @@ type Controller struct {
 func New(cfg Config, l *ledger.Ledger) *Controller {
 	c := &Controller{
 		cfg: cfg, ledger: l,
-		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip)),
+		informers: informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTransform(strip), informers.WithTweakListOptions(ofNow)),
 	}
 	if c.cfg.Metrics == nil {
 		c.cfg.Metrics = NewMetrics()

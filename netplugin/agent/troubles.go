@@ -15,13 +15,15 @@ import (
 // Who serves a port of this node sees that something else has it, and who leads the node's processes to pods which ones they do not
 // reach; the agent knows whose that is. Both together are told to netmaster, which makes events of it.
 
-// TakenPort is a port of this node that leads to endpoints, and at which a process of the node listens as well.
+// TakenPort is a port of this node that leads to endpoints, and at which a process of the node listens as well, or which is of services
+// and leads to another endpoint.
 type TakenPort struct {
 	Protocol string // tcp or udp
 	Port     uint16
 	Endpoint string         // whose host port it is; empty: it is of services
 	Address  netip.Addr     // of load balancers, at which services have the port; invalid: it is no such port
 	By       netip.AddrPort // where the process listens
+	Leads    string         // the endpoint whose host port it is, and that gets what comes for the services; empty: none
 }
 
 // UnreachedPod is a pod of this node that its processes do not reach at an address.
@@ -122,9 +124,18 @@ func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
 			}
 			continue
 		}
+		why := fmt.Sprintf(taken, "the service", "nodePort")
+		if p.Leads != "" {
+			e := c.endpoints[p.Leads].record
+			if e == nil { // it has gone since
+				continue
+			}
+			why = fmt.Sprintf("pod %s/%s has port %d (%s) of the node as its hostPort, and gets what comes there for the service; take another hostPort, or another nodePort",
+				e.PodNamespace, e.EPCommonName, p.Port, p.Protocol)
+		}
 		for owner := range c.nodePorts[nodePortKey(inet.TransportNumber(p.Protocol), p.Port)] {
 			_, id, _ := strings.Cut(owner, " ")
-			of := mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: fmt.Sprintf(taken, "the service", "nodePort")}
+			of := mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Name: id, Reason: mastercfg.NodePortInUse, Message: why}
 			if kube, is := strings.CutPrefix(id, kubeID); is {
 				of.Namespace, of.Name = c.kube.services[kube].record.Namespace, c.kube.services[kube].record.Name
 			}

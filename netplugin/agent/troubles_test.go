@@ -59,6 +59,8 @@ func TestANodeTellsWhoseItsPortsAreThatDoNotServe(t *testing.T) {
 	a.TellUnreached([]UnreachedPod{{Endpoint: "web.blue-pod", At: netip.MustParseAddr("10.1.0.30"), Why: "x", Unnamed: true}, {Endpoint: "gone", Why: "y"}})
 	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 80, Address: vip, By: by}, {Protocol: "udp", Port: 80, Address: vip, By: by}, {Protocol: "tcp", Port: 30080, Address: vip, By: by}})
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web LoadBalancerPortInUse a process listens")
+	a.TellTaken([]TakenPort{{Protocol: "tcp", Port: 30080, Leads: "web.blue-pod"}, {Protocol: "tcp", Port: 30080, Leads: "gone"}})
+	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at", "service shop/web NodePortInUse pod shop/db has p")
 	a.TellTaken(nil)
 	tells("service shop/web FailedToStartServiceHealthcheck nobody is told at")
 	a.TellClosed(nil)

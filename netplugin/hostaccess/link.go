@@ -28,6 +28,7 @@ type wantedLink struct {
 	addresses          []netip.Prefix
 	routes             []wantedRoute
 	noARP              bool     // neighbours are not resolved
+	forwards           bool     // packets that come by it are forwarded
 	checksumInSoftware bool     // for a userspace switch, which does not fill checksums in
 	sameWire           []string // links of the host by which it reaches the same machines
 }
@@ -57,7 +58,7 @@ func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err erro
 	if !netspace.HasIPv6() {
 		w = w.withoutIPv6()
 	}
-	for _, step := range []func(netlink.Link) (bool, error){w.rename, w.hardware, w.checksums, w.address, w.up, w.route} {
+	for _, step := range []func(netlink.Link) (bool, error){w.rename, w.hardware, w.checksums, w.forward, w.address, w.up, w.route} {
 		did, err := step(link)
 		changed = changed || did
 		if err != nil {
@@ -145,6 +146,16 @@ func (w wantedLink) checksums(netlink.Link) (changed bool, err error) {
 		return false, fmt.Errorf("turn off checksum offload: %w", err)
 	}
 	return true, nil
+}
+
+// forward has the host route what comes by the interface. That the host routes is not enough: somebody may have switched
+// it off for this interface, or for new ones.
+func (w wantedLink) forward(netlink.Link) (changed bool, err error) {
+	setting := "ipv4/conf/" + w.name + "/forwarding"
+	if !w.forwards || read(setting) != "0" {
+		return false, nil
+	}
+	return true, write(setting, "1")
 }
 
 func (w wantedLink) address(link netlink.Link) (changed bool, err error) {

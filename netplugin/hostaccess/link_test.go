@@ -39,7 +39,7 @@ func pair(t *testing.T) (drivers.Port, wantedLink) {
 			{to: netip.MustParsePrefix("10.1.1.0/24"), via: a("10.9.0.254"), src: a("10.9.0.1")},
 			{to: netip.MustParsePrefix("fd00:1::/64"), via: a("fd00:9::1"), src: a("fd00:9::2")},
 		},
-		checksumInSoftware: true,
+		checksumInSoftware: true, forwards: true,
 	}
 }
 
@@ -53,9 +53,9 @@ func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 	if changed, err := want.ensure(port, new(own)); changed || err != nil {
 		t.Errorf("%s: looked at again: changed %v, %v", why, changed, err)
 	}
-	got := run(t, "ip -d address show contivh1; ip route show dev contivh1; ip -6 route show dev contivh1; ethtool -k contivh1")
+	got := run(t, "ip -d address show contivh1; ip route show dev contivh1; ip -6 route show dev contivh1; ethtool -k contivh1; sysctl net.ipv4.conf.contivh1.forwarding")
 	for _, part := range []string{"mtu 1450", "link/ether 02:02:0a:09:00:01", "inet 10.9.0.1/24", "inet6 fd00:9::2/64", "LOWER_UP", "group 194",
-		"10.1.1.0/24 via 10.9.0.254 proto 168 src 10.9.0.1", "fd00:1::/64 via fd00:9::1 proto 168 src fd00:9::2", "tx-checksum-ip-generic: off"} {
+		"10.1.1.0/24 via 10.9.0.254 proto 168 src 10.9.0.1", "fd00:1::/64 via fd00:9::1 proto 168 src fd00:9::2", "tx-checksum-ip-generic: off", "contivh1.forwarding = 1"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s: %q is missing:\n%s", why, part, got)
 		}
@@ -64,11 +64,14 @@ func ensured(t *testing.T, port drivers.Port, want wantedLink, why string) {
 
 func TestTheInterfaceIsMadeAndSetRight(t *testing.T) {
 	port, want := pair(t)
+	run(t, "sysctl -qw net.ipv4.conf.default.forwarding=0") // as an interface of a host begins that routes by some of its own only
+	t.Cleanup(func() { run(t, "sysctl -qw net.ipv4.conf.default.forwarding=1") })
 	ensured(t, port, want, "at first")
 	for _, change := range []string{
 		"ip link set contivh1 mtu 1400", "ip link set contivh1 address 02:02:02:02:02:02", "ip link set contivh1 down",
 		"ip addr flush dev contivh1", "ip addr add 10.9.0.77/24 dev contivh1", "ip route del 10.1.1.0/24",
 		"ip route add 10.7.7.0/24 via 10.9.0.254 proto 168", "ip -6 route del fd00:1::/64", "ethtool -K contivh1 tx on",
+		"sysctl -qw net.ipv4.conf.contivh1.forwarding=0",
 	} {
 		run(t, change)
 		ensured(t, port, want, change)

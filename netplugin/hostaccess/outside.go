@@ -155,7 +155,7 @@ func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error
 // outsideInterface needs no neighbour discovery: everything that the host sends
 // into it is for the switch.
 func outsideInterface(o pipeline.Outside) wantedLink {
-	w := wantedLink{name: outsideLink, mac: o.MAC[:], noARP: true}
+	w := wantedLink{name: outsideLink, mac: o.MAC[:], noARP: true, forwards: true}
 	for _, p := range o.Prefixes() {
 		w.addresses = append(w.addresses, netip.PrefixFrom(pipeline.OutsideAddress(p, pipeline.OutsideHost), p.Bits()))
 	}

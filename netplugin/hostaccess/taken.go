@@ -12,7 +12,8 @@ import (
 // The translation of host ports and node ports comes before sockets: a process of the host that listens on such a port receives
 // nothing, without an error.
 
-// tellTaken passes to TellTaken the host ports and node ports on which processes of the host listen.
+// tellTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the node ports that are host
+// ports of endpoints.
 func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
@@ -26,7 +27,7 @@ func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	return nil
 }
 
-// takenPorts are the ports with listeners, each with the first one.
+// takenPorts are the ports with listeners, each with the first one, and the ports of services whose packets endpoints get.
 func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.TakenPort) {
 	slices.SortFunc(all, func(a, b listener) int { return a.at.Compare(b.at) })
 	add := func(port agent.TakenPort, meets func(listener) bool) {
@@ -36,7 +37,13 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		}
 	}
 	for _, p := range in.NodePorts {
-		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}, func(l listener) bool { return in.meets(l) })
+		taken := agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}
+		if i := slices.IndexFunc(ports.all, func(h HostPort) bool { return in.losesTo(h, taken) }); i >= 0 {
+			taken.Leads = ports.all[i].Endpoint
+			some = append(some, taken)
+			continue
+		}
+		add(taken, func(l listener) bool { return in.meets(l) })
 	}
 	for _, p := range in.Balanced {
 		add(agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port, Address: p.Address}, func(l listener) bool {
@@ -47,6 +54,14 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 		add(agent.TakenPort{Protocol: p.Protocol, Port: p.Port, Endpoint: p.Endpoint}, func(l listener) bool { return p.meets(l) })
 	}
 	return some
+}
+
+// losesTo tells whether a host port gets, at some address, packets to a node port: rules of host ports come first. There are no
+// node ports at loopback addresses.
+func (e entrances) losesTo(h HostPort, node agent.TakenPort) bool {
+	return h.Protocol == node.Protocol && h.Port == node.Port && !h.Address.IsLoopback() && slices.ContainsFunc(e.at, func(p netip.Prefix) bool {
+		return h.leads(p.Addr()) && (!h.Address.IsValid() || p.Contains(h.Address))
+	})
 }
 
 // meets tells whether node ports take packets from a listener. There are none at loopback addresses.

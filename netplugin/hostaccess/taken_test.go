@@ -98,3 +98,34 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 		t.Errorf("nothing leads into endpoints: %v, %q", err, got)
 	}
 }
+
+// A host port that is the node port of a service as well, at an address that has node ports, gets what comes there.
+func TestANodePortThatIsAHostPortIsTold(t *testing.T) {
+	const port = 30080
+	for what, c := range map[string]struct {
+		protocol, address string
+		six, told         bool
+	}{
+		"at all addresses":                    {"tcp", "", false, true},
+		"at all addresses, of IPv6 alone":     {"tcp", "", true, false},
+		"at one that has node ports":          {"tcp", "192.0.2.1", false, true},
+		"at one that has none":                {"tcp", "198.51.100.1", false, false},
+		"at a loopback address":               {"tcp", "127.0.0.1", false, false},
+		"of another protocol, at all of them": {"udp", "", false, false},
+	} {
+		at := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		if c.address == "127.0.0.1" {
+			at = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
+		}
+		address, _ := netip.ParseAddr(c.address) // empty: all
+		in := entrances{agent.Entrances{NodePorts: []agent.NodePort{{Protocol: openflow.ProtoTCP, Port: port}, {Protocol: openflow.ProtoTCP, Port: port + 1}}}, wayOut, at}
+		host := hostPorts{[]HostPort{{mastercfg.HostPort{Address: address, Protocol: c.protocol, Port: port}, 7, !c.six, true, "web"}}, wayOut}
+		var want []agent.TakenPort
+		if c.told {
+			want = []agent.TakenPort{{Protocol: "tcp", Port: port, Leads: "web"}}
+		}
+		if got := takenPorts(in, host, nil); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+}

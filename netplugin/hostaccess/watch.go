@@ -16,8 +16,8 @@ import (
 )
 
 // watch calls changed when somebody has changed something of ours: an interface, its
-// addresses, a route, an nftables table, or whether the host forwards. Most messages of the kernel
-// are about objects of others, and are ignored. watch returns only when ctx is done.
+// addresses, a route, an nftables table, or whether the host forwards, in all or by an interface of ours. Most messages of
+// the kernel are about objects of others, and are ignored. watch returns only when ctx is done.
 func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -80,7 +80,11 @@ func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	case unix.RTM_NEWNETCONF:
 		// After struct netconfmsg, its first attribute is the interface; -1: all of them.
 		const valueAt = 8
-		return len(m.Data) >= valueAt+4 && int32(binary.NativeEndian.Uint32(m.Data[valueAt:])) == -1
+		if len(m.Data) < valueAt+4 {
+			return false
+		}
+		index := int32(binary.NativeEndian.Uint32(m.Data[valueAt:]))
+		return index == -1 || o.has(int(index))
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 
 	"github.com/sirupsen/logrus"
@@ -65,7 +66,11 @@ func plain(fields []zapcore.Field) logrus.Fields {
 
 type fatalHook func(error)
 
-func (report fatalHook) OnWrite(ce *zapcore.CheckedEntry, _ []zapcore.Field) {
-	report(errors.New(ce.Message))
+func (report fatalHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(ce.Message)
+	if cause, there := plain(fields)["error"]; there {
+		err = fmt.Errorf("%s: %v", ce.Message, cause)
+	}
+	report(err)
 	runtime.Goexit()
 }

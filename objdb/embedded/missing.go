@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -26,11 +27,17 @@ func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	}
 	defer way.CloseIdleConnections()
 	client := &http.Client{Transport: way, Timeout: answerTime}
-	for _, m := range s.etcd.Server.Cluster().Members() {
-		if m.ID == s.etcd.Server.MemberID() {
-			continue
+	all := s.etcd.Server.Cluster().Members()
+	silent := make([]bool, len(all))
+	var asked sync.WaitGroup
+	for i, m := range all {
+		if m.ID != s.etcd.Server.MemberID() {
+			asked.Go(func() { silent[i] = m.Name == "" || answers(ctx, client, m.PeerURLs) != nil })
 		}
-		if m.Name == "" || answers(ctx, client, m.PeerURLs) != nil {
+	}
+	asked.Wait()
+	for i, m := range all {
+		if silent[i] {
 			missing = append(missing, cmp.Or(m.Name, strings.Join(m.PeerURLs, ", ")))
 		}
 	}

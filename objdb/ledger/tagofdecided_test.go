@@ -152,9 +152,10 @@ func TestTagsAreThoseOfTheStoreAfterAChangeOfLeader(t *testing.T) {
 		defer way.mu.Unlock()
 		return way.kept != nil
 	})
-	way.arrive(t) // some of it is stored
-	if tag := tagOf(t, l, key); tag != 0 {
-		t.Errorf("told %d", tag)
+	way.arrive(t)           // some of it is stored
+	tag := tagOf(t, l, key) // of what is stored, if it has been found out already
+	if kv, err := near.Get(t.Context(), key); err != nil || tag != 0 && tag != kv.ModRevision {
+		t.Errorf("told %d, and the store has %+v, %v", tag, kv, err)
 	}
 	deleteFence(t, near, term)
 	testdb.Delete(t, near, objdb.LockKey(term.Lock()))

@@ -141,6 +141,9 @@ func (k *Keeper) Admit() error {
 		return nil
 	}
 	const mib = 1 << 20
+	if u.Quota == 0 { // an etcd before 3.6 does not tell, but for its alarm
+		return fault.New(fault.Exhausted, "the store is full: its file has %d MiB, of which %d MiB are in use; nothing can be added, deletions are possible", u.Size/mib, u.InUse/mib)
+	}
 	return fault.New(fault.Exhausted, "the store is full: %d MiB of %d MiB are in use, its file has %d MiB; nothing can be added, deletions are possible",
 		u.InUse/mib, u.Quota/mib, u.Size/mib)
 }

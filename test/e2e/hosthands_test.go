@@ -26,6 +26,7 @@ var hostChanges = []struct{ what, script string }{
 	{"a rule in front of ours", `nft insert rule inet contiv leave-masquerade accept`},
 	{"what ends tunnels at their links, removed", `nft delete table netdev contiv`},
 	{"forwarding, switched off", `sysctl -qw net.ipv4.ip_forward=0`},
+	{"forwarding, switched off of the way out", `sysctl -qw net.ipv4.conf.contivh0.forwarding=0`},
 	{"the way out, set down", `ip link set contivh0 down`},
 	{"the way out, without addresses", `ip address flush dev contivh0`},
 	{"the way out, with another MTU and MAC", `ip link set contivh0 mtu 1000 address 02:00:00:00:00:07`},

@@ -32,7 +32,7 @@ type question struct {
 }
 
 // answers is who may answer a question of a pod; empty is nobody. Of a service there may be several.
-// Packets are judged alike whatever their size: docs/pipeline.md, Things to know.
+// Packets are judged alike whatever their size: docs/pipeline.md, Fragments.
 func (w *world) answers(from *worldPod, q question) []string {
 	if !from.like(q.to).IsValid() {
 		return []string{""}

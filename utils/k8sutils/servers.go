@@ -36,11 +36,12 @@ func parseServers(text string) (all servers, err error) {
 }
 
 // failover sends requests to one of several API servers: to the one that was reached last, and
-// to the next one where none of a request can have arrived.
+// to the next one where none of a request can have arrived. One that cannot serve, as its store is away, is left by
+// the next request.
 type failover struct {
 	servers servers
 	next    http.RoundTripper
-	good    atomic.Int64 // index of the one that was reached last
+	good    atomic.Int64 // index of the one that is asked first
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -57,6 +58,9 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 		attempt.URL.Scheme, attempt.URL.Host, attempt.Host = server.Scheme, server.Host, ""
 		answer, err := f.next.RoundTrip(attempt)
 		if err == nil {
+			if answer.StatusCode >= http.StatusInternalServerError {
+				at = (at + 1) % int64(len(f.servers)) // whoever tries again asks another one
+			}
 			f.good.CompareAndSwap(first, at)
 			return answer, nil
 		}

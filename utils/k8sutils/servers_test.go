@@ -95,6 +95,31 @@ func TestARequestThatMayHaveArrivedIsNotSentTwice(t *testing.T) {
 	}
 }
 
+// An API server that is there, and whose store is not, is left for one that can serve.
+func TestAnAPIServerThatCannotServeIsLeft(t *testing.T) {
+	there, asked := apiServer(t)
+	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		asked.Store(0)
+		ill := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		defer ill.Close()
+		clients, err := Config{APIServer: ill.URL + "," + there, Token: "x"}.Clients()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := clients.Core.CoreV1().Pods("ns").Get(t.Context(), "p1", metav1.GetOptions{}); err == nil {
+			t.Errorf("%d is no error", status)
+		}
+		for range 3 {
+			if _, err := clients.Core.CoreV1().Pods("ns").Get(t.Context(), "p1", metav1.GetOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		if asked.Load() != 3 {
+			t.Errorf("after %d the other one was asked %d times, want 3", status, asked.Load())
+		}
+	}
+}
+
 func TestSeveralAPIServersHaveOneSchemeAndPath(t *testing.T) {
 	for text, cause := range map[string]string{
 		"http://a:1,": `K8S_API_SERVER "": want`, "http://a:1,a:2": `K8S_API_SERVER "a:2": want`, "http://a:1,https://a:2": `"https://a:2": want the scheme`,
