@@ -8,13 +8,12 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/vswitchd"
 )
 
-// What others ask ovs-vswitchd for.
+// Queries to ovs-vswitchd for other packages.
 
 // vswitchd is the ovs-vswitchd of the bridge.
 func (c Config) vswitchd() vswitchd.Control { return vswitchd.Control{RunDir: c.RunDir} }
 
-// Release is the version of the ovs-vswitchd that runs, as its authors have numbered it, such as 3.1.0. What a distribution has
-// mended in it does not show there.
+// Release is the upstream version of the running ovs-vswitchd, such as 3.1.0. Patches of a distribution do not show in it.
 func (d *Driver) Release(ctx context.Context) (string, error) {
 	return d.config.vswitchd().Release(ctx)
 }
@@ -22,8 +21,8 @@ func (d *Driver) Release(ctx context.Context) (string, error) {
 // Began is when the program of the ovs-vswitchd that runs was started; zero if this process does not see it, as from a container.
 func (d *Driver) Began(ctx context.Context) (time.Time, error) { return d.config.vswitchd().Began(ctx) }
 
-// Trace asks the switch what it would do with a packet, as fields of a flow without wildcards, and returns its words (package
-// oftrace). Nothing is sent and nothing is counted. While it answers, the switch takes no new flows.
+// Trace has the switch trace a packet, given as fields of a flow without wildcards, and returns its output (package
+// oftrace). Nothing is sent or counted. Meanwhile ovs-vswitchd takes no new flows.
 func (d *Driver) Trace(ctx context.Context, packet string) (string, error) {
 	return d.config.vswitchd().Call(ctx, "ofproto/trace", d.config.Bridge, packet)
 }

@@ -96,16 +96,16 @@ func (l *links) kernelDatapath() (bool, error) {
 // errTaken says that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
-// hostMTU is the MTU of the host's end of a link. It takes whatever the pod sends, or nobody
-// could tell a pod with a larger MTU than it was given what is too big.
+// hostMTU is the MTU of the host's end of a link. It is large enough for all that a pod can send: a pod that has raised
+// its own MTU gets errors for packets that are too big, by the switch.
 func hostMTU(mtu int) int { return max(mtu, maxLinkMTU) }
 
 // create makes a pair for an endpoint; the host's end is up. The pod's end is
 // made where it belongs: moving a link makes the kernel wait until no processor
 // can still be using it, some 20 ms.
 //
-// Whatever is changed of a link that is up, ovs-vswitchd is told, and then looks at
-// all its links and routes again. So the link is complete before it comes up.
+// After each change of a link that is up, ovs-vswitchd reads all links and routes
+// again. So the link is complete before it comes up.
 func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
@@ -127,8 +127,8 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	return nil
 }
 
-// complete makes a link ready for the switch. It has its alias last: the keeper removes a link
-// that does not say whose it is, as its maker may have been killed before it was done.
+// complete makes a link ready for the switch. The alias is set last: the keeper removes a link
+// without one, since its maker may have been killed before it was done.
 func (l *links) complete(link netlink.Link, endpointID string) error {
 	if err := l.keepOut(link); err != nil {
 		return err
@@ -146,9 +146,9 @@ func (l *links) complete(link netlink.Link, endpointID string) error {
 	return nil
 }
 
-// keepOut has the host's own stack leave a link alone that belongs to the switch. Every address
-// and route is another one that ovs-vswitchd reads anew whenever any link changes. It takes no IPv6 address
-// either where somebody turns IPv6 on for all links of the host.
+// keepOut keeps the host's IP stack from configuring a link that belongs to the switch: ovs-vswitchd reads every
+// address and route again whenever any link changes. The link gets no IPv6 address even
+// if IPv6 is turned on for all links of the host.
 func (l *links) keepOut(link netlink.Link) error {
 	err := l.handle.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
 	if err != nil && !errors.Is(err, syscall.EAFNOSUPPORT) { // there is no IPv6
@@ -157,10 +157,10 @@ func (l *links) keepOut(link netlink.Link) error {
 	return l.isolate(link.Attrs().Name)
 }
 
-// isolated are the settings, below /proc/sys/net, with which the host takes nothing from a link that belongs to the switch, unless
-// rp_filter of all links is 2, which wins (package hostaccess drops it then). With the
-// userspace datapath the kernel goes on receiving there, and the pod would reach the host, and what it forwards to, past the switch.
-// Nothing has a route by the link, so no source is right there, and questions for the host's addresses are not answered.
+// isolated are the sysctls, below /proc/sys/net, by which the host drops all packets from a link that belongs to the switch, unless
+// rp_filter of all links is 2, which overrides that of the link (then package hostaccess drops them). With the userspace
+// datapath the kernel still receives on the link, and the pod would reach the host, and what it forwards to, past the switch.
+// No route leads to the link, so strict rp_filter drops every source; ARP for the host's addresses is not answered.
 func isolated(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv4/conf/" + link + "/arp_ignore": "8", "ipv6/conf/" + link + "/disable_ipv6": "1"}
 }
@@ -310,9 +310,9 @@ func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	return min(base, maxLinkMTU) - overhead, nil
 }
 
-// mtuAt is the MTU of the link that has the tunnel address. A node may get that late; until then it is taken to be on an
-// Ethernet. Later it may be gone for a moment, as when ovs-vswitchd is started again and the address was at a port of it:
-// then the MTU is what it was.
+// mtuAt is the MTU of the link with the tunnel address. Until the node has that address, it is the MTU of Ethernet. If
+// the address is gone later, as while ovs-vswitchd restarts and the address is on a port of it,
+// it is the last MTU.
 func (l *links) mtuAt(address netip.Addr) (int, error) {
 	link, ok, err := l.withAddress(address)
 	if err != nil {

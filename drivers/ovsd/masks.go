@@ -17,21 +17,21 @@ import (
 	"github.com/contiv/netplugin/drivers/ovsd/zones"
 )
 
-// The datapath keeps what it was told about packets by the fields and bits that mattered, their mask, and a packet that
-// it does not find at once is looked up by one mask after the other. A pod that sends headers of all kinds makes many
+// The datapath keeps its flows by mask, the fields and bits that they match; a packet that its caches do not have is
+// looked up by one mask after the other. A pod that sends all kinds of headers causes many masks
 // (tuple space explosion, CVE-2019-25076). In the kernel all packets of the node are looked up by all of them; ovs-vswitchd
-// looks those of a port up by the masks of that port only, but has more to do with the pod's own packets. Open vSwitch has
-// no cure, and masks go by themselves when nobody sends such packets any more. So they are counted at each audit, the
-// log tells whose they are, and who makes very many is slowed down (slowed.go).
+// looks packets of a port up by the masks of that port only, but the pod's own packets cost more. Open vSwitch has
+// no remedy; masks expire when such packets end. So they are counted at each audit, the
+// log names the endpoints that cause them, and an endpoint that causes very many is slowed down (slowed.go).
 
 const (
 	manyMasks = 100 // without such pods there are 10, rules of all features at once make some dozens
-	// manyFlows are more than are looked through for whose they are, or for how many masks they have: ovs-vswitchd prints
+	// manyFlows is the number of flows from which they are not listed to find endpoints and masks: ovs-vswitchd prints
 	// them all at once.
 	manyFlows = 50_000
 )
 
-// unknownMasks stand where nobody has counted them yet, or could not.
+// unknownMasks is the count while masks were not counted yet, or could not be.
 const unknownMasks = -1
 
 // watchMasks counts masks until ctx is done. What the log calls many is over at half of that.
@@ -70,8 +70,8 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 	}
 }
 
-// masks are those by which packets are looked up: in the kernel all there are, and in ovs-vswitchd those of the port that
-// has most.
+// masks is the number of masks by which a packet is looked up: in the kernel all masks, in ovs-vswitchd those of the port
+// with the most.
 type masks struct {
 	count int
 	of    map[string]int // how many are for what comes from a port, by its link; nil: not known

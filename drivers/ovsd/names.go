@@ -17,11 +17,10 @@ import (
 //
 // and dns-vlan at the one with the uplinks.
 //
-// The namespace is there so that the addresses behind the port, which say who asks
-// (ofnet/pipeline/names.go), cannot meet any that the host has, and so that no rule,
-// route or server of the host comes between. It has a name, so it outlives us: a
-// restarted agent finds it, and the bridge sees no link come or go, which would
-// cost the tunnels packets.
+// The namespace separates the addresses behind the port, which identify the client
+// (ofnet/pipeline/names.go), from the host's addresses, rules, routes and servers. It
+// has a name, so it outlives the agent: a restarted agent finds it, and the bridge sees no link come or
+// go, which would cost the tunnels packets.
 //
 // The keeper makes what is missing and sets right what is wrong. A link or port that
 // comes costs the tunnels of a userspace datapath packets, too. So where endpoints have
@@ -65,7 +64,7 @@ func (d *Driver) AwaitNames(ctx context.Context) (enter func(work func() error) 
 	return func(work func() error) error { return netspace.Do(d.config.NamesNetNS, work) }, p.gone, nil
 }
 
-// AskerAt is the endpoint that asks the name server from an address.
+// AskerAt is the endpoint whose queries reach the name server with a source address.
 func (d *Driver) AskerAt(a netip.Addr) (endpointID string, known bool) {
 	return d.askers.find(d.db, pipeline.NamesPort(a))
 }

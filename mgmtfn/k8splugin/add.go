@@ -70,14 +70,14 @@ func openForeign(c *call) (*podlink.Namespace, error) {
 	return netns, nil
 }
 
-// settle deals with what is there under the attachment or in its way: it
-// returns the stored answer if this ADD has been carried out before, and
-// otherwise leaves a clean slate.
+// settle returns the stored answer if this ADD has been carried out before.
+// Otherwise it undoes earlier attachments with the same key, interface or
+// address.
 func (s *Server) settle(ctx context.Context, c *call, netns *podlink.Namespace, wanted string) ([]byte, error) {
-	queued := s.pending.Has(c.id) // a deletion the server was not there for comes first
+	queued := s.pending.Has(c.id) // a DEL from before the server started comes first
 	if r, ok := s.store.Get(c.id); ok {
 		if !queued && r.State == attachment.Ready && r.Digest == wanted {
-			if err := s.awaitReady(ctx); err != nil { // before, nobody knows which ports the switch has
+			if err := s.awaitReady(ctx); err != nil { // before that the switch's ports are not known
 				return nil, err
 			}
 			if s.checkInterface(netns, r) == nil {
@@ -105,8 +105,8 @@ func (s *Server) clearWay(ctx context.Context, c *call, netns *podlink.Namespace
 	})
 }
 
-// clearAddress undoes attachments of earlier sandboxes of the pod, for one that asks for an address: they are dead, though the
-// runtime may have lost them before it could delete them, and have the address still.
+// clearAddress undoes attachments of earlier sandboxes of the pod, if the ADD asks for an address: they are dead, but still have
+// the address if the runtime has lost them before it could delete them.
 func (s *Server) clearAddress(ctx context.Context, c *call) error {
 	uid := c.args[netconf.PodUID]
 	if uid == "" || !c.wanted.IPv4.IsValid() && !c.wanted.IPv6.IsValid() {
@@ -118,7 +118,7 @@ func (s *Server) clearAddress(ctx context.Context, c *call) error {
 	})
 }
 
-// replace undoes attachments of containers that are gone, which have what is the caller's now.
+// replace undoes attachments of removed containers that are in the way of the caller's.
 func (s *Server) replace(ctx context.Context, what string, inWay func(*attachment.Record) bool) error {
 	for _, r := range s.store.Select(inWay) {
 		unlock, busy := s.locks.Try(r.Attachment())
@@ -191,7 +191,7 @@ func (s *Server) newRecord(ctx context.Context, c *call, netns *podlink.Namespac
 	if err := limits.Text("endpoint id", r.EndpointID(), limits.EndpointID); err != nil {
 		return attachment.Record{}, failed(stepRequest, err)
 	}
-	unlock, err := s.names.Lock(ctx, r.EndpointID()) // an endpoint that is given up is gone when this one is asked for
+	unlock, err := s.names.Lock(ctx, r.EndpointID()) // an endpoint of that name that is being deleted is gone then
 	if err != nil {
 		return attachment.Record{}, failed(stepState, err)
 	}

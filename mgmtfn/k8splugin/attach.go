@@ -23,8 +23,8 @@ import (
 //	                                 +--> Attach (flows) -----------+
 //
 // The interface comes up while the flows are written: its container does not run yet, and
-// what the kernel sends by itself it repeats. Not so the announcement of its address where others have to
-// learn that: there it comes up behind the flows.
+// the kernel repeats its own packets. It does not repeat the announcement of the address (gratuitous ARP,
+// unsolicited NA); in networks that need it, the interface comes up after the flows.
 type adding struct {
 	*Server
 	call   *call
@@ -115,9 +115,9 @@ func (a *adding) makeEndpoint(ctx context.Context) error {
 
 // announce has the master make the endpoint, and returns the revision of the store that has it.
 //
-// The checkpoint need not reach the disk if the store has the endpoint with the boot of
-// this machine that it belongs to (attachment.Boots). A master of an earlier release does not write the boot
-// down, so until one has answered with it the checkpoint is on the disk before the endpoint is asked for.
+// The checkpoint need not be synced to disk if the endpoint in the store has the boot id of this machine
+// (attachment.Boots). A master of an earlier release does not store that, so until
+// one has answered with it, the checkpoint is synced before the request.
 func (a *adding) announce(ctx context.Context) (revision int64, err error) {
 	synced := !a.tellsBoot.Load()
 	if synced {
@@ -138,7 +138,7 @@ func (a *adding) announce(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// await waits for what the other track closes. If that fails, its error counts first.
+// await waits for a channel that the other track closes. If that track fails, its error is the one of the ADD.
 func await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -148,8 +148,8 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// createEndpoint has the master allocate addresses, and returns the boot that the store has of
-// the endpoint. An endpoint of that name on another node is not ours, neither to use nor to delete.
+// createEndpoint has the master allocate addresses, and returns the boot id that the endpoint has in the
+// store. An endpoint of that name on another node is an error, and must not be deleted.
 func (s *Server) createEndpoint(ctx context.Context, c *call, r *attachment.Record) (boot string, revision int64, err error) {
 	endpoint, revision, err := s.Master.CreateEndpoint(ctx, s.createRequest(c, r))
 	if err == nil && endpoint.HomingHost != "" && endpoint.HomingHost != s.HostLabel {

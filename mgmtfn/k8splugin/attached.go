@@ -6,7 +6,7 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/attachment"
 )
 
-// Attached lists the first interfaces of containers that are attached, of each pod that of the last one: the others are dead.
+// Attached lists the first interfaces of attached containers; of each pod only the latest sandbox: the others are dead.
 func (s *Server) Attached() (all []attachment.Record) {
 	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && r.IfName == firstInterface })
 	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
@@ -21,7 +21,7 @@ func (s *Server) Attached() (all []attachment.Record) {
 	return all
 }
 
-// tellAttached tells that a container has come or goes, and its ports of the node with it.
+// tellAttached calls AttachedChanged, and HostPortsChanged, for a container that is attached or detached.
 func (s *Server) tellAttached(r *attachment.Record) {
 	if len(r.HostPorts) > 0 {
 		s.HostPortsChanged()

@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// check compares an attachment with what ADD promised: the interface in the
+// check compares an attachment with the result of ADD: the interface in the
 // container, the link and port on the host, the flows, and the reservation of
-// the address. Everything that is missing is named. What plugins behind us
-// added is not looked at.
+// the address. Its error names all that is missing. Changes by plugins that are chained
+// after this one are ignored.
 func (s *Server) check(ctx context.Context, c *call) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()

@@ -37,7 +37,7 @@ const (
 // anyKind stands for the kinds a step has no row for.
 const anyKind fault.Kind = -1
 
-// codes maps every failure to what the runtime is told. It is the only place
+// codes maps every failure to a CNI error code. It is the only place
 // that does.
 var codes = map[step]map[fault.Kind]uint{
 	stepRequest: {

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// Mode is who runs the containers.
+// Mode is the kind of container runtime.
 type Mode string
 
 // Modes.
@@ -23,7 +23,7 @@ const (
 	CNI        Mode = "cni" // any other container runtime
 )
 
-// Config says where the server listens and whom it works with.
+// Config is the configuration of a server.
 type Config struct {
 	SocketPath string // default cniwire.DefaultSocket
 	StateDir   string // default cniwire.DefaultStateDir
@@ -42,13 +42,13 @@ type Config struct {
 	Ports func() []drivers.Port
 	// Reachable tells whether ADD could reach master and store, for STATUS. Optional.
 	Reachable func(ctx context.Context) error
-	// HostPortsChanged is called when HostPorts may say something else, AttachedChanged when Attached may. Optional.
+	// HostPortsChanged is called when the result of HostPorts may have changed, AttachedChanged likewise for Attached. Optional.
 	HostPortsChanged, AttachedChanged func()
 	// HoldsPort tells whether the node needs a port itself. Optional.
 	HoldsPort func(mastercfg.HostPort) bool
-	// TellPorts is told why a pod that netmaster knows by a UID does not get its host ports; empty: it has them. Optional.
+	// TellPorts gets the reason why the pod with a UID does not get its host ports; empty: it has them. Optional.
 	TellPorts func(uid, why string)
-	// Recorded is what netmaster has written of a pod of this node, by UID; complete: what it has not written is not there. Optional.
+	// Recorded returns netmaster's record of a pod of this node, by UID; complete: all records are known. Optional.
 	Recorded func(uid string) (pod mastercfg.K8sPod, there, complete bool)
 
 	Log    *logrus.Entry

@@ -8,9 +8,9 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// del undoes an attachment. Once the intention is on disk it succeeds: what
-// cannot be undone now is undone later, and a runtime that tried again could
-// not speed it up. An attachment nobody knows is deleted already.
+// del undoes an attachment. Once the intention is on disk it succeeds: parts that
+// cannot be undone now are undone later, and retries of the runtime could
+// not speed that up. An unknown attachment counts as deleted.
 func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
 	unlock, err := s.locks.Lock(ctx, a)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Server) del(ctx context.Context, a cniwire.Attachment) error {
 	return failed(stepState, s.pending.Done(a))
 }
 
-// postpone notes a DEL that gets no turn on disk, as one that finds no server: it is carried out later. A runtime that is
-// refused keeps the container and tries again, and the burst does not end.
+// postpone queues a DEL that gets no slot on disk, like one while the server is down; it is carried out later. If it was
+// refused, the runtime would keep the container and retry, and a burst of DELs would not end.
 func (s *Server) postpone(ctx context.Context, r cniwire.Request, cause error) error {
 	if err := s.pending.Put(r); err != nil {
 		return failed(stepState, fmt.Errorf("DEL of %s gets no turn (%v): %w", r.Attachment(), cause, err))

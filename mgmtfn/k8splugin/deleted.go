@@ -9,21 +9,21 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// A container runtime that has lost a sandbox leaves its network namespace, and nobody says DEL when Kubernetes has deleted the pod.
-// That the API server has it no more does not end a pod, though: one that is deleted by force has all the time that it asks for to
-// end, and kubelet may be away. So it counts as gone only when this server has seen its record and has seen it go, that time is over, and
-// nobody has a socket in its namespace, at silentLooks in a row. A pod whose record does not say how long it may take, as that of a
-// static pod, which goes with every mirror pod, is left alone.
+// If a container runtime has lost a sandbox, its network namespace stays, and there is no DEL when Kubernetes has deleted the pod.
+// But a pod may still run though the API server does not have it any more: after a forced deletion it has its whole grace period,
+// and kubelet may be down. So a pod counts as gone only if this server has seen its record and then its removal, the grace
+// period is over, and in silentLooks checks in a row no process had a socket in its namespace. A pod whose record has no grace period is
+// never undone by this: such as a static pod, whose record goes with each mirror pod.
 
-// sighting is what was seen of the pod of an attachment.
+// sighting is the last observation of an attachment's pod.
 type sighting struct {
 	checkpoint time.Time // of the attachment: another one is of another container
 	grace      int64     // seconds that the pod may take to end
 	deleted    time.Time // when its record was first missed; zero: it is there
-	silent     int       // at how many looks in a row nobody had a socket when the time was over
+	silent     int       // checks in a row without a socket, after the grace period
 }
 
-// silentLooks are for programs that have no socket from time to time.
+// silentLooks is more than one because a program may have no socket from time to time.
 const silentLooks = 10
 
 // sweepDeleted undoes attachments whose pods have been deleted, and returns what is seen now.
@@ -50,7 +50,7 @@ func (s *Server) sweepDeleted(ctx context.Context, before map[cniwire.Attachment
 	return seen
 }
 
-// missed looks at an attachment whose pod has no record, and undoes it if it may be.
+// missed checks an attachment whose pod has no record, and undoes it if the pod counts as gone.
 func (s *Server) missed(ctx context.Context, r attachment.Record, last sighting, now time.Time) sighting {
 	if last.deleted.IsZero() {
 		last.deleted = now

@@ -16,11 +16,11 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// The store and the checkpoints may come apart: the store is restored from a
-// backup or gives the node up, or the checkpoints are lost with a disk. What
-// containers really use decides. An endpoint that a container uses is announced
-// again, with the addresses it has; if the master refuses, the container keeps
-// what it has and the refusal is reported until somebody has decided. An
+// The store and the checkpoints may differ: if the store is restored from a
+// backup or has freed the node's endpoints, or if checkpoints are lost with a disk.
+// Containers decide. An endpoint that a container uses is created in the store
+// again, with the same addresses; if the master refuses, the container keeps
+// them, and the refusal is reported until an operator resolves it. An
 // endpoint that was attached here and that no container can be using is deleted.
 
 // reconcile compares both sides until ctx ends.
@@ -91,9 +91,9 @@ func (s *Server) tryEach(ctx context.Context, todo map[string]func(context.Conte
 // completeTime bounds the wait for the records of an endpoint.
 const completeTime = time.Second
 
-// complete writes down the records that an endpoint is served with, for a
-// checkpoint of a release that did not. What the store does not have now is
-// looked for again.
+// complete adds the records that an endpoint is served with to the
+// checkpoint of an earlier release, which lacks them. If the store does not have them
+// now, it is tried again.
 func (s *Server) complete(ctx context.Context, endpointID string) error {
 	r, unlock, ok := s.lockReady(endpointID)
 	if !ok {
@@ -114,8 +114,8 @@ func (s *Server) complete(ctx context.Context, endpointID string) error {
 	return nil
 }
 
-// announce has the master know the endpoint of a container again. If the
-// container is gone, nobody uses the endpoint, and it is undone.
+// announce creates the endpoint of a container in the store again. If the
+// container is gone, the endpoint is undone.
 func (s *Server) announce(ctx context.Context, endpointID string) error {
 	r, unlock, ok := s.lockReady(endpointID)
 	if !ok {
@@ -184,12 +184,12 @@ func (s *Server) recordsOf(endpointID string) []attachment.Record {
 	return s.store.Select(func(r *attachment.Record) bool { return r.EndpointID() == endpointID })
 }
 
-// abandon deletes an endpoint that was attached here and that no checkpoint
-// knows. The rows of the switch tell: a port outlives its link and the process
-// as long as the store has its endpoint. So does the store, which says in which boot that was:
-// before this machine was started again, or since, if the store was restored to a time before a DEL.
-// While the link is there, a container may be behind it. An endpoint of which neither says so was
-// made by somebody else, and is theirs to delete.
+// abandon deletes an endpoint that was attached here and has no checkpoint. Two things show that it was
+// attached here: the switch has a port of it, which outlives its link and the process as long as the
+// store has the endpoint; or its record in the store has a boot id of this machine, an earlier one, or
+// the present one if the store was restored to a time before a DEL. While the link is there, a
+// container may be behind it, and nothing is deleted. Other endpoints were made by something else, which
+// has to delete them.
 func (s *Server) abandon(ctx context.Context, at Attachment) error {
 	id, port := at.Endpoint.ID, at.Port.HostLink
 	unlock, _ := s.names.Try(id)
@@ -229,8 +229,8 @@ func storedFrom(at Attachment) *attachment.Stored {
 	return &attachment.Stored{Endpoint: at.Endpoint, Network: at.Network, VRF: at.VRF}
 }
 
-// heldBy is what the datapath is told of an attached container. A checkpoint of
-// an earlier release says only which endpoint it is, until it is completed.
+// heldBy is the Attachment of an attached container for Datapath.Hold. The checkpoint of
+// an earlier release has only the endpoint's id, until it is completed.
 func heldBy(r *attachment.Record) Attachment {
 	at := Attachment{Endpoint: mastercfg.CfgEndpointState{ID: r.EndpointID(), NetID: mastercfg.NetworkID(r.Tenant, r.NetworkName)}}
 	if r.Stored != nil {

@@ -15,10 +15,10 @@ import (
 // undoAtOnce bounds the attachments the worker undoes at a time.
 const undoAtOnce = 4
 
-// resume turns what a server that died left half done into work: an ADD that
-// was never answered is undone, a DEL goes on, and deletions that found no
-// server are accepted. It runs before the first request is served. Where the disk is full,
-// so that an ADD cannot be marked, the worker undoes it all the same.
+// resume takes up the unfinished commands of a server that died: an ADD that
+// was not answered is to be undone, a DEL goes on, and queued deletions
+// are accepted. It runs before the first request is served. If the disk is full,
+// so that an ADD cannot be marked for that, the worker undoes it all the same.
 func (s *Server) resume(ctx context.Context) {
 	for _, r := range s.store.Select(func(r *attachment.Record) bool { return r.State == attachment.Adding }) {
 		if err := s.store.Delete(&r, time.Now()); err != nil {
@@ -30,9 +30,9 @@ func (s *Server) resume(ctx context.Context) {
 	s.wake.Send()
 }
 
-// work undoes, until ctx ends, what could not be undone when it should have
-// been. It backs off while attempts fail and starts over at once when there is
-// something new.
+// work undoes, until ctx ends, attachments that commands could not undo.
+// It backs off while attempts fail, and starts over at once when there is
+// a new one.
 func (s *Server) work(ctx context.Context) {
 	scan := time.NewTicker(s.Limits.PendingScan)
 	defer scan.Stop()
@@ -81,7 +81,7 @@ func (s *Server) isLeftover(r *attachment.Record) bool {
 }
 
 // undoLeftover tries one attachment. One that a command works on counts as a
-// failure: the command may leave something, and has poked us before it let go.
+// failure: the command may leave something, and wakes the worker before it unlocks.
 func (s *Server) undoLeftover(ctx context.Context, a cniwire.Attachment) error {
 	unlock, busy := s.locks.Try(a)
 	if busy != nil {
@@ -122,9 +122,9 @@ func (s *Server) drain(ctx context.Context) {
 }
 
 // acceptDeletion turns a queued deletion into a checkpoint in state deleting.
-// While a command works on the attachment it waits for the next scan; while another
-// caller accepts it, for that one: a DEL that is answered has given its ports back. One that
-// a command has carried out since it was listed is not about what is attached now.
+// While a command works on the attachment, the deletion is left to the next scan; while another
+// caller accepts it, it waits for that one, so that the host ports are free when a DEL is answered. A
+// deletion that a command has carried out since it was listed must not delete a new attachment.
 func (s *Server) acceptDeletion(ctx context.Context, a cniwire.Attachment) error {
 	accepted, err := s.accepts.Lock(ctx, a)
 	if err != nil {

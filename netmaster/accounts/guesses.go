@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Delays for those who guess passwords.
+// Limits of password guessing.
 const (
 	freeGuesses  = 5               // of one account from one source
 	firstDelay   = time.Second     // after those; each further one doubles it
-	longestDelay = 5 * time.Minute // and what it takes without a guess until all is forgotten, twice
+	longestDelay = 5 * time.Minute // without a guess for twice that time, the pair is forgotten
 	perSource    = 20              // tries a second, whatever the accounts
 	remembered   = 1 << 16         // pairs of account and source, and as many sources
 	forgotten    = 2 * longestDelay
-	halfForgiven = longestDelay        // of what a source has tried, and an account has done, half
-	freeUses     = 100                 // right passwords of an account from a source, until others go first
-	familiarFor  = 30 * 24 * time.Hour // an account from a source, after a right password
+	halfForgiven = longestDelay        // half-life of the counts of a source, and of an account from a source
+	freeUses     = 100                 // right passwords of an account from a source, until others are ranked before
+	familiarFor  = 30 * 24 * time.Hour // how long an account counts as known from a source, after a right password
 )
 
-// Guesses decides who may try a password now, and who goes first. A lock concerns one account
-// from one source: who guesses elsewhere locks nobody out, and sessions go on. It is of the
-// process: a new leader begins with an empty one.
+// Guesses decides whether a password may be tried now, and ranks tries in the queue for hashing. Delays are
+// per account and source: guessing from one source does not lock the account for others, and sessions
+// go on. It is in memory only: a new leader begins with an empty one.
 type Guesses struct {
 	mu       sync.Mutex
 	tries    map[pair]*tries
@@ -30,10 +30,10 @@ type Guesses struct {
 	familiar map[pair]*familiar
 }
 
-// pair is an account that somebody tries from a source.
+// pair is an account, tried from a source.
 type pair struct{ account, source string }
 
-// tries are those that have not succeeded.
+// tries are the wrong tries of a pair.
 type tries struct {
 	count int
 	last  time.Time
@@ -47,20 +47,20 @@ func (t *tries) wait() time.Duration {
 	return min(longestDelay, firstDelay<<min(t.count-freeGuesses, 20))
 }
 
-// familiar is what an account had done from somewhere by who knows its password.
+// familiar are the right passwords of a pair.
 type familiar struct {
 	last time.Time // when the password was right last
 	uses fading
 }
 
-// source is what was tried from somewhere, whatever the accounts.
+// source are the tries from a source, of all accounts.
 type source struct {
-	last     time.Time // the last second's begin
+	last     time.Time // when the last second began
 	inSecond int
 	wrong    fading // tries that were not right
 }
 
-// fading is a count in which what was long ago counts less.
+// fading is a count that decays with time.
 type fading struct {
 	count float64
 	at    time.Time
@@ -78,7 +78,7 @@ func (f *fading) now(now time.Time) float64 {
 // add counts n more, or less.
 func (f *fading) add(n float64, now time.Time) { f.count = max(0, f.now(now)+n) }
 
-// NewGuesses makes one that has seen nothing.
+// NewGuesses makes an empty Guesses.
 func NewGuesses() *Guesses {
 	return &Guesses{tries: map[pair]*tries{}, sources: map[string]*source{}, familiar: map[pair]*familiar{}}
 }
@@ -114,10 +114,10 @@ func (g *Guesses) from(address string, now time.Time) *source {
 	return kept(g.sources, address, now, forgotten, func(s *source) time.Time { return s.last })
 }
 
-// Rank is who goes first where not all can be dealt with: the lower, the earlier. It is 0 for
-// who has had the right password of this account from there before, and higher the more was tried from the
-// same source lately, whatever the accounts, that was not right: who guesses much waits
-// behind who does not. So does who has had the right password there all too often: nobody has all hashes for himself.
+// Rank is the rank of a try in the queue: the lower, the earlier. It is 0 if the right password of the account
+// has come from that source before. Otherwise it rises with the wrong tries of the source lately, of
+// all accounts, so that sources that guess wait behind others. More than freeUses right passwords of a pair
+// raise it as well: no client can take all hashing for itself.
 func (g *Guesses) Rank(account, address string, now time.Time) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,8 +136,8 @@ func (g *Guesses) rank(p pair, now time.Time) int {
 	return 1 + int(g.from(p.source, now).wrong.now(now)) + often
 }
 
-// RankOfChange is that of somebody who is logged in to an account and changes a password. It counts as one that was right,
-// and lets nobody go first who has not shown one.
+// RankOfChange is the rank of a change of a password by a user who is logged in. It counts as a use of a right password,
+// but does not make the pair a known one.
 func (g *Guesses) RankOfChange(account, address string, now time.Time) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,14 +162,14 @@ func (g *Guesses) Right(account, address string, now time.Time) {
 	known.uses.add(1, now)
 }
 
-// notWrong takes back what Admit has counted for a source; not what was wrong.
+// notWrong takes back the try that Admit has counted as wrong for a source.
 func (g *Guesses) notWrong(address string, now time.Time) {
 	if s := g.sources[address]; s != nil {
 		s.wrong.add(-1, now)
 	}
 }
 
-// Unanswered takes a try back altogether: who was asked about it, such as the directory, did not answer.
+// Unanswered takes a try back altogether: the directory, for example, did not answer.
 func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +177,8 @@ func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.notWrong(Source(address), now)
 }
 
-// Unjudged takes a try back for which there was no place. Its source has tried all the same: the rank
-// of who sends more than there are places for rises with each try.
+// Unjudged takes a try back for which there was no room in the queue, for its account only. It still counts for the
+// source: the rank of a source that sends more than there is room for rises with each try.
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,7 +192,7 @@ func (g *Guesses) takeBack(account, address string) {
 }
 
 // kept finds an entry, or makes one; if there are too many, one that was not used
-// for long goes, or that is older than life.
+// for long, or is older than life, is evicted.
 func kept[K comparable, V any](all map[K]*V, key K, now time.Time, life time.Duration, last func(*V) time.Time) *V {
 	if v := all[key]; v != nil {
 		return v

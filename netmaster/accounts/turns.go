@@ -95,10 +95,3 @@ func (t *turns) done() {
 	t.waiting[0].told <- nil
 	t.waiting = slices.Delete(t.waiting, 0, 1)
 }
-
-// present is how many work and wait.
-func (t *turns) present() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.working + len(t.waiting)
-}

@@ -124,3 +124,10 @@ func TestNoTurnIsLost(t *testing.T) {
 		t.Errorf("%d left", q.present())
 	}
 }
+
+// present is how many work and wait.
+func (t *turns) present() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.working + len(t.waiting)
+}

@@ -54,9 +54,6 @@ func (e *Engine) RemovePolicy(id string) {
 	e.rank(before, nil)
 }
 
-// Policies lists the ids of the policies.
-func (e *Engine) Policies() []string { return slices.Sorted(maps.Keys(e.policies)) }
-
 // use takes a selector. A new one tells pods apart that were of one class.
 func (e *Engine) use(id string, spec PodSelector) *selector {
 	text := spec.text()

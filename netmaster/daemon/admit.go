@@ -8,15 +8,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// admit refuses what no route may see, wherever the request is answered then:
+// admit refuses these requests before any route, also those that would be forwarded:
 //
 //   - changes that a page of another site lets a browser send. A browser says
-//     where a request comes from (Sec-Fetch-Site, or Origin to be compared with
-//     Host); other clients say nothing and are let in.
-//   - headers larger than maxHeader. Far larger ones the HTTP library refuses
+//     where a request comes from (Sec-Fetch-Site, or Origin, which is compared with
+//     Host); other clients send neither header and are admitted.
+//   - headers larger than maxHeader. Much larger ones are refused by the HTTP library
 //     itself, with a text.
 //
-// Both are written down: a user's own browser may have been made to ask.
+// Both are audited: a page may have made a user's browser send the request.
 func admit(next http.Handler, refusals *auth.EarlyRefusals) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	refuse := func(w http.ResponseWriter, r *http.Request, status int, why *fault.Error) {

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// smallBody is what every request may send, as most do: with all
-	// connections in use that is as much as bodiesTotal.
+	// smallBody is the size up to which bodies do not count, as most: with all
+	// connections in use these take as much as bodiesTotal.
 	smallBody = 32 << 10
 	// bodiesTotal is what larger bodies may occupy together.
 	bodiesTotal = 64 << 20
-	// bodiesOfOne is what those from one address, or one network of IPv6 of 64 bits, may, but from the machine's own.
+	// bodiesOfOne is the limit for one source address, or one /64 of IPv6; the machine itself has none.
 	bodiesOfOne = bodiesTotal / 2
 )
 
 // bodies bounds the memory that request bodies take, however many clients send
-// large ones, and however slowly. What is received counts until the request has
-// been answered; a client that would exceed the bound is told to come back. The
-// small ones are bounded by the number of connections: with HTTP/2, which has
-// many requests on one, they would have to count as well.
+// large ones, and however slowly. Received bytes count until the request has
+// been answered; a client that would exceed the bound is told to come back later. Small
+// bodies are bounded by the number of connections: with HTTP/2, which has
+// many requests on one connection, they would have to count as well.
 type bodies struct {
 	mu   sync.Mutex
 	held int64

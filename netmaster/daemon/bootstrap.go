@@ -13,11 +13,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// bootstrap gives a cluster its authorities, once: the leader makes them if a new cluster is to
-// have them, or if it is told to give them to one of before. They are on disk before the
-// record says that they are the cluster's; those of a leader that died in between are taken by its
-// next term. A cluster that has data and no record is open, and stays so unless somebody
-// says otherwise: no upgrade closes it.
+// bootstrap makes the authorities of a cluster, once. The leader makes them if a new cluster is to
+// have them, or if it is configured to make them for a cluster of an earlier version. They are on disk
+// before the security record names them; if a leader dies in between, its next term uses
+// them. A cluster that has data and no record is open, and stays so unless it is
+// configured otherwise: no upgrade closes it.
 func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	var stored mastercfg.Security
 	founded := d.cfg.Security.Founding
@@ -61,14 +61,15 @@ func (d *Daemon) bootstrap(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others reach its store plainly. Nothing
-// mends that but other flags.
+// StoreExposed is an error of Daemon.Run: a new cluster is to be enforced, and others can reach its store without TLS. Only other
+// flags mend that.
 type StoreExposed struct{ error }
 
 // Unwrap is the reason.
 func (s StoreExposed) Unwrap() error { return s.error }
 
-// foundingRefusedByStore refuses to found an enforced cluster on a store that others reach plainly: who does owns it.
+// foundingRefusedByStore refuses to found an enforced cluster on a store that others can reach without TLS: they could change
+// anything in it.
 func (d *Daemon) foundingRefusedByStore(ctx context.Context) error {
 	if err := d.cfg.foundingRefusal(); err != nil {
 		return err
@@ -110,8 +111,8 @@ func storeExposed(where string) error {
 		"use https there, or a loopback address, or found an open cluster (--insecure)", where)}
 }
 
-// nameKeyring has the record of a cluster of an earlier version say which keyring the netmasters are to have:
-// that of the first leader who can open what was sealed.
+// nameKeyring writes into the security record of a cluster of an earlier version which keyring the netmasters are to have:
+// that of the first leader that can open the sealed secrets.
 func (d *Daemon) nameKeyring(ctx context.Context, opened *ledger.Ledger, stored mastercfg.Security) error {
 	if !d.certificates.hasAuthorities() || d.keyring == nil || stored.Keyring != "" {
 		return nil
@@ -154,8 +155,8 @@ func isNew(r ledger.Reader) bool {
 	return empty
 }
 
-// checkAuthorities says what is wrong where this netmaster has no authorities, or those of another
-// cluster. It leads all the same: what needs no certificate goes on.
+// checkAuthorities logs an error if this netmaster has no authorities, or those of another
+// cluster. It leads all the same: all that needs no certificate goes on.
 func (d *Daemon) checkAuthorities(cluster string) {
 	d.certificates.dropForeign(cluster)
 	if !d.certificates.hasAuthorities() {

@@ -9,21 +9,21 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// A certificate is shown once, when a connection begins. Who it belongs to is found at the
-// first request, and again only when the answer can be another one: when this netmaster
-// trusts others than before, or when one of the certificates has begun or ended since. To
-// verify a signature takes 0.1 ms, which is a third of what an endpoint costs.
+// A client sends its certificate once, when a connection begins. It is verified at the
+// first request, and again only when the result may differ: when the authorities that this netmaster
+// trusts have changed, or when one of the certificates has become valid or has expired. To
+// verify a signature takes 0.1 ms, a third of what it costs to create an endpoint.
 //
-// What the one who was found may do is no part of this. It is asked for each request, in
-// the state that the request sees (package access).
+// Rights are not cached: they are read for each request, in the state that the request
+// sees (package access).
 
-// cachedIdentity is who the certificate of a connection belongs to.
+// cachedIdentity is the identity by the certificate of a connection.
 type cachedIdentity struct {
 	who   identity.Identity
 	holds func(now time.Time) bool // false: who it is has to be found again
 }
 
-// client is who has shown the certificate of the connection.
+// client is the identity of the connection's client.
 func (c *connection) client(by verifier, now time.Time) (identity.Identity, error) {
 	if known := c.identity.Load(); known != nil && known.holds(now) {
 		return known.who, nil
@@ -39,9 +39,9 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 	return found.who, nil
 }
 
-// Identify is Verify, and for how long its answer holds.
+// Identify is Verify, with the condition under which the result stays valid.
 func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
-	// What is trusted is read before anything is verified: whatever replaces it meanwhile ends it.
+	// Trusted authorities are read before anything is verified: if they are replaced meanwhile, the result is not valid any more.
 	ours, brought := p.current.Load(), p.own.Edition()
 	who, err := p.Verify(chain, now)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cache
 	}}, nil
 }
 
-// nextTurn is when the first of some certificates begins or ends, of which the first is good
-// now. Until then time changes nothing of what is verified by them.
+// nextTurn is the next time at which one of some certificates becomes valid or expires; the first one is valid
+// now. Until then the time does not change the result of verifying them.
 func nextTurn(now time.Time, certs []*x509.Certificate) time.Time {
 	next := certs[0].NotAfter
 	for _, c := range certs {

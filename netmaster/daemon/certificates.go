@@ -21,8 +21,8 @@ import (
 )
 
 // certificates are the authorities of the cluster, as this netmaster has them, and its own
-// certificates, which it signs itself: at its start, and again before they end.
-// Connections that are open go on with what they have.
+// certificates, which it signs itself: at its start, and again before they expire.
+// Open connections keep the certificate that they began with.
 type certificates struct {
 	cfg     Security
 	log     *logrus.Entry
@@ -32,11 +32,11 @@ type certificates struct {
 	changed   func()
 	installed notify.Signal // there are other certificates
 
-	making   sync.Mutex      // held to make, replace or drop what is held, on disk, too; guards unsigned
-	unsigned pki.Authorities // what could not sign at the start, as when the clock was not set yet; nil: nothing
+	making   sync.Mutex      // held to make, replace or drop authorities, in memory and on disk; guards unsigned
+	unsigned pki.Authorities // authorities that could not sign at the start, as when the clock was not set yet; nil: none
 }
 
-// issued is what a netmaster has signed for itself, and with what; it is replaced as a whole.
+// issued are the certificates that a netmaster has signed for itself, with their authorities. It is replaced as a whole.
 type issued struct {
 	authorities    pki.Authorities
 	server, client *tls.Certificate
@@ -68,7 +68,7 @@ func newCertificates(cfg Security, log *logrus.Entry) (*certificates, error) {
 	return c, nil
 }
 
-// install signs certificates with authorities, and shows them from now on. The caller holds making.
+// install signs certificates with authorities, and uses them from now on. The caller holds making.
 func (c *certificates) install(all pki.Authorities) error {
 	now := time.Now()
 	server, err := c.sign(all[pki.API], x509.ExtKeyUsageServerAuth, now)
@@ -108,7 +108,7 @@ func (c *certificates) leaf(key *ecdsa.PrivateKey, use x509.ExtKeyUsage) pki.Lea
 	return pki.Leaf{Who: identity.Identity{Kind: identity.Master, Name: c.cfg.Name}, Use: use, Key: key.Public(), Life: c.cfg.LeafLife}
 }
 
-// serving adds what clients reach this netmaster by.
+// serving adds the names and addresses by which clients reach this netmaster.
 func (c *certificates) serving(leaf *pki.Leaf) {
 	leaf.Names = append([]string{"localhost"}, c.cfg.Names...)
 	leaf.Addresses = append([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, c.cfg.Addresses...)
@@ -134,8 +134,8 @@ func (c *certificates) dropForeign(cluster string) {
 	}
 }
 
-// makeAuthorities makes the authorities of a cluster, and writes them down before they are used. Those
-// that there are stay: nobody uses them for another cluster (dropForeign).
+// makeAuthorities makes the authorities of a cluster, and writes them to disk before they are used. If there are
+// some, they stay; they are never those of another cluster (dropForeign).
 func (c *certificates) makeAuthorities() error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -156,13 +156,13 @@ func (c *certificates) makeAuthorities() error {
 	return c.install(all)
 }
 
-// renewCheck is how often it is looked whether certificates are to be renewed, by the
-// clock that those have who read them: a machine that was asleep may be late.
+// renewCheck is how often the wall clock is compared with the certificates' times: after a
+// machine was suspended, a timer may be late.
 const renewCheck = time.Minute
 
-// Run renews the certificates until ctx ends, whenever there are some. cluster tells whose
-// authorities the record names; empty: those of nobody yet. One that follows looks at it
-// here: those on its disk may be of before another netmaster has founded the cluster.
+// Run renews the certificates until ctx ends, whenever there are some. cluster returns the cluster in
+// the security record; empty: there is none yet. A follower compares it here: the authorities
+// on its disk may be older than the cluster, which another netmaster has founded.
 func (c *certificates) Run(ctx context.Context, cluster func(context.Context) (string, error)) {
 	var seen *issued
 	var renewal pki.Renewal
@@ -203,7 +203,7 @@ func (c *certificates) pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// renew makes other certificates than those that were seen, unless there are others already:
+// renew replaces the certificates that were seen, unless they are replaced already:
 // authorities that have been replaced meanwhile stay replaced.
 func (c *certificates) renew(seen *issued) error {
 	c.making.Lock()
@@ -218,8 +218,8 @@ func (c *certificates) renew(seen *issued) error {
 	return nil
 }
 
-// replace writes authorities down and uses them, in the place of those that the caller has
-// seen: there are no others meanwhile, and they can be used, or nothing happens.
+// replace writes authorities to disk and uses them, in place of those that the caller has
+// seen. If these were replaced meanwhile, or the new ones cannot sign, nothing changes.
 func (c *certificates) replace(seen, all pki.Authorities) error {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -235,7 +235,7 @@ func (c *certificates) replace(seen, all pki.Authorities) error {
 	return c.install(all)
 }
 
-// retrySigning tries to use what could not sign at the start.
+// retrySigning tries to use the authorities that could not sign at the start.
 func (c *certificates) retrySigning() {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -245,7 +245,7 @@ func (c *certificates) retrySigning() {
 	}
 }
 
-// serves tells whether TLS is spoken.
+// serves tells whether there is a certificate to serve TLS with.
 func (c *certificates) serves() bool { return c.hasAuthorities() || c.own.Shown() != nil }
 
 // noneOnDisk tells, before Run, whether there are no authorities on the disk.

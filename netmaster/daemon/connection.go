@@ -12,20 +12,19 @@ import (
 )
 
 // TLS and plain HTTP are served on one port: the first byte of a connection tells which
-// of the two it is. It is looked at when the server first reads, not when the connection
-// is accepted, so that whoever connects and says nothing costs what it has always cost:
-// the same limits, of number and of time, are those of connections of both kinds, and a
-// handshake has to end before the header would have to. A handshake that has begun
-// holds no place that others wait for.
+// of the two it is. It is read when the server first reads, not when the connection
+// is accepted. So the same limits of number and time hold for connections of both kinds, also
+// for those that send nothing, and a handshake has to end within the time for the header.
+// A handshake that is under way does not keep others waiting.
 
 // tlsHandshake is the first byte of a TLS connection; no HTTP request begins with it.
 const tlsHandshake = 0x16
 
-// plainRefused is told who speaks no TLS where it has to be.
+// plainRefused is the answer to plain HTTP where only TLS is served.
 const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nthis address is served over https only\n"
 
-// encrypting is a listener whose connections may be TLS. While offers says that there is
-// no certificate they are all plain, as they come; where they have to be TLS, they fail.
+// encrypting is a listener whose connections may be TLS. While offers returns that there is
+// no certificate, all are plain; if only TLS is served, they fail.
 type encrypting struct {
 	net.Listener
 	config     *tls.Config
@@ -44,7 +43,7 @@ func (e encrypting) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, config: e.config, gate: e.gate, only: e.only, handshakes: e.handshakes}, nil
 }
 
-// connection is one of which the first byte tells what it is.
+// connection is a connection whose first byte tells whether it is TLS.
 type connection struct {
 	net.Conn   // as it was accepted
 	config     *tls.Config
@@ -55,8 +54,8 @@ type connection struct {
 	failed     error
 	spoken     atomic.Pointer[net.Conn]            // what is read from and written to; nil: before the first byte
 	secured    atomic.Pointer[tls.ConnectionState] // what the handshake has agreed on; nil: it is plain, or not done
-	identity   atomic.Pointer[cachedIdentity]      // who has shown a certificate; nil: nobody has asked yet
-	given      atomic.Bool                         // to the gate: it is no business of the server any more
+	identity   atomic.Pointer[cachedIdentity]      // by the client's certificate; nil: not verified yet
+	given      atomic.Bool                         // to the gate: the server has no part in it any more
 }
 
 // Read implements net.Conn. The first call does the handshake, until the deadline for reading.
@@ -99,8 +98,8 @@ func (c *connection) begin() {
 	c.spoken.Store(&spoken)
 }
 
-// gateProtocol is what agents ask for, and nothing else; clients of REST ask for HTTP/1.1 at least,
-// too, and that is preferred.
+// gateProtocol is the only ALPN protocol that agents offer. Clients of REST also offer HTTP/1.1,
+// which is preferred.
 const gateProtocol = "h2"
 
 // give hands the connection over to the gate; for the server it has ended.
@@ -142,7 +141,7 @@ func (c *connection) speaking() net.Conn {
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) { return c.speaking().Write(p) }
 
-// Close implements net.Conn. It says goodbye to who speaks TLS.
+// Close implements net.Conn. With TLS it sends close_notify.
 func (c *connection) Close() error {
 	if c.given.Load() {
 		return nil
@@ -165,11 +164,11 @@ type replayed struct {
 	first []byte // left of it
 }
 
-// goodbye is how long a client that does not read is waited for when its connection is closed. TLS would wait for five seconds to
-// tell it, and whoever closes many connections, such as who accepts others in their place, for all of them.
+// goodbye is how long close_notify may take to a client that does not read. crypto/tls would wait for five seconds, each time
+// that the shedder closes such a connection to accept another one.
 const goodbye = 20 * time.Millisecond
 
-// SetWriteDeadline implements net.Conn. TLS sets one for its last words only; the server, and the gate, have their own means.
+// SetWriteDeadline implements net.Conn. crypto/tls calls it for close_notify only; the server and the gate set deadlines otherwise.
 func (r *replayed) SetWriteDeadline(t time.Time) error {
 	if last := time.Now().Add(goodbye); t.IsZero() || t.After(last) {
 		t = last

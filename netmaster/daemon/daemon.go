@@ -20,13 +20,13 @@
 //	term.go      one term: ledger, repairs, API
 //	front.go     which role answers; proxy.go forwards to the leader
 //	listeners.go addresses and sockets; server.go HTTP limits; shedder.go keeps silent connections cheap
-//	connection.go  TLS and plain on one port; handshakes.go how many of one machine; identify.go who asks; mode.go whether plain is served
-//	             (the gate, package gate, takes over agents that want the state)
-//	certificates.go  authorities and own certificates; tlsconfig.go who is believed by them;
-//	             bootstrap.go how a cluster gets them, joining.go how another netmaster does,
-//	rotation.go  and how all get other ones; removed.go who is believed no more
-//	member.go    the embedded member of the store, and the room it has;
-//	entering.go  how a member with TLS comes into its cluster, storecert.go its certificate
+//	connection.go  TLS and plain on one port; handshakes.go limits them; identify.go authenticates; mode.go whether plain is served
+//	             (connections of agents that want the state are handed over to package gate)
+//	certificates.go  authorities and own certificates; tlsconfig.go whom they trust;
+//	             bootstrap.go makes them for a cluster, joining.go hands them to another netmaster,
+//	rotation.go  and replaced ones to all; removed.go netmasters that are not trusted any more
+//	member.go    the embedded member of the store; memberspace.go its space;
+//	entering.go  how a member with TLS enters its cluster; storecert.go its certificate
 package daemon
 
 import (
@@ -59,7 +59,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Config is what a netmaster is told.
+// Config is the configuration of a netmaster.
 type Config struct {
 	Listen  string // external address, address:port
 	Control string // control address: value of the leader lock, registered address
@@ -68,13 +68,13 @@ type Config struct {
 	Embedded *embedded.Config // nil: etcd runs elsewhere
 
 	API api.Config // Self is filled in
-	// Follow does what Kubernetes says while this netmaster leads, until ctx ends; after an
-	// error it is called again. nil: containers are not those of Kubernetes.
+	// Follow follows Kubernetes while this netmaster leads, until ctx ends; after an
+	// error it is called again. nil: there is no Kubernetes.
 	Follow func(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) error
 	// Metrics are shown beside the daemon's own.
 	Metrics []prometheus.Collector
 
-	Security Security // the zero value: everything is plain and nobody is asked
+	Security Security // the zero value: everything is plain, without authentication
 
 	LeaderTTL time.Duration // longest takeover after the death of a leader
 	NodeGrace time.Duration // how long a node may be away before its endpoints are freed
@@ -90,10 +90,10 @@ type Config struct {
 
 const (
 	serviceTTL = 10 * time.Second
-	// drainTime is what requests in flight get at the end. A successor can
+	// drainTime is the time for requests in flight at the end. A successor can
 	// only begin after it.
 	drainTime = 300 * time.Millisecond
-	// partingTime bounds giving back what the store holds for this process.
+	// partingTime is the limit for withdrawing the registration from the store.
 	partingTime = 3 * time.Second
 	// memberStopTime bounds stopping the embedded store.
 	memberStopTime = 10 * time.Second
@@ -118,7 +118,7 @@ type Daemon struct {
 	promoting    notify.Signal // a member was added
 	toJoin       atomic.Bool   // this netmaster has no authorities and is to be given some
 
-	announcing sync.Mutex // held to say what others find this netmaster by
+	announcing sync.Mutex // held to change the registration
 	service    *objdb.Registration
 	gate       *gate.Gate
 }
@@ -138,7 +138,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	server := d.newServer()
-	failed := make(chan error, len(listeners)+1) // each ends once, and nobody may hear it
+	failed := make(chan error, len(listeners)+1) // room for all: each sends once, and only the first is received
 	var serving sync.WaitGroup
 	for _, l := range listeners {
 		serving.Go(func() { failed <- server.serve(l) })
@@ -147,7 +147,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(err, server.stop(0))
 	}
 
-	// What leads and is registered goes on while requests drain.
+	// Leading and the registration go on while requests drain.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	d.service, err = d.db.Register(working, serviceTTL, d.registered()...)
@@ -183,7 +183,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
 	err = errors.Join(err, d.service.Close(parting), d.member.Stop())
-	server.conn.answered(parting) // a change that outlives its client has a line, too
+	server.conn.answered(parting) // a change whose client is gone is audited, too
 	written()
 	auditing.Wait()
 	d.log.Info("netmaster stopped")
@@ -203,8 +203,8 @@ func (d *Daemon) newServer() *server {
 	return server
 }
 
-// keepTrack starts what a netmaster does all the time, whether or not it leads: it keeps its member of the store, and knows the
-// room in it, the mode of the cluster, who was removed, the certificates of all, and what agents may see of the state.
+// keepTrack starts the tasks of a netmaster that do not depend on whether it leads: the member of the store and its space, the
+// mode of the cluster, removed netmasters, certificates, and the gate.
 func (d *Daemon) keepTrack(ctx context.Context, tasks *sync.WaitGroup) {
 	tasks.Go(func() { d.member.Run(ctx) })
 	tasks.Go(func() { d.join(ctx) })
@@ -217,8 +217,8 @@ func (d *Daemon) keepTrack(ctx context.Context, tasks *sync.WaitGroup) {
 	tasks.Go(func() { d.gate.Run(ctx) })
 }
 
-// sweep removes what earlier runs left that were killed while they wrote a small file, of the authorities or beside the
-// embedded store. It is no reason not to start.
+// sweep removes temporary files of earlier runs that were killed while they wrote a small file, of the authorities or beside the
+// embedded store. Errors do not prevent the start.
 func (d *Daemon) sweep(started time.Time) {
 	var dirs []string
 	if d.cfg.Security.Dir != "" {
@@ -264,10 +264,10 @@ func (d *Daemon) loop(ctx, serving context.Context) error {
 	return nil
 }
 
-// standBack is what a netmaster whose term failed, or that may not lead, leaves to the others.
+// standBack is how long a netmaster whose term failed, or that may not lead, leaves the election to others.
 const standBack = time.Second
 
-// registered is what other parties find this netmaster by, as it is now.
+// registered are the present registrations of this netmaster, by which others find it.
 func (d *Daemon) registered() []objdb.Service {
 	host, portText, _ := net.SplitHostPort(d.cfg.Control)
 	port, _ := strconv.Atoi(portText)
@@ -282,7 +282,7 @@ func (d *Daemon) registered() []objdb.Service {
 	}}
 }
 
-// announce says what has changed of it.
+// announce updates the registration.
 func (d *Daemon) announce() {
 	d.announcing.Lock()
 	defer d.announcing.Unlock()

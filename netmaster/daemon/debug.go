@@ -13,8 +13,8 @@ import (
 // debugPath is where profiles and dumps of the process are.
 const debugPath = "/debug/pprof/"
 
-// debugging answers with profiles of this process, for root of its machine, on the socket. What
-// they hold, such as the memory, is for nobody else, whatever he may.
+// debugging serves profiles of this process to root of its machine, on the socket. Nobody else gets them,
+// with any rights: they show the memory.
 func debugging() http.Handler {
 	pages := http.NewServeMux()
 	for path, page := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {

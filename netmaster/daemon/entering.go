@@ -12,20 +12,20 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A member that speaks TLS needs a certificate of the store's authority before it is started, and so
-// it cannot wait for the store to say who makes the authorities. One netmaster founds the
-// cluster, in steps that are on its disk one after the other, so that it goes on where it was killed:
+// A member with TLS needs a certificate of the store's authority before it is started, so the store
+// cannot tell which netmaster makes the authorities. One netmaster founds the
+// cluster. Each step is on its disk before the next one, so that it goes on where it was killed:
 //
 //	1  a note beside the data that it founds     embedded.Config.Found
 //	2  the authorities, and a certificate        certificates.makeAuthorities
 //	3  the member, alone
 //	4  the record of the cluster's security      Daemon.bootstrap, when it leads
 //
-// Every other one is given the authorities (joining.go), asks the leader to have its member expected, and
-// starts it with the answer; asked again, the leader gives the same. A member that has data
-// is started from that. The leader gives a vote to members that have caught up.
+// Every other netmaster gets the authorities (joining.go), asks the leader to add its member to the store, and
+// starts the member with the answer; the leader repeats that answer if asked again. A member that has data
+// is started from that. The leader promotes members that have caught up.
 
-// enter brings the member up, however long the others take; false: ctx has ended, or the member has failed.
+// enter starts the member, however long the other netmasters take; false: ctx has ended, or the member has failed.
 func (m *member) enter(ctx context.Context) bool {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); m.away(); pace.Sleep(ctx) {
@@ -79,7 +79,7 @@ func (m *member) tryToEnter(ctx context.Context) error {
 	return m.start(ctx, m.armed(peers))
 }
 
-// mayFound says what is against founding a cluster; nil: nothing.
+// mayFound returns an error if this netmaster must not found a cluster.
 func (m *member) mayFound(ctx context.Context, others []string) error {
 	s := m.certificates.cfg
 	if s.TokenFile != "" {
@@ -110,27 +110,27 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	return nil
 }
 
-// armed is the configuration of the member with its certificates; peers are those of its cluster, where it was added.
+// armed is the configuration of the member with its certificates; peers are the members of the cluster to which it was added.
 func (m *member) armed(peers map[string]string) embedded.Config {
 	cfg := m.certificates.armed(*m.cfg)
 	cfg.Grows, cfg.Peers = true, peers
 	return cfg
 }
 
-// addMember has the store expect the member of another netmaster.
+// addMember adds the member of another netmaster to the store.
 func (d *Daemon) addMember(ctx context.Context, name, peerURL string) (map[string]string, error) {
 	peers, err := d.db.AddMember(ctx, name, peerURL)
 	d.promoting.Send()
 	return peers, err
 }
 
-// Times between looks at members that have no vote yet: while there are some, and otherwise.
+// Times between checks for members that have no vote yet: while there are some, and otherwise.
 const (
 	promoteSoon = 500 * time.Millisecond
 	promoteLate = 10 * time.Second
 )
 
-// promote gives a vote to members that have caught up, until ctx ends.
+// promote promotes members that have caught up to voters, until ctx ends.
 func (d *Daemon) promote(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := promoteLate

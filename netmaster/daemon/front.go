@@ -51,10 +51,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // healthz succeeds while the process answers at all.
 func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
-// lead makes this netmaster answer for itself.
+// lead has this netmaster answer requests itself.
 func (f *front) lead(served http.Handler) { f.leader.Store(&served) }
 
-// follow makes it forward.
+// follow has it forward requests.
 func (f *front) follow() { f.leader.Store(nil) }
 
 // leading is the handler of the present term; nil while following.
@@ -73,7 +73,7 @@ func (f *front) byRole(w http.ResponseWriter, r *http.Request) {
 	f.proxy.ServeHTTP(w, r)
 }
 
-// readyz succeeds when requests are answered, by this netmaster or through it, and the next one may be started anew.
+// readyz succeeds when requests are answered, by this netmaster or through it, and the next netmaster may be restarted.
 func (f *front) readyz(w http.ResponseWriter, r *http.Request) {
 	is := "leader"
 	if f.leading() == nil {

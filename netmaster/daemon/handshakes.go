@@ -17,27 +17,26 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A handshake takes a millisecond of a processor before it is known who wants it, which is
-// more than most requests take. So each machine has so many a second, and who wants more of
-// them waits before anything is computed, for a second at most: clients wait for two or three.
-// Few come at once: while they are computed, others wait. A network of IPv6 has more than one
-// machine of it, but not as many as it has addresses. The machine itself, as its users at
-// loopback, has no such limit, and neither has one from which a netmaster has come: that
-// comes for all that have asked it.
+// A handshake takes a millisecond of CPU before the client is authenticated, more than most
+// requests take. So their rate is limited by source address. Further ones wait before anything
+// is computed, for a second at most, since clients wait for two or three. The burst is small, because
+// other handshakes wait while one is computed. A /64 of IPv6 has a limit of its own, above
+// that of one address. There is no limit for the machine itself, nor for addresses from which a
+// netmaster has connected: it forwards requests of many clients.
 const (
-	handshakeRate       = 30 // a second, of one address
-	handshakeBurst      = 20 // and at once
-	handshakesOfNetwork = 10 // times as many are those of a /64 of IPv6
+	handshakeRate       = 30 // per second, of one address
+	handshakeBurst      = 20 // at once
+	handshakesOfNetwork = 10 // times as many for a /64 of IPv6
 )
 
-// handshakes divides handshakes among the machines that ask for them.
+// handshakes limits TLS handshakes by source address.
 type handshakes struct {
 	ofMachine, ofNetwork *ratelimit.Limiter
 	log                  *logrus.Entry
 
 	mu      sync.Mutex
-	masters map[netip.Addr]struct{} // one has come from there
-	shown   map[string]string       // by which of them: the serial number of the certificate that it has shown last
+	masters map[netip.Addr]struct{} // addresses from which a netmaster has connected
+	shown   map[string]string       // by netmaster: the serial number of its last certificate
 }
 
 func newHandshakes(log *logrus.Entry) *handshakes {
@@ -48,8 +47,8 @@ func newHandshakes(log *logrus.Entry) *handshakes {
 	}
 }
 
-// wait returns when a connection may have its handshake. It fails at once if those of its
-// machine that wait already take too long.
+// wait returns when a connection may begin its handshake. It fails at once if that would take
+// too long.
 func (h *handshakes) wait(conn net.Conn) error {
 	wait, err := h.due(sourceOf(conn), time.Now())
 	if err == nil {
@@ -58,7 +57,7 @@ func (h *handshakes) wait(conn net.Conn) error {
 	return err
 }
 
-// due counts a handshake, and tells how long it has to wait.
+// due counts a handshake, and returns how long it has to wait.
 func (h *handshakes) due(source netip.Addr, now time.Time) (wait time.Duration, err error) {
 	if !source.IsValid() || h.isMaster(source) {
 		return 0, nil
@@ -82,8 +81,8 @@ func (h *handshakes) turn(of *ratelimit.Limiter, client string, now time.Time) (
 	return 0, err
 }
 
-// know notes that a netmaster has come by a connection, and logs which certificate it has shown, if that is another one than it
-// has shown before.
+// know notes that a netmaster has connected from an address, and logs its certificate if that is another one than
+// before.
 func (h *handshakes) know(conn net.Conn, who identity.Identity, shown *x509.Certificate) {
 	source, serial := sourceOf(conn), shown.SerialNumber.Text(16)
 	h.mu.Lock()

@@ -15,21 +15,21 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// identityHeader is where a netmaster that passes a request on says who it comes from: an
-// identity, and the hash of its key if there is one. It is believed of netmasters that
-// show their certificate, as is the address that they say it comes from; both are taken
+// identityHeader is the header in which a netmaster that forwards a request sends the client's
+// identity, with the hash of its key if there is one. It is trusted from netmasters, authenticated by
+// certificate, and so is the client's address in another header; both are removed
 // from the requests of all others.
 const identityHeader = "Contiv-Identity"
 
-// verifier finds out who a certificate belongs to.
+// verifier finds the identity of a certificate.
 type verifier interface {
 	Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error)
 }
 
-// identify notes who a request comes from: root, by the socket, who shows a certificate,
-// or nobody. A certificate that does not count is refused with the reason, whatever the
-// request: who shows one believes to be somebody. The connection ends then, for a
-// certificate is shown at its beginning only, and the client may have another one by now.
+// identify puts the client's identity into the context of a request: root, by the socket; that of a certificate;
+// or none. An invalid certificate is refused with the reason, also where none is
+// needed: a client that sends one expects its identity to count. Then the connection is closed, because a
+// client sends its certificate only at the beginning, and may have another one by now.
 func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passedOn, plain := r.Header.Get(identityHeader), r.Header.Get(plainHeader)
@@ -53,7 +53,7 @@ func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals)
 	})
 }
 
-// doubt answers who shows a certificate that does not count, or of which that is not known yet.
+// doubt answers a client whose certificate is invalid, or cannot be verified yet.
 func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *auth.EarlyRefusals) {
 	w.Header().Set("Connection", "close")
 	if fault.Is(err, fault.Unavailable) {
@@ -65,8 +65,8 @@ func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *auth.Ear
 	rest.WriteStatus(w, r, http.StatusUnauthorized, fault.New(fault.Unauthenticated, "%s %s: %w", r.Method, r.URL.Path, err))
 }
 
-// forwardedFor takes from a request what it says of where it comes from, and returns the
-// address; the zero address if it says none. A netmaster that passes a request on says one.
+// forwardedFor removes the headers of a request that name the client's address, and returns that
+// address, if there is one. A netmaster that forwards a request sends it.
 func forwardedFor(r *http.Request) netip.Addr {
 	addr, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
 	for name := range r.Header {
@@ -77,7 +77,7 @@ func forwardedFor(r *http.Request) netip.Addr {
 	return addr
 }
 
-// whoAsks is who is at the other end of the connection. It notes in the request that the
+// whoAsks is the identity of the connection's client. It sets in the request that the
 // connection is encrypted.
 func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
@@ -94,7 +94,7 @@ func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	return secured.client(clients, time.Now().Round(0)) // of the wall clock, which may go back
 }
 
-// passOn writes an identity for the leader.
+// passOn is an identity as the value of identityHeader.
 func passOn(who identity.Identity) string {
 	parts := []string{who.String()}
 	if who.KeyHash != "" {
@@ -106,7 +106,7 @@ func passOn(who identity.Identity) string {
 	return strings.Join(parts, " ")
 }
 
-// issuedMark says of an identity that it is passed on with Issued.
+// issuedMark marks a forwarded identity as Issued.
 const issuedMark = "issued"
 
 func readPassedOn(text string) (identity.Identity, error) {

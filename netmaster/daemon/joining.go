@@ -18,13 +18,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A netmaster that has no authorities is given those of its cluster, with their keys, by
-// another one, for a join token, or because Kubernetes vouches for it. Until then it follows: nodes that have joined could not
-// ask it. The same is true of one without a token, as long as another netmaster that has
-// them is there to lead.
+// A netmaster without authorities gets those of its cluster, with their keys, from another
+// netmaster, with a join token, or because Kubernetes vouches for it. Until then it does not stand for election: nodes
+// that have joined could not authenticate it. The same holds for one without a token, while another netmaster
+// with authorities can lead.
 
-// joinerKeyFile has the key that the name of a netmaster belongs to. It is on disk before
-// it is first shown, so that who has not heard the answer asks again as the same.
+// joinerKeyFile has the key to which the name of a netmaster is bound. It is on disk before
+// it is first sent, so that a netmaster that got no answer can ask again with the same key.
 const joinerKeyFile = "netmaster.key"
 
 // Times between tries to join.
@@ -33,7 +33,7 @@ const (
 	longestJoinPause = 3 * time.Second
 )
 
-// join asks the other netmasters until one has taken this one in, or ctx ends.
+// join asks the other netmasters until one has admitted this one, or ctx ends.
 func (d *Daemon) join(ctx context.Context) {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
@@ -52,7 +52,7 @@ func (d *Daemon) join(ctx context.Context) {
 	}
 }
 
-// joins tells whether this netmaster is still to join: it was given a token for that, or others
+// joins tells whether this netmaster still has to join: it has a token for that, or others
 // vouch for it and it has not founded the cluster itself.
 func (d *Daemon) joins() bool {
 	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.certificates.hasAuthorities()
@@ -105,7 +105,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	return nil
 }
 
-// known is what the store says of the other netmasters, and of the cluster's security, where it can be asked.
+// known are the other netmasters and the security record in the store, if it can be read.
 func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mastercfg.Security, err error) {
 	if d.member.away() {
 		return nil, record, fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet")
@@ -116,7 +116,7 @@ func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mast
 	return others, record, err
 }
 
-// show shows what this netmaster joins with.
+// show sends a join request, with the token or by vouching.
 func (s *Security) show(ctx context.Context, masters []string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if s.TokenFile == "" {
 		token, authorities, err := s.Vouched(ctx)
@@ -136,9 +136,9 @@ func (s *Security) show(ctx context.Context, masters []string, request mastercfg
 	return joining.Join(ctx, masters, token, request)
 }
 
-// yield ends the term when there is somebody else to lead whom nodes that have joined can ask. While
-// authorities are replaced the record names for a moment others than the leader has: it is
-// looked at twice.
+// yield ends the term when another netmaster could lead that nodes can authenticate, and this one is not. While
+// authorities are replaced, the record briefly names others than the leader has, so the
+// condition has to hold twice.
 func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
 	for old := 0; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
 		if old++; d.upToDate(ctx) {
@@ -164,8 +164,8 @@ func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error)
 }
 
 // mayLead tells whether this netmaster may stand for election, or go on leading: it has
-// the authorities of the cluster and was not removed, or there is nobody else who may. Where the store does not
-// tell, the election does.
+// the authorities of the cluster and was not removed, or no other one may. If the store cannot be read, it
+// may: without the store there is no election either.
 func (d *Daemon) mayLead(ctx context.Context) bool {
 	removed := d.removed.has(d.cfg.Security.Name)
 	switch {
@@ -185,8 +185,8 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 }
 
 // upToDate tells whether this netmaster has the authorities and the keyring that the record names, or
-// nobody else has. One that was away while they were replaced follows until it has them. Who has no
-// authorities at all does not count: it leaves leading to this one.
+// no other one has. One that was down while they were replaced follows until it has them. Netmasters without
+// authorities do not count: they leave leading to this one.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
 	if err != nil || !d.certificates.hasAuthorities() || d.hasThoseOf(record) {
@@ -200,7 +200,7 @@ func hasThose(s objdb.Service, record mastercfg.Security) bool {
 	return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
 }
 
-// anyOther tells whether one of the other netmasters is as is asked, if the store tells.
+// anyOther tells whether a condition holds for one of the other netmasters; false if the store cannot be read.
 func (d *Daemon) anyOther(ctx context.Context, is func(objdb.Service) bool) bool {
 	others, err := d.others(ctx)
 	return err == nil && slices.ContainsFunc(others, is)

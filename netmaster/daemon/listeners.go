@@ -58,7 +58,7 @@ func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
 	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
 }
 
-// covers tells whether who listens on external is reached at control.
+// covers tells whether a listener on external also gets connections to control.
 func covers(external, control string) bool {
 	host, port, err := net.SplitHostPort(external)
 	if err != nil {

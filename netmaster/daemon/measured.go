@@ -12,25 +12,25 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Each netmaster shows its own metrics, but who may see them is known to the leader: it is
-// asked for each request, in the way of every other one. While no leader answers, which is
-// when metrics are wanted, they are shown as before: in an enforced cluster to whoever was let
-// in lately, in a permissive one to everybody. In an open cluster nobody is asked at all.
+// Each netmaster serves its own metrics, but the leader authorizes: a request to it is made
+// for each request here. Metrics are needed most while no leader answers. Then they are
+// served in an enforced cluster to clients that were authorized lately, in a permissive one to
+// all. In an open cluster the leader is not asked.
 
 const (
 	admittedFor = time.Hour // without a leader
-	admittedMax = 256       // so many are remembered
+	admittedMax = 256       // clients that are remembered
 )
 
-// measured shows metrics to those who may see them.
+// measured serves metrics to authorized clients.
 type measured struct {
-	ask     http.Handler // answers api.MetricsPath with success to those
+	ask     http.Handler // answers api.MetricsPath with success to these
 	metrics http.Handler
 	mode    func() mastercfg.SecurityMode // empty while it is not known
 	now     func() time.Time
 
 	mu       sync.Mutex
-	admitted map[[sha256.Size]byte]time.Time // by what was shown
+	admitted map[[sha256.Size]byte]time.Time // by credentials (shownBy)
 }
 
 func newMeasured(ask, metrics http.Handler, mode func() mastercfg.SecurityMode) *measured {
@@ -50,7 +50,7 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	shown := shownBy(r)
 	said := &verdict{header: http.Header{}}
-	m.ask.ServeHTTP(said, rest.AskingExactly(r)) // who asks too often has a leader
+	m.ask.ServeHTTP(said, rest.AskingExactly(r)) // a refusal for too many requests is the leader's, too
 	switch {
 	case said.code/100 == 2:
 		m.remember(shown)
@@ -69,7 +69,7 @@ func (m *measured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.metrics.ServeHTTP(w, r)
 }
 
-// shownBy is what a request shows of who it comes from, without the secrets in it.
+// shownBy is a hash of a request's credentials.
 func shownBy(r *http.Request) [sha256.Size]byte {
 	who := identity.From(r.Context())
 	parts := append([]string{who.String(), who.KeyHash}, r.Header.Values("X-Auth-Token")...)
@@ -98,7 +98,7 @@ func (m *measured) remembers(shown [sha256.Size]byte) bool {
 	return there && m.now().Sub(at) < admittedFor
 }
 
-// verdict keeps an answer that may be passed on: a refusal is short.
+// verdict buffers the leader's answer. It is passed on if it is a refusal, which is short.
 type verdict struct {
 	header http.Header
 	code   int

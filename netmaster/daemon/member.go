@@ -24,23 +24,23 @@ type member struct {
 	db           *objdb.DB // set before Run
 	log          *logrus.Entry
 	failed       chan error // what ended it
-	// announce says what this netmaster knows; set before Run.
+	// announce updates the registration; set before Run.
 	announce func()
 
-	waits atomic.Pointer[fault.Error] // what has kept it from being started at the last try
+	waits atomic.Pointer[fault.Error] // why it could not be started at the last try
 
 	mu       sync.Mutex
 	server   *embedded.Server // nil: not started yet
-	believes *x509.CertPool   // whom it takes certificates from: etcd reads that at its start only; nil: it is plain
-	known    string           // hash of the authorities of which it believes that of the store
-	told     *embedded.Server // whose URL the other members know; another one than server: they are not told yet
+	believes *x509.CertPool   // authorities that it trusts: etcd reads them at its start only; nil: it is plain
+	known    string           // hash of the authorities from which these are
+	told     *embedded.Server // whose URL the other members know; if it is not server: they do not know the present one yet
 }
 
 const (
-	// memberStart bounds waiting for the other members: the daemon serves
-	// meanwhile, and does as with any store that is away.
+	// memberStart bounds waiting for the other members: then the daemon serves as
+	// with any store that is down.
 	memberStart = 5 * time.Second
-	// memberLook is how often it is looked after.
+	// memberLook is the time between two checks of the member.
 	memberLook = time.Second
 )
 
@@ -58,7 +58,7 @@ func (m *member) Start(ctx context.Context) error {
 	if m.cfg == nil {
 		return nil
 	}
-	// Of a member that was killed before it had anything the log is no data: it enters again.
+	// A member that was killed before it had any data has only an empty log: it enters again.
 	if err := embedded.DiscardUnborn(m.cfg.Dir); err != nil {
 		return err
 	}
@@ -73,9 +73,9 @@ func (m *member) Start(ctx context.Context) error {
 	return nil
 }
 
-// startPlain starts a member of a cluster of an earlier version as it was: the others know it by that URL. When there are
-// authorities it has its turn to be started again, with TLS, while those listen that it knows itself: others may have
-// got TLS while it was away, which reach it and tell it so.
+// startPlain starts a member of a cluster of an earlier version without TLS: the others know it by that URL. When there are
+// authorities it is restarted with TLS in its turn, while the members that it knows are reachable. Others may have been
+// restarted with TLS while it was down; they can still reach it, and it learns their URLs.
 func (m *member) startPlain(ctx context.Context) error {
 	cfg := *m.cfg
 	cfg.PeerURL, cfg.ClientURL = plain(cfg.PeerURL), plain(cfg.ClientURL)
@@ -108,7 +108,7 @@ func (m *member) start(ctx context.Context, cfg embedded.Config) error {
 	return nil
 }
 
-// running is the member; nil: there is none, or it has not been started yet.
+// running is the member's server; nil: there is none, or it has not been started yet.
 func (m *member) running() *embedded.Server {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *member) missing(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// dial is how the member is reached now: nil is plainly.
+// dial is the TLS configuration to reach the member now; nil: without TLS.
 func (m *member) dial() (*tls.Config, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,10 +133,10 @@ func (m *member) dial() (*tls.Config, error) {
 	return m.certificates.store()
 }
 
-// away tells that the store cannot be asked: the member through which it is has not been started yet.
+// away tells that the store cannot be read because the member has not been started yet.
 func (m *member) away() bool { return m.cfg != nil && m.running() == nil }
 
-// Holder is who holds a lock of the store. While the member is away, the error says what it waits for.
+// Holder is the holder of a lock in the store. While the member is not started, the error is what it waits for.
 func (m *member) Holder(ctx context.Context, lock string) (string, error) {
 	if waits := m.waits.Load(); waits != nil && m.away() {
 		return "", waits
@@ -144,7 +144,7 @@ func (m *member) Holder(ctx context.Context, lock string) (string, error) {
 	return m.db.Holder(ctx, lock)
 }
 
-// Run has the member enter its cluster, if it has not, and looks after it until ctx ends.
+// Run has the member enter its cluster, if it has not, then renews and publishes it until ctx ends.
 func (m *member) Run(ctx context.Context) {
 	if m.cfg == nil || m.secure && !m.enter(ctx) {
 		return
@@ -168,9 +168,9 @@ func (m *member) Run(ctx context.Context) {
 	}
 }
 
-// publish has the others reach the member where it listens now: a cluster of an earlier version, whose members
-// spoke plainly, is closed by starting them with https URLs, one after the other. The next one is started when
-// they know: two that know each other by URLs of before only do not reach each other any more.
+// publish updates the member's URL in the store, where it listens now. The members of a cluster of an earlier version, without
+// TLS, are restarted with https URLs one after the other. The next one waits until the others know the new URL: two
+// members that know only old URLs of each other could not connect any more.
 func (m *member) publish(ctx context.Context) (done bool) {
 	limited, cancel := context.WithTimeout(ctx, memberStart)
 	defer cancel()
@@ -187,15 +187,15 @@ func (m *member) publish(ctx context.Context) (done bool) {
 	return true
 }
 
-// reached tells whether the other members know where this one is, and it stays there.
+// reached tells whether the other members know the URL of this one, and it will not change.
 func (m *member) reached() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	plain := m.believes == nil && m.certificates.hasAuthorities() // it is still to have its turn
+	plain := m.believes == nil && m.certificates.hasAuthorities() // it still has to be restarted with TLS
 	return !m.secure || m.server != nil && m.told == m.server && !plain
 }
 
-// fail says what has ended the member.
+// fail passes the error that has ended the member to Err.
 func (m *member) fail(err error) {
 	select {
 	case m.failed <- err:
@@ -206,7 +206,7 @@ func (m *member) fail(err error) {
 // Err carries the error that ended the member.
 func (m *member) Err() <-chan error { return m.failed }
 
-// Stop leaves the cluster of members to the others.
+// Stop stops the member.
 func (m *member) Stop() error {
 	server := m.running()
 	if server == nil {

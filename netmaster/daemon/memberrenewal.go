@@ -8,14 +8,14 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// etcd reads its certificate for each connection, and the authorities that it believes at its
-// start only. So where the authorities are replaced, members are started again inside their
-// processes, one after the other: when one is believed beside the old one, and when the old one
-// is not believed any more. One that was plain, in a cluster of an earlier version, is started again with TLS when there
+// etcd reads its certificate for each connection, but the authorities that it trusts at its
+// start only. So when authorities are replaced, members are restarted inside their
+// processes, one after the other: first to trust the new authority as well, then to stop trusting the
+// old one. A member without TLS, of a cluster of an earlier version, is restarted with TLS when there
 // are authorities.
 
-// knows is the hash of the authorities by which others can be sure that this netmaster is reached: of a member that
-// still has to be started again for those of now it is that of those before.
+// knows is the hash of the authorities that this netmaster registers. While the member still has to be restarted for
+// the present ones it is that of the previous ones.
 func (m *member) knows() string {
 	if !m.secure {
 		return m.certificates.authorities().Hash()
@@ -25,7 +25,7 @@ func (m *member) knows() string {
 	return m.known
 }
 
-// upToDate tells whether the member believes the authority of the store as it is now, and notes that it does.
+// upToDate tells whether the member trusts the present authorities of the store, and notes that it does.
 func (m *member) upToDate() (is, news bool) {
 	now := m.certificates.current.Load()
 	m.mu.Lock()
@@ -39,21 +39,21 @@ func (m *member) upToDate() (is, news bool) {
 	return true, news
 }
 
-// memberLock is held by the netmaster whose member is away for a while: it is started again, or its
-// file is written anew.
+// memberLock is held by the netmaster whose member is down for a while: it is restarted, or its
+// database file is defragmented.
 const memberLock = "netmaster/member"
 
 const (
-	// memberLockTTL is how long the others wait for one that died while its member was started again.
+	// memberLockTTL is how long the others wait for a netmaster that died while it restarted its member.
 	memberLockTTL = 30 * time.Second
-	// rewriteLockTTL is the same for one whose file was written anew. Meanwhile, which takes a second per
-	// 200 MB, its netmaster may reach no other member to renew the lock at.
+	// rewriteLockTTL is the same for defragmenting, which takes a second per 200 MB. Meanwhile the
+	// netmaster may reach no other member to renew the lock.
 	rewriteLockTTL = 5 * time.Minute
-	// longestTurn is how long one waits for its turn.
+	// longestTurn is how long a netmaster waits for the lock.
 	longestTurn = 30 * time.Second
 )
 
-// turn waits until no other member is away, and returns what ends the turn.
+// turn waits for the lock, and returns the function that releases it.
 func (m *member) turn(ctx context.Context, ttl time.Duration) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, longestTurn)
 	defer cancel()
@@ -70,9 +70,9 @@ func (m *member) turn(ctx context.Context, ttl time.Duration) (end func(), err e
 	}, nil
 }
 
-// renew starts the member again where the authority of the store is another one, or one more or
-// less is believed, and only then says that this netmaster knows them. One netmaster does so at a time. A certificate
-// alone needs no start: etcd reads it for each connection.
+// renew restarts the member if the trusted authorities of the store have changed, and only then registers
+// them as known. One netmaster does so at a time. A new certificate needs no restart: etcd reads it for each
+// connection.
 func (m *member) renew(ctx context.Context) {
 	is, news := m.upToDate()
 	if news {
@@ -89,7 +89,7 @@ func (m *member) renew(ctx context.Context) {
 		if m.db.Ping(ctx) == nil {
 			return // others have their turns
 		}
-		// As of one that was away for so long that the others do not let it in: it serves nobody.
+		// The member may have been down for so long that the others refuse it: without the store there is no lock to wait for.
 		if err := m.again(ctx); err != nil {
 			m.fail(err)
 			return

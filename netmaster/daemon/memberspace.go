@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/objdb/space"
 )
 
-// newKeeper looks after the room in the store. It works whether or not this
-// netmaster leads, because a store that is full elects nobody.
+// newKeeper makes the keeper of the store's space. It works whether or not this
+// netmaster leads, because with a full store there is no election.
 func newKeeper(cfg Config, db *objdb.DB, m *member) *space.Keeper {
 	k := space.Config{Store: db, Log: cfg.Log.WithField("component", "space")}
 	if m.cfg != nil {

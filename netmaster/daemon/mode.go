@@ -21,11 +21,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What a mode of security means for connections is decided by each netmaster for its own, a
-// follower too: it is that which a client talks to. What it means for who asks, the leader
-// decides.
+// Each netmaster, a follower too, applies the mode of security to its own connections: whether plain HTTP
+// is served. The leader applies it to authentication and rights.
 
-// mode is how far the cluster is closed, as this netmaster knows it.
+// mode is the cluster's mode of security, as this netmaster knows it.
 type mode struct {
 	log     *logrus.Entry
 	known   atomic.Value // mastercfg.SecurityMode; nothing: not known yet
@@ -39,7 +38,7 @@ func newMode(log *logrus.Entry) *mode {
 	return m
 }
 
-// set is called by whoever reads or changes the mode.
+// set is called when the mode was read or changed.
 func (m *mode) set(is mastercfg.SecurityMode) {
 	m.known.Store(is)
 	m.learned()
@@ -51,7 +50,7 @@ func (m *mode) now() mastercfg.SecurityMode {
 	return is
 }
 
-// soon is the mode once it is known, which takes a netmaster that has just started milliseconds. It is
+// soon is the mode once it is known, which takes milliseconds after the start. It is
 // empty if that takes longer than a request waits for a leader.
 func (m *mode) soon(ctx context.Context) mastercfg.SecurityMode {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -63,8 +62,8 @@ func (m *mode) soon(ctx context.Context) mastercfg.SecurityMode {
 	return m.now()
 }
 
-// Run follows the record until ctx ends. What is known stays while the store is away, and
-// while the record cannot be read.
+// Run follows the security record until ctx ends. The known mode stays while the store is down, or
+// the record cannot be read.
 func (m *mode) Run(ctx context.Context, db *objdb.DB) {
 	only := func(key string) bool { return key == mastercfg.SecurityKey }
 	mirror.NewPart(db, mastercfg.GlobalRoot, only, m.take).Follow(ctx)
@@ -87,7 +86,7 @@ func (m *mode) take(b mirror.Batch) {
 	m.set(is.Mode)
 }
 
-// learn takes the mode from a ledger, so that a leader knows it before it serves. One that cannot
+// learn reads the mode from a ledger, so that a leader knows it before it serves. A record that cannot
 // be read is reported when the term begins.
 func (m *mode) learn(opened *ledger.Ledger) error {
 	return opened.View(func(r ledger.Reader) error {
@@ -98,13 +97,13 @@ func (m *mode) learn(opened *ledger.Ledger) error {
 	})
 }
 
-// plainHeader is where a netmaster that passes a request on says that it has come over plain
-// HTTP. It is believed as identityHeader is.
+// plainHeader marks a forwarded request that has come over plain HTTP. It is trusted like
+// identityHeader.
 const plainHeader = "Contiv-Plain"
 
-// closes refuses what comes over plain HTTP in an enforced cluster, and while the mode is not known, and marks it in others.
-// Who asks whether this netmaster is well is answered on its machine, and in the role of loopback, if
-// there is one, everybody of the machine is served.
+// closes refuses requests over plain HTTP in an enforced cluster, and while the mode is not known; in others it marks them.
+// On loopback, health is answered all the same, and if loopback names a role, all requests are served with
+// that role.
 func (m *mode) closes(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here := rest.OfThisMachine(r)
@@ -124,7 +123,7 @@ func (m *mode) closes(next http.Handler, loopback string, refusals *auth.EarlyRe
 	})
 }
 
-// refusesPlain tells why a request over plain HTTP is not served; nil: it is. That is decided once the mode is known.
+// refusesPlain is why a request over plain HTTP is not served; nil: it is. It waits until the mode is known.
 func (m *mode) refusesPlain(r *http.Request) *fault.Error {
 	switch m.soon(r.Context()) {
 	case mastercfg.SecurityEnforced:
@@ -135,7 +134,7 @@ func (m *mode) refusesPlain(r *http.Request) *fault.Error {
 	return nil
 }
 
-// refusePlain answers what is not served, and has it written down if the cluster is closed.
+// refusePlain answers a refused request, and audits it if the cluster is enforced.
 func refusePlain(w http.ResponseWriter, r *http.Request, why *fault.Error, refusals *auth.EarlyRefusals) {
 	if why.Kind == fault.Unavailable {
 		w.Header().Set("Retry-After", "1")
@@ -146,7 +145,7 @@ func refusePlain(w http.ResponseWriter, r *http.Request, why *fault.Error, refus
 	rest.WriteStatus(w, r, http.StatusForbidden, why)
 }
 
-// askedAt is the address that a client has asked.
+// askedAt is the local address of a client's connection.
 func askedAt(r *http.Request) string {
 	if r.Host != "" {
 		return r.Host
@@ -157,7 +156,7 @@ func askedAt(r *http.Request) string {
 	return "this netmaster"
 }
 
-// warnOpen says while the cluster is open that nobody is asked who he is.
+// warnOpen logs a warning while the cluster is open, without authentication.
 func (d *Daemon) warnOpen() error {
 	if d.mode.now() == mastercfg.SecurityOpen {
 		d.log.Warn("the cluster is open: whoever reaches a netmaster may do everything; netctl security init begins to close it")

@@ -17,7 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// New checks the configuration and prepares a netmaster. Nothing is served or asked for before Run, which also ends what New has opened.
+// New checks the configuration and prepares a netmaster. It connects to nothing and serves nothing before Run, which also closes what New
+// has opened.
 func New(cfg Config) (*Daemon, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -56,7 +57,7 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// keysOf are the keys for what the store keeps sealed, and for all of its values; nil: nothing is.
+// keysOf are the keyring for sealed secrets, and the sealing of all values; nil: there is none.
 func keysOf(security Security) (*keyring.Keyring, *values) {
 	if security.Dir == "" {
 		return nil, nil
@@ -91,7 +92,7 @@ func (cfg Config) completed() (Config, error) {
 	return cfg, nil
 }
 
-// apiConfig is what the API of a term is told, with what it needs of this netmaster.
+// apiConfig is the configuration of a term's API, with the functions of this netmaster that it needs.
 func (d *Daemon) apiConfig() api.Config {
 	c, security := d.cfg.API, d.cfg.Security
 	c.Self, c.Name, c.LeafLife = d.cfg.Control, security.Name, security.LeafLife
@@ -109,7 +110,7 @@ func (d *Daemon) apiConfig() api.Config {
 	return c
 }
 
-// measure has the metrics read from the parts when they are asked for.
+// measure registers the metrics that are read from the parts on each scrape.
 func (d *Daemon) measure() {
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })

@@ -9,7 +9,7 @@ const (
 	// paceTime is how long a client may take to accept a piece of an answer.
 	paceTime = 10 * time.Second
 	// pacePiece is the size of a piece. A client that reads less than 6.5 kB/s
-	// is let go; one that reads more gets any answer whole.
+	// is disconnected; one that reads more gets any answer whole.
 	pacePiece = 64 << 10
 )
 

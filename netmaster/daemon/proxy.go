@@ -42,7 +42,7 @@ const (
 var (
 	// errNoLeader is the documented answer when nobody holds the lock.
 	errNoLeader = fault.New(fault.NotLeader, "Leader not found")
-	// errInPlainText is why a secret that nobody else has read yet goes no further.
+	// errInPlainText is why a request with a secret, which came over TLS, is not forwarded without TLS.
 	errInPlainText = errors.New("this netmaster has no authorities to know the leader by, and passes tokens and passwords on over TLS only: ask the leader, or have this one join")
 	// errLeads ends forwarding when this netmaster leads itself by now.
 	errLeads = errors.New("this netmaster leads")
@@ -115,7 +115,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // rewrite makes the request to the leader; attempts add where that is.
 func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.RawQuery = mastercfg.Scheme, r.In.URL.RawQuery
-	r.SetXForwarded() // of the client alone: what it says of others anybody can say
+	r.SetXForwarded() // of the client alone: what it sends itself is not trusted
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Set(contivmodel.RequestIDHeader, r.In.Header.Get(contivmodel.RequestIDHeader)) // also where the client calls it the connection's
 	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
@@ -175,8 +175,8 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	}
 	resp, err = a.transport.RoundTrip(out)
 	if isPlain(err) && !rest.Private(r) {
-		// The leader has no authorities, or somebody else answers in its place. Nothing was
-		// sent, and what others could read already they may read again.
+		// The leader has no authorities, or another process answers at its address. Nothing was
+		// sent, and the request has no secret that was protected by TLS so far.
 		out.URL.Scheme = mastercfg.Scheme
 		resp, err = a.transport.RoundTrip(out)
 	}
@@ -202,7 +202,7 @@ func dialTLS(d *tls.Dialer) func(ctx context.Context, network, address string) (
 	}
 }
 
-// isPlain tells whether who was asked over TLS speaks plain HTTP only.
+// isPlain tells whether an error means that the server serves plain HTTP only.
 func isPlain(err error) bool {
 	var other tls.RecordHeaderError
 	return errors.As(err, &other)
@@ -214,7 +214,7 @@ func neverSent(err error) bool {
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// giveUp answers that there is no leader, or that it does not answer.
+// giveUp answers a client that there is no leader, or that it does not answer.
 func (p *proxy) giveUp(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Header.Get(forwardedHeader) != "":

@@ -16,18 +16,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A netmaster says of other requests than its own who they come from, and is believed. So each netmaster knows which ones
-// were removed, one that follows, too: whoever shows the name of such a one is nobody.
+// Netmasters are trusted with the identity of the clients whose requests they forward. So each netmaster, a follower too, knows which
+// ones were removed: a certificate with the name of such a one is not accepted.
 //
-// The name is all that netmasters are told apart by: they have the keys of the authorities and sign their own certificates.
-// Whoever has those keys signs for any name, until the authorities are replaced.
+// Netmasters are told apart by name only: all have the keys of the authorities and sign their own certificates.
+// A removed one could still sign for another name, until the authorities are replaced.
 
 // removals are the names of the netmasters that were removed, as the store has them.
 type removals struct {
 	names atomic.Pointer[map[string]bool] // replaced as a whole; nil: not known yet
 }
 
-// Run follows the records until ctx ends. What is known stays while the store is away.
+// Run follows the records until ctx ends. The known names stay while the store is down.
 func (m *removals) Run(ctx context.Context, db *objdb.DB) {
 	mirror.New(db, mastercfg.RemovedMasterPrefix, m.take).Follow(ctx)
 }
@@ -46,7 +46,7 @@ func (m *removals) take(b mirror.Batch) {
 	m.names.Store(&names)
 }
 
-// learn takes the names from a ledger unless they are known, so that a leader that has just started does not refuse others.
+// learn reads the names from a ledger unless they are known, so that a leader that has just started does not refuse others.
 func (m *removals) learn(opened *ledger.Ledger) error {
 	names := map[string]bool{}
 	err := opened.View(func(r ledger.Reader) error {
@@ -68,7 +68,7 @@ func (m *removals) has(name string) bool {
 	return known != nil && (*known)[name]
 }
 
-// admit refuses a netmaster that was removed, and each while it is not known which were.
+// admit returns an error for a netmaster that was removed, and for every one until the names are known.
 func (m *removals) admit(name string) error {
 	switch {
 	case m.names.Load() == nil:
@@ -79,7 +79,7 @@ func (m *removals) admit(name string) error {
 	return nil
 }
 
-// judged are certificates of whose netmasters those that were removed do not count.
+// judged is a verifier that does not accept removed netmasters.
 type judged struct {
 	verifier
 	removed *removals
@@ -99,8 +99,8 @@ func (j judged) Identify(chain []*x509.Certificate, now time.Time) (cachedIdenti
 	return known, nil
 }
 
-// noteSelf has a record say that this netmaster, which leads, is one of the cluster, if none does: who has founded a cluster has
-// joined nobody, and could not be removed. The name belongs to no key, as it did without the record.
+// noteSelf makes the record of this netmaster, which leads, as one of the cluster, if it has none: the founder of a cluster has
+// not joined, and without a record could not be removed. The name is bound to no key, as without the record.
 func (d *Daemon) noteSelf(ctx context.Context, opened *ledger.Ledger) error {
 	s, shown := d.cfg.Security, d.certificates.current.Load()
 	if shown == nil || s.Name == "" {
@@ -120,7 +120,7 @@ func (d *Daemon) noteSelf(ctx context.Context, opened *ledger.Ledger) error {
 	return err
 }
 
-// hasAny tells whether one of some keys is there.
+// hasAny tells whether one of the keys exists.
 func hasAny(opened *ledger.Ledger, keys ...string) (any bool, err error) {
 	err = opened.View(func(r ledger.Reader) error {
 		for _, key := range keys {

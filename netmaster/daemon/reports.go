@@ -19,8 +19,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// reportPath is where a netmaster tells what it has counted itself, while it led, of what an enforced cluster would have
-// refused. The one that leads asks all others.
+// reportPath has a netmaster's own counts, from its time as leader, of requests that an enforced cluster would have
+// refused. The leader asks all others for theirs.
 const reportPath = mastercfg.SecurityPath + "/report/own"
 
 const (
@@ -28,7 +28,7 @@ const (
 	maxReport  = 4 << 20         // bytes of its answer
 )
 
-// ownReport answers netmasters, and root of this machine.
+// ownReport serves these counts to netmasters, and to root of this machine.
 func (d *Daemon) ownReport(w http.ResponseWriter, r *http.Request) {
 	if kind := identity.From(r.Context()).Kind; kind != identity.Master && kind != identity.Root {
 		rest.WriteStatus(w, r, http.StatusForbidden, fault.New(fault.Denied, "%s is for netmasters", r.URL.Path))
@@ -38,7 +38,7 @@ func (d *Daemon) ownReport(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(d.cfg.API.Foreseen.Report(time.Now().UTC())) // an error means that the client is gone
 }
 
-// otherReports asks the other netmasters that are registered, and tells the addresses of those that do not answer.
+// otherReports asks the other registered netmasters. silent are the addresses of those that do not answer.
 func (d *Daemon) otherReports(ctx context.Context) (others []contivmodel.SecurityReport, silent []string, err error) {
 	registered, err := d.db.Services(ctx, mastercfg.MasterService)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// keepUpEvery is how often a netmaster that follows looks whether its authorities are
-	// those of the cluster still.
+	// keepUpEvery is how often a follower compares its authorities with those in the
+	// security record.
 	keepUpEvery = time.Second
-	// longestKeepUp is the longest time between tries to get the same from the same leader.
+	// longestKeepUp is the longest time between tries to get the same authorities from the same leader.
 	longestKeepUp = time.Minute
 )
 
-// keepUp asks the leader for the authorities and the keyring that the record names, where those
-// here are others, until ctx ends. One that was away for so long that the leader does not know it
-// any more, nor it the leader, joins anew, if it has a token.
+// keepUp gets the authorities and the keyring that the record names from the leader, whenever those
+// here are others, until ctx ends. A netmaster that was down for so long that it and the leader cannot
+// authenticate each other any more joins anew, if it has a token.
 func (d *Daemon) keepUp(ctx context.Context) {
 	var said string
 	again := tries{pace: retry.NewPacer(keepUpEvery, longestKeepUp)}
@@ -57,8 +57,8 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	}
 }
 
-// shutOut tells whether the store cannot be asked because the authorities were replaced while this netmaster, which was not
-// removed, was away: its member is let in by no other one then. The others show certificates of an authority that is not known here.
+// shutOut tells whether the store cannot be read because the authorities were replaced while this netmaster, which was not
+// removed, was down: then no other member accepts its member. The others have certificates of an authority that is not known here.
 func (d *Daemon) shutOut(ctx context.Context, own pki.Authorities) bool {
 	s := d.cfg.Security
 	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil || d.removed.has(s.Name) {
@@ -73,7 +73,7 @@ func (d *Daemon) shutOut(ctx context.Context, own pki.Authorities) bool {
 	return errors.As(err, &unknown)
 }
 
-// aim is what a netmaster that follows lacks, and who has it.
+// aim is what a follower lacks, and the leader that has it.
 type aim struct {
 	record mastercfg.Security
 	leader string
@@ -99,8 +99,8 @@ func (t *tries) due(at aim) bool {
 	return true
 }
 
-// catchUp takes over what the leader has, or joins anew where that is what helps: not for what is
-// wrong with a keyring.
+// catchUp gets the authorities and the keyring from the leader, or joins anew if the two cannot authenticate each other. Other
+// errors, such as of a keyring, are returned.
 func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record mastercfg.Security, leader string) error {
 	err := d.takeOver(ctx, own, record, leader)
 	switch fault.KindOf(err) {
@@ -154,7 +154,7 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	return nil
 }
 
-// use keeps what another netmaster has handed over: the keyring first, for who has the authorities
+// use stores the files of another netmaster: the keyring first, since a netmaster with the authorities
 // may lead. named is the state of the keyring that the record names.
 func (d *Daemon) use(own, all pki.Authorities, files map[string]string, named string) error {
 	if keys := files[keyring.Name]; keys != "" && d.keyring != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/owncert"
 )
 
-// Security is what a netmaster needs to show who it is.
+// Security is the configuration of a netmaster's security.
 type Security struct {
 	Dir            string       // of the authorities; empty: there are none, everything is plain
 	Secure         bool         // a cluster of an earlier version that has no authorities gets some, and is permissive then
@@ -25,19 +25,19 @@ type Security struct {
 	Founding      mastercfg.SecurityMode // of a new cluster; empty: open
 	PlainLoopback string                 // role in which plain HTTP is served on loopback; empty: as elsewhere
 
-	// TokenFile has a token with which this netmaster joins where it has no authorities; empty: none.
+	// TokenFile has a token with which this netmaster joins while it has no authorities; empty: none.
 	TokenFile string
-	Join      []string // other netmasters, host:port: to ask then, before those that are registered, and to enter an embedded store with TLS
-	// Vouched is what this netmaster joins with, without such a token, where it has no authorities and the
-	// cluster has some; nil: nobody vouches for it. It may lead where nobody has them.
+	Join      []string // other netmasters, host:port, to join at before the registered ones, and to enter an embedded store with TLS
+	// Vouched returns another proof of identity to join with, without such a token, while this netmaster has no authorities and the
+	// cluster has some; nil: there is none. It may lead while no netmaster has authorities.
 	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
-	// Anew is what an operator does so that a new cluster is founded although Vouched knows of one, all of
-	// whose netmasters have lost their data.
+	// Anew says what an operator does to found a new cluster although Vouched knows of one, whose
+	// netmasters have all lost their data.
 	Anew    string
 	Founder bool // of several that embed a store with TLS, the one that founds the cluster
 
 	Own    owncert.Files    // certificates that the operator has brought
-	Reread <-chan os.Signal // when they are to be read again, beside each minute; nil: never
+	Reread <-chan os.Signal // has them read again at once, not only every minute; nil: never
 
 	EncryptValues bool // while this netmaster leads the store keeps the model and the state sealed; needs Dir
 

@@ -11,21 +11,21 @@ import (
 )
 
 // shedder bounds the connections of a server. When there are too many, the one
-// that has been idle longest is closed: ten thousand clients that connect and
-// send nothing keep nobody out, and cost no more than the bound. A connection
-// is idle until a whole request has come on it, its body included, and again when that has been answered; while
-// a request is being answered its connection is never closed.
+// that has been idle longest is closed, so ten thousand clients that connect and
+// send nothing keep no other out, and cost no more than the bound. A connection
+// is idle until a whole request has been received, with its body, and again after the answer; it is never closed
+// while a request is being answered.
 //
-// One source address may hold an eighth of the connections while they are idle; beyond that, its own that has
-// been idle longest is closed. Connections with a request do not count: a netmaster that
-// forwards hundreds of watches opens others like everybody else, which are idle in their handshakes.
+// One source address may have an eighth of all connections idle; beyond that, the one of them that has
+// been idle longest is closed. Connections with a request under way do not count: a netmaster that
+// forwards hundreds of watches has as much room for new connections as others.
 //
-// It counts one request per connection, which holds as long as the server speaks HTTP/1 only.
+// It counts one request per connection, which holds because the server speaks HTTP/1 only.
 type shedder struct {
 	limit, share int // of all, and of the silent ones of one address
 
 	mu      sync.Mutex
-	open    map[net.Conn]*list.Element // nil element: a request is being answered, or it has to go
+	open    map[net.Conn]*list.Element // nil element: a request is being answered, or it is being closed
 	silent  *list.List                 // of net.Conn, longest silent first
 	sources map[netip.Addr]int         // how many are silent from each address
 
@@ -33,15 +33,15 @@ type shedder struct {
 	none      chan struct{} // closed when there is none; nil: nobody waits
 }
 
-// shareOf is the part of all connections that may be silent ones of one address: 256 of 2048.
+// shareOf is the part of all connections that may be idle ones of one address: 256 of 2048.
 const shareOf = 8
 
 func newShedder(limit int) *shedder {
 	return &shedder{limit: limit, share: max(1, limit/shareOf), open: map[net.Conn]*list.Element{}, silent: list.New(), sources: map[netip.Addr]int{}}
 }
 
-// sourceOf is the address that a connection comes from. The machine itself, and who is at a socket of it, has none: other
-// limits are between its users.
+// sourceOf is the source address of a connection. It is zero for the machine itself, by loopback or its socket: between its
+// users there are other limits.
 func sourceOf(conn net.Conn) (source netip.Addr) {
 	if at, isTCP := conn.RemoteAddr().(*net.TCPAddr); isTCP && !at.IP.IsLoopback() {
 		source = at.AddrPort().Addr().Unmap()
@@ -61,7 +61,7 @@ func (s *shedder) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// add notes a connection and returns the one that has to go for it, if any.
+// add adds a connection and returns the one to close for it, if any.
 func (s *shedder) add(conn net.Conn) net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,13 +82,13 @@ func (s *shedder) add(conn net.Conn) net.Conn {
 	return goes
 }
 
-// hush notes a connection as the one that was silent last. The lock is held.
+// hush adds a connection as the last one that became idle. The lock is held.
 func (s *shedder) hush(conn net.Conn) {
 	s.open[conn] = s.silent.PushBack(conn)
 	s.sources[sourceOf(conn)]++
 }
 
-// wake ends the silence of an open connection, if it is silent. The lock is held.
+// wake removes an open connection from the idle ones, if it is one. The lock is held.
 func (s *shedder) wake(conn net.Conn) {
 	e := s.open[conn]
 	if e == nil {
@@ -127,7 +127,7 @@ func (s *shedder) guard(next http.Handler) http.Handler {
 		if r.ContentLength == 0 {
 			s.setBusy(conn, true)
 		} else {
-			s.setBusy(conn, true) // silent anew: whoever has sent less is shed first
+			s.setBusy(conn, true) // idle anew: connections that have sent less are shed first
 			s.setBusy(conn, false)
 			r.Body = &arriving{r.Body, func() { s.setBusy(conn, true) }}
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The embedded member of the store, and who speaks with it, have certificates of the authority
-// of the store, which netmasters only have. They are in files beside the authorities, for etcd
-// reads them at each handshake; the key stays the same, so that it fits the certificate at any moment.
+// The embedded member of the store, and its clients, have certificates of the authority
+// of the store, which only netmasters have. They are files beside the authorities, because etcd
+// reads them at each handshake. The key stays the same, so that it fits the certificate at any moment.
 // An operator's etcdctl uses them, too.
 const (
 	storeCertFile = "store.crt"
 	storeKeyFile  = "store.key"
 )
 
-// forStore makes the certificate of the member, which is a client of the others as well, and
-// returns how this netmaster reaches it.
+// forStore makes the certificate of the member, which is a client of the other members as well, and
+// returns the TLS configuration for this netmaster's connections to it.
 func (p *certificates) forStore(by *pki.Authority, now time.Time) (*tls.Config, error) {
 	key, err := pki.OpenKey(filepath.Join(p.cfg.Dir, storeKeyFile))
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *certificates) forStore(by *pki.Authority, now time.Time) (*tls.Config, 
 	return dialing(by, cert), nil
 }
 
-// store is how the own member of the store is reached, as it is now.
+// store is the TLS configuration for connections to the own member of the store.
 func (p *certificates) store() (*tls.Config, error) {
 	if h := p.current.Load(); h != nil && h.store != nil {
 		return h.store, nil

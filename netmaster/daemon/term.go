@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// lead serves one term, until it ends or ctx does. It takes what the standby has.
+// lead serves one term, until it ends or ctx does. The ledger begins with the state of the standby.
 func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby) error {
 	working, stop := context.WithCancelCause(term.Context())
 	defer stop(nil)
@@ -43,7 +43,7 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 	return errors.Join(err, term.Resign(parting))
 }
 
-// openTerm opens the ledger, repairs what is damaged, makes what a cluster needs
+// openTerm opens the ledger, repairs the state, makes the objects that every cluster has,
 // and begins to serve and to watch over the state.
 func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standby *ledger.Standby, tasks *sync.WaitGroup) error {
 	began := time.Now()
@@ -63,7 +63,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := d.bootstrap(ctx, opened); err != nil {
 		return err
 	}
-	if err := d.noteSelf(ctx, opened); err != nil { // a store that is full still has to be led
+	if err := d.noteSelf(ctx, opened); err != nil { // a full store must not prevent leading
 		log.WithError(err).Warn("no record says that this netmaster is one of the cluster: it cannot be removed before the next term")
 	}
 	if err := errors.Join(d.mode.learn(opened), d.removed.learn(opened)); err != nil {
@@ -93,8 +93,8 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	return nil
 }
 
-// watchOver starts what a leader does now and then: it repairs the state, forgets what has expired, frees the endpoints of lost
-// nodes, and has members of the store vote, and values sealed, that are not yet.
+// watchOver starts a leader's periodic tasks: it repairs the state, removes expired records, frees the endpoints of lost
+// nodes, promotes members of the store, and seals values that are not sealed yet.
 func (d *Daemon) watchOver(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
 	tasks *sync.WaitGroup, log *logrus.Entry) {
 
@@ -122,7 +122,7 @@ func (d *Daemon) watchOver(ctx context.Context, opened *ledger.Ledger, reconcile
 	})
 }
 
-// follow has the leader do what Kubernetes says, until ctx ends.
+// follow runs Config.Follow, again after an error, until ctx ends.
 func (d *Daemon) follow(ctx context.Context, opened *ledger.Ledger, model *api.API, log *logrus.Entry) {
 	for ctx.Err() == nil {
 		if err := d.cfg.Follow(ctx, opened, model, log); err != nil && ctx.Err() == nil {

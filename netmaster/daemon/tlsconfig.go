@@ -12,9 +12,9 @@ import (
 	"github.com/contiv/netplugin/utils/suites"
 )
 
-// How TLS is spoken, with whom, and who is believed.
+// TLS configurations, and the verification of clients.
 
-// Verify tells which client of this cluster a certificate belongs to.
+// Verify returns the identity of a client by its certificate.
 func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error) {
 	all := c.authorities()
 	switch {
@@ -34,8 +34,8 @@ func (c *certificates) Verify(chain []*x509.Certificate, now time.Time) (identit
 	return who, err
 }
 
-// server is how clients are served. Their certificates are asked for, and looked at when
-// they ask for something (identify): a bad one is worth an answer with the reason. Agents speak
+// server is the TLS configuration for clients. Their certificates are requested, and verified only with their first
+// request (identify), so that the answer can say why one is refused. Agents speak
 // TLS 1.3 with the gate, as all daemons do with one another.
 func (c *certificates) server() *tls.Config {
 	clients := &tls.Config{
@@ -64,9 +64,9 @@ func (c *certificates) server() *tls.Config {
 	return clients
 }
 
-// node is how the agent of a host is asked over TLS; nil while there are no authorities. A
-// node is known by its name and the hash of the key that the name belongs to, whatever its address, and by the authority of
-// clients, so that no node can stand for a netmaster, and no former one of the name for the node.
+// node is the TLS configuration for connections to the agent of a host; nil while there are no authorities. A
+// node is authenticated by its name and the hash of the key to which the name is bound, at any address, and by the authority of
+// clients, so that no node can pass for a netmaster, and no former node of the name for the present one.
 func (c *certificates) node(host, key string) *tls.Config {
 	h := c.current.Load()
 	if h == nil {
@@ -89,8 +89,8 @@ func (c *certificates) node(host, key string) *tls.Config {
 	}
 }
 
-// dialer is how another netmaster is reached over TLS, as it is now; nil while there are no
-// authorities. It is the same configuration until there is another certificate.
+// dialer is the TLS configuration for connections to other netmasters; nil while there are no
+// authorities. It stays the same until there is another certificate.
 func (c *certificates) dialer() *tls.Config {
 	if h := c.current.Load(); h != nil {
 		return h.dialer
@@ -98,7 +98,7 @@ func (c *certificates) dialer() *tls.Config {
 	return nil
 }
 
-// dialing is how those are reached whom an authority has signed.
+// dialing is the TLS configuration for connections to servers with a certificate of an authority.
 func dialing(by *pki.Authority, own *tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, c := range by.Bundle() {

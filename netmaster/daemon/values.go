@@ -22,8 +22,8 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// values has the store keep the model and the state sealed, or as they are, whichever this netmaster is told (--encrypt-values). The leader
-// alone does: others open what they read.
+// values has the model and the state stored sealed or plain, as configured (--encrypt-values). Only the leader writes
+// them; all others can open sealed values.
 type values struct {
 	*keyring.Values
 	wanted  bool
@@ -33,19 +33,19 @@ type values struct {
 
 	admit      func() error  // an error: the store has no room for more
 	registered func() string // the key of this netmaster's registration
-	turned     notify.Signal // another key seals
+	turned     notify.Signal // another key seals now
 
 	mu  sync.Mutex
 	say string // for security status; empty: values are as they are
 }
 
-// rewrittenAtOnce is how many values are stored anew in one plan: no more than fit into a transaction of any store.
+// rewrittenAtOnce is how many values are rewritten in one plan: no more than fit into a transaction of any store.
 const rewrittenAtOnce = objdb.FewOps / 4
 
-// sealAgain is when it is tried again to seal what could not be.
+// sealAgain is the pause until another try to seal values.
 const sealAgain = 10 * time.Second
 
-// begin has the writes of a term that begins be sealed already, where all can read that. Nothing of a new cluster is stored plainly then.
+// begin has writes sealed from the beginning of a term, if all daemons can read that. So no value of a new cluster is ever stored plainly.
 func (v *values) begin(ctx context.Context) error {
 	switch {
 	case v == nil:
@@ -64,7 +64,7 @@ func (v *values) learn() {
 	}
 }
 
-// seal has values be sealed from now on, where all can read that: it is an error otherwise.
+// seal has writes sealed from now on. It is an error if a daemon could not read them.
 func (v *values) seal(ctx context.Context) error {
 	record, err := v.record(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (v *values) seal(ctx context.Context) error {
 			return err
 		}
 	}
-	// One value tells whether they are so already, where this process has not read any yet.
+	// Read one value: it shows whether values are sealed already, if this process has not read any yet.
 	if _, err := v.db.Get(ctx, mastercfg.ModelKey("global", contivmodel.GlobalName)); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
@@ -97,8 +97,8 @@ func (v *values) seal(ctx context.Context) error {
 	return nil
 }
 
-// blind are the daemons that are registered and cannot read what is sealed. What is registered of this netmaster may be
-// of before it had a keyring.
+// blind are the registered daemons that cannot read sealed values. This netmaster does not count: its registration may be
+// from before it had a keyring.
 func (v *values) blind(ctx context.Context) (blind []string, err error) {
 	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
 		all, err := v.db.Services(ctx, kind)
@@ -116,7 +116,7 @@ func (v *values) blind(ctx context.Context) (blind []string, err error) {
 	return slices.Compact(blind), nil
 }
 
-// keep has all values be stored as they are to be, until ctx ends: after the start of a term, and when another key seals.
+// keep rewrites values that are not stored as configured, until ctx ends: after the start of a term, and when another key seals.
 func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) {
 	var trouble logging.Trouble
 	for ctx.Err() == nil {
@@ -136,7 +136,7 @@ func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.En
 	}
 }
 
-// rewrite stores anew what is not stored as it is to be.
+// rewrite rewrites the values that are not stored as configured.
 func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) error {
 	if !v.wanted && !v.Met() {
 		v.tell("")
@@ -152,7 +152,7 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 		return err
 	}
 	for keys := range slices.Chunk(outdated, rewrittenAtOnce) {
-		if err := v.admit(); err != nil { // until it is compacted its history has each of them twice
+		if err := v.admit(); err != nil { // until compaction the history has each of them twice
 			return err
 		}
 		if _, err := opened.Update(ctx, func(tx *ledger.Tx) error {
@@ -172,7 +172,7 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 	return nil
 }
 
-// outdated are the keys whose values are not stored as they are to be.
+// outdated are the keys whose values are not stored as configured.
 func (v *values) outdated(ctx context.Context) (keys []string, err error) {
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot} {
 		stored, _, err := v.db.List(objdb.AsStored(ctx), root)

@@ -186,7 +186,7 @@ func TestABackendWithoutAnAddressIsTold(t *testing.T) {
 		"a name":        {slice(fqdn, nil, "www.example.org"), nil}, // the slice is told
 		"of others":     {slice(ipv4, map[string]string{headlessLabel: ""}, "239.1.1.1"), nil},
 	} {
-		if got := nobodys([]any{c.slice}); !slices.Equal(got, c.want) {
+		if got := invalidAddresses([]any{c.slice}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

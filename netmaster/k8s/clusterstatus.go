@@ -36,14 +36,14 @@ type spec struct {
 
 func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID, policy.Generation} }
 
-// reports is what has been said of policies.
+// reports is what was reported about policies, and about objects that nodes do not serve.
 type reports struct {
 	*policies
-	done      map[string]uint32     // epochs of ClusterNetworkPolicies that are known to be enforced, by name
-	refused   map[string]string     // why switches do not do what policies say, by policy, as it was told last
-	toldOf    map[string]types.UID  // policies of which that was told; another one may have the name since
-	recovered map[string]bool       // policies that no switch refuses any more: told, while the note in the store is still there
-	told      map[nodeObject]string // what nodes do not serve as they should, as it was told last
+	done         map[string]uint32     // epochs of ClusterNetworkPolicies that are known to be enforced, by name
+	refused      map[string]string     // why switches do not do what policies say, by policy, as it was told last
+	toldOf       map[string]types.UID  // policies of which that was told; another one may have the name since
+	recovered    map[string]bool       // policies that no switch refuses any more: told, while the note in the store is still there
+	nodeProblems map[nodeObject]string // what nodes do not serve, as it was reported last
 }
 
 func (p *policies) newReports() *reports {
@@ -68,8 +68,8 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	r.tellOfNodes(nodes)
-	told := r.tellRefused(ctx, nodes)
+	r.reportNodeProblems(nodes)
+	told := r.reportRefused(ctx, nodes)
 	look, records, err := r.unreported()
 	if err = errors.Join(told, err); len(look) == 0 {
 		return 0, err

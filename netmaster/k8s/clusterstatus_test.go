@@ -141,7 +141,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 	w.eventually(func() error {
 		c.policies.mu.Lock()
 		defer c.policies.mu.Unlock()
-		if got := c.policies.told["guard"].generation; got != 3 {
+		if got := c.policies.clusterSpecs["guard"].generation; got != 3 {
 			return fmt.Errorf("generation %d is translated", got)
 		}
 		return nil

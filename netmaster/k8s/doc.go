@@ -13,7 +13,7 @@
 //	                                            +--> an event on the policy, if it is not understood
 //	nodes                --informer--> queue --nodes.go-----> state/k8sNode/; taint.go takes their taint away
 //	                                         dismiss.go removes nodes that are gone from those that have joined
-//	                                         nodetold.go: what a node does not serve is an event on the service or pod
+//	                                         nodeproblems.go: what a node does not serve is an event on the service or pod
 //	                                         strays.go removes records that no leader can have written
 //
 // An informer's event marks an object; a worker then makes its record what the

@@ -69,8 +69,8 @@ func (b *balancer) switchedOff(s *corev1.Service) string {
 		"an operator can allow them (netmaster --k8s-external-ips)", which)
 }
 
-// notLooked tells of what is beyond.
-func (b *balancer) notLooked(s *corev1.Service) (texts []string) {
+// beyondLimit are the problems of a service with more external addresses than are looked at.
+func (b *balancer) beyondLimit(s *corev1.Service) (texts []string) {
 	for what, n := range map[string]int{"externalIPs": len(s.Spec.ExternalIPs), "addresses of load balancers": len(s.Status.LoadBalancer.Ingress)} {
 		if n > maxLooked && !(b.cfg.NoExternalIPs && what == "externalIPs") {
 			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served; use several services", n-maxLooked, n, what, maxExternal))

@@ -41,15 +41,15 @@ func (c *Controller) overlapReconciler() *reconciler {
 			if err != nil {
 				return 0, err
 			}
-			return externalAgain, c.tellOverlaps(cidr, nodes.Lister()) // networks and the private subnet change, too
+			return externalAgain, c.reportOverlaps(cidr, nodes.Lister()) // networks and the private subnet change, too
 		},
 	}
 }
 
 func cidrKey(name string) string { return "servicecidr/" + name }
 
-// tellOverlaps tells who else has addresses of a ServiceCIDR. Of networks the cluster's status tells by itself.
-func (c *Controller) tellOverlaps(cidr *networkingv1.ServiceCIDR, nodes corelisters.NodeLister) error {
+// reportOverlaps reports what else has addresses of a ServiceCIDR. Networks are in the cluster's status already.
+func (c *Controller) reportOverlaps(cidr *networkingv1.ServiceCIDR, nodes corelisters.NodeLister) error {
 	var networks, others []string
 	err := c.ledger.View(func(r ledger.Reader) error {
 		addresses, err := nodeClaims(nodes)

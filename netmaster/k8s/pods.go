@@ -167,7 +167,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	if now.Reason == "" && !now.Classed {
 		p.policies.unclassed(name)
 	}
-	p.tell(pod, before, now)
+	p.reportEvents(pod, before, now)
 	return open, nil
 }
 
@@ -193,7 +193,7 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 		return nil
 	})
 	if settled && err == nil {
-		p.tell(pod, now, now)
+		p.reportEvents(pod, now, now)
 	}
 	return settled, open, err
 }

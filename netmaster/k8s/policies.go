@@ -39,14 +39,14 @@ type policies struct {
 	reportEvery time.Duration
 	epochFloor  uint32 // what epochs of this term are above: when it began, in seconds since 1970, which those of before have not come to
 
-	mu       lock
-	engine   *classes.Engine
-	anyPod   bool                // rules are written as ones about any pod (anypod.go)
-	recorded map[string]recorded // what earlier terms have written for pods, by the keys of their records
-	told     map[string]spec     // what the engine has been told of ClusterNetworkPolicies, by name
-	heard    map[string]version  // and of namespaces and NetworkPolicies, by key
-	ranks    map[string]rank     // of ClusterNetworkPolicies that were told of, by name
-	written  map[string]spec     // as told, of which the rules are written; nil: nothing has been written yet
+	mu           lock
+	engine       *classes.Engine
+	anyPod       bool                // rules are written as ones about any pod (anypod.go)
+	recorded     map[string]recorded // what earlier terms have written for pods, by the keys of their records
+	clusterSpecs map[string]spec     // ClusterNetworkPolicies as the engine has them, by name
+	versions     map[string]version  // namespaces and NetworkPolicies as the engine has them, by key
+	ranks        map[string]rank     // of ClusterNetworkPolicies in the engine, by name
+	written      map[string]spec     // clusterSpecs when rules were written last; nil: nothing has been written yet
 }
 
 // recorded is the class in the record of a pod.
@@ -69,7 +69,7 @@ const (
 func (c *Controller) newPolicies() *policies {
 	core, networking := c.informers.Core().V1(), c.informers.Networking().V1()
 	p := &policies{Controller: c, pods: core.Pods().Lister(), namespaces: core.Namespaces().Lister(),
-		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, told: map[string]spec{}, heard: map[string]version{}, ranks: map[string]rank{}}
+		nodes: core.Nodes().Lister(), network: networking.NetworkPolicies().Lister(), mu: newLock(), engine: classes.New(), recorded: map[string]recorded{}, clusterSpecs: map[string]spec{}, versions: map[string]version{}, ranks: map[string]rank{}}
 	p.epochFloor = master.EpochFloor(time.Now())
 	p.reportEvery = cmp.Or(c.cfg.ReportEvery, reportEvery)
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
@@ -125,28 +125,28 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 		keys = append(keys, ofClusterPolicy+policy.Name)
 	}
 	if err == nil && p.written == nil {
-		err = p.tellSelecting()
+		err = p.updateSelecting()
 	}
 	return append(keys, writeAll), err
 }
 
-// tellSelecting tells what selects pods. It comes before the first pod, whatever has been marked meanwhile: one of
-// which the engine knows nothing that selects it loses the class that is written for it.
-func (p *policies) tellSelecting() error {
+// updateSelecting puts all objects that may select pods into the engine. That comes before the first pod, whatever has been
+// marked meanwhile: a pod whose selecting objects the engine lacks would lose the class that is written for it.
+func (p *policies) updateSelecting() error {
 	for _, f := range p.follows {
 		for _, object := range f.informer.GetStore().List() {
 			for _, key := range f.concerns(object) {
 				if key == ofNodes || strings.HasPrefix(key, ofPod) { // policies of which nodes are peers follow
 					continue
 				}
-				if err := p.tell(key); err != nil {
+				if err := p.updateEngine(key); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for _, policy := range p.cluster.list() {
-		if err := p.tellCluster(policy.Name); err != nil {
+		if err := p.updateClusterPolicy(policy.Name); err != nil {
 			return err
 		}
 	}
@@ -165,19 +165,20 @@ func (p *policies) hasClusterPolicies() (has bool) {
 	return has
 }
 
-// look tells the engine what has become of a thing, or writes.
+// look updates one object in the engine, or writes the rules.
 func (p *policies) look(ctx context.Context, key string) (again time.Duration, err error) {
 	if key == writeAll {
 		return 0, p.write(ctx)
 	}
 	p.mu.Lock()
-	err = p.tell(key)
+	err = p.updateEngine(key)
 	p.mu.Unlock()
-	p.mark(writeAll) // what is told waits until it is written
+	p.mark(writeAll)
 	return 0, err
 }
 
-func (p *policies) tell(key string) error {
+// updateEngine sets or removes an object in the engine, as the caches have it now.
+func (p *policies) updateEngine(key string) error {
 	kind, name, _ := strings.Cut(key, "/")
 	kind += "/"
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
@@ -189,12 +190,12 @@ func (p *policies) tell(key string) error {
 		n, err := p.namespaces.Get(name)
 		if apierrors.IsNotFound(err) {
 			p.engine.RemoveNamespace(name)
-			delete(p.heard, key)
+			delete(p.versions, key)
 			return nil
 		}
 		if err == nil {
 			p.engine.SetNamespace(name, n.Labels)
-			p.heard[key] = versionOf(n)
+			p.versions[key] = versionOf(n)
 		}
 		return err
 	case ofPod, ofUnclassed:
@@ -215,20 +216,20 @@ func (p *policies) tell(key string) error {
 		if apierrors.IsNotFound(err) {
 			p.engine.RemovePolicy(key)
 			p.warnings.gone(key)
-			delete(p.heard, key)
+			delete(p.versions, key)
 			return nil
 		}
 		if err == nil {
 			meaning, doubts := networkPolicy(policy)
 			p.engine.SetPolicy(key, meaning)
-			p.heard[key] = versionOf(policy)
+			p.versions[key] = versionOf(policy)
 			p.warn(policy, key, "PolicyUnsupported", "Translate", allowsNothing(doubts))
 		}
 		return err
 	case ofClusterPolicy:
-		return p.tellCluster(name)
+		return p.updateClusterPolicy(name)
 	case ofNodes:
-		return p.tellNodes()
+		return p.updateNodes()
 	}
 	p.engine.RemovePolicy(key) // rules that are of no policy
 	return nil
@@ -261,8 +262,8 @@ func allowsNothing(doubts []string) string {
 	return strings.Join(doubts, "; ") + ": that allows nothing"
 }
 
-// tellOf tells of policies that were written and do not do all that they say.
-func (p *policies) tellOf(changes classes.Changes) {
+// reportChanges reports policies that were written and cannot be enforced as a whole.
+func (p *policies) reportChanges(changes classes.Changes) {
 	for id := range changes.Policies {
 		policy, err := p.policy(id)
 		if err != nil { // it has gone meanwhile
@@ -307,7 +308,7 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 		return 0, false
 	}
 	now, err := p.pods.Pods(pod.Namespace).Get(pod.Name) // pod may be older than what the engine knows
-	if err != nil || now.UID != pod.UID || !p.hasHeardAll(pod.Namespace) {
+	if err != nil || now.UID != pod.UID || !p.engineHasAll(pod.Namespace) {
 		return 0, false
 	}
 	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name

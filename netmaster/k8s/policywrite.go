@@ -15,7 +15,7 @@ import (
 // before their pods: a class without a record is isolated.
 func (p *policies) write(ctx context.Context) error {
 	p.mu.Lock()
-	changes, told := p.engine.Take(), maps.Clone(p.told)
+	changes, told := p.engine.Take(), maps.Clone(p.clusterSpecs)
 	if !changes.Any() {
 		p.written = told
 	}
@@ -32,7 +32,7 @@ func (p *policies) write(ctx context.Context) error {
 	}
 	p.engine.Written(changes)
 	p.written = told
-	p.tellOf(changes)
+	p.reportChanges(changes)
 	return nil
 }
 

@@ -196,9 +196,9 @@ func groupID(record mastercfg.K8sPod) string {
 	return mastercfg.EndpointGroupID(record.Tenant, record.Group)
 }
 
-// tell writes events about what has changed in a record. What keeps a pod from its place it tells again after a time, and after
-// another leader: the pod waits, and events do not last.
-func (p *placer) tell(pod *corev1.Pod, before, now mastercfg.K8sPod) {
+// reportEvents writes events about the changes of a record. A refusal of a pod is reported again after a time, and by each new
+// leader: the pod still waits, and events expire.
+func (p *placer) reportEvents(pod *corev1.Pod, before, now mastercfg.K8sPod) {
 	if now.Reason == "" || isFinished(pod) { // which waits for nothing
 		p.refused.forget(now.Pod())
 	} else if p.refused.due(now.Pod(), time.Now(), now.Message != before.Message) {

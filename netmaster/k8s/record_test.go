@@ -55,7 +55,7 @@ func (w *world) told(pod, reason string) (n int) {
 func (w *world) attached(pod, node, address, group string) {
 	w.Helper()
 	w.must(w.ledger.Update(w.Context(), func(tx *ledger.Tx) error {
-		_, err := master.CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "default-net", EndpointID: "c-" + pod, EPCommonName: pod,
+		_, err := master.NewCooldown(time.Now).CreateEndpoint(tx, &mastercfg.CreateEndpointRequest{TenantName: "default", NetworkName: "default-net", EndpointID: "c-" + pod, EPCommonName: pod,
 			ConfigEP: mastercfg.ConfigEP{Container: "c-" + pod, Host: node, IPAddress: address, ServiceName: group}})
 		return err
 	}))

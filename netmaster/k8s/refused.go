@@ -24,9 +24,9 @@ const (
 	isEnforced  = "PolicyEnforced"
 )
 
-// tellRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
+// reportRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
 // that did has said so since. Of one that says nothing nothing is known.
-func (r *reports) tellRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
+func (r *reports) reportRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
 	upToDate, err := r.upToDate(nodes)
 	if err != nil {
 		return err
@@ -34,22 +34,22 @@ func (r *reports) tellRefused(ctx context.Context, nodes map[string]mastercfg.K8
 	now := refusals(upToDate)
 	for id := range r.refused {
 		if now[id] == "" {
-			r.tellOne(id, "")
+			r.reportOne(id, "")
 		}
 	}
 	maps.DeleteFunc(r.toldOf, func(id string, _ types.UID) bool { return !refusedByAny(id, nodes) })
 	for id, message := range now {
-		r.tellOne(id, message) // again, as another policy may have this name now
+		r.reportOne(id, message) // again, as another policy may have this name now
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(n mastercfg.K8sEnforced) bool { return n.More }) {
 		clear(r.done) // any of them may be refused
 	}
 	r.refused = now
-	return r.tellRecovered(ctx, nodes)
+	return r.reportRecovered(ctx, nodes)
 }
 
-// tellOne tells about one policy; an empty message: it is not refused any more.
-func (r *reports) tellOne(id, message string) {
+// reportOne reports one policy that switches refuse; an empty message: it is not refused any more.
+func (r *reports) reportOne(id, message string) {
 	delete(r.done, strings.TrimPrefix(id, ofClusterPolicy))
 	policy, err := r.policy(id)
 	if err != nil {
@@ -99,9 +99,9 @@ func (r *reports) upToDate(nodes map[string]mastercfg.K8sEnforced) (all map[stri
 	return all, err
 }
 
-// tellRecovered notes which nodes refuse what, for later terms as well, and tells of policies that the last of them does
-// not refuse any more. It is told before the note goes: a leader that ends in between has it told twice, not never.
-func (r *reports) tellRecovered(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
+// reportRecovered records in the store which nodes refuse which policies, and reports policies that no node refuses any more.
+// It reports before it removes the record: if a leader ends in between, the next one reports again.
+func (r *reports) reportRecovered(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
 	before, err := r.refusedBefore()
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func (b *balancer) reconcile(ctx context.Context, key string) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	b.tell(service, key, should)
+	b.reportEvents(service, key, should)
 	if len(changed)+len(gone) == 0 {
 		return should.again, nil
 	}
@@ -262,7 +262,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if !served {
 		b.unjudged(key)
 		b.matched(key)
-		b.strangersFor(key, nil, time.Now())
+		b.unknownBackends(key, nil, time.Now())
 		b.forgetNames(key)
 		return d, nil
 	}
@@ -288,10 +288,10 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	}
 	d.problems = map[string][]string{
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
-		addressNotServed: nobodys(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
+		addressNotServed: invalidAddresses(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	mismatched, mismatch := unmatched(service, record, objects)
-	useless, again := b.useless(key, all.strangers, mismatched, mismatch, now)
-	d.problem(backendNotServed, useless...)
+	unserved, again := b.unservedBackends(key, all.strangers, mismatched, mismatch, now)
+	d.problem(backendNotServed, unserved...)
 	d.lookAgain(again)
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.lookAgain(externalAgain)
@@ -299,9 +299,9 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		if err != nil {
 			return d, err
 		}
-		d.problem(addressNotServed, slices.Concat(b.notLooked(service), refused)...)
+		d.problem(addressNotServed, slices.Concat(b.beyondLimit(service), refused)...)
 	}
-	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: forgotten(record)}
+	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: shortenedAffinity(record)}
 	if beyond > 0 {
 		d.problem(serviceTooLarge, fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}

@@ -3,6 +3,7 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -30,9 +31,10 @@ func truth(t *testing.T, seed uint64, steps int) {
 		w.Pods[i].Addresses = []netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(i % 3), byte(i + 2)}), netip.MustParseAddr(fmt.Sprintf("fd00::%x", i+2))}
 	}
 	state := tiers.State{Classes: map[uint16]mastercfg.K8sClass{}, Policies: map[string]mastercfg.K8sPolicy{}}
+	policies := map[string]bool{} // that the engine has
 	ends, wrong := map[string]tiers.End{}, 0
 	w.Steps(rand.New(rand.NewPCG(seed, 0)), steps, func(step int) {
-		tellWorld(t, engine, w)
+		tellWorld(t, engine, w, policies)
 		changes := engine.Take()
 		engine.Written(changes)
 		for number, class := range changes.Classes {
@@ -73,14 +75,11 @@ func truth(t *testing.T, seed uint64, steps int) {
 }
 
 // tellWorld tells the engine all, as the leader does after a change that it has missed.
-func tellWorld(t *testing.T, engine *classes.Engine, w *netpol.World) {
+func tellWorld(t *testing.T, engine *classes.Engine, w *netpol.World, policies map[string]bool) {
 	for name, labels := range w.Namespaces {
 		engine.SetNamespace(name, labels)
 	}
-	gone := map[string]bool{}
-	for _, id := range engine.Policies() {
-		gone[id] = true
-	}
+	gone := maps.Clone(policies)
 	for _, p := range w.Policies {
 		id := p.Metadata.Namespace + "/" + p.Metadata.Name
 		data, err := json.Marshal(p)
@@ -93,10 +92,12 @@ func tellWorld(t *testing.T, engine *classes.Engine, w *netpol.World) {
 			t.Errorf("%s: %v, doubts %q", data, err, doubts)
 		}
 		engine.SetPolicy(id, meaning)
+		policies[id] = true
 		delete(gone, id)
 	}
 	for id := range gone {
 		engine.RemovePolicy(id)
+		delete(policies, id)
 	}
 	for _, p := range w.Pods {
 		known := classes.Pod{Labels: p.Labels}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/netmaster/resources"
-	"github.com/contiv/netplugin/objdb/ledger"
 )
 
 // cooldownTime is how long an address of a pod stays unused before another pod gets it: endpoint slices, caches
@@ -53,12 +52,6 @@ type freed struct {
 // NewCooldown makes what a term remembers.
 func NewCooldown(now func() time.Time) *Cooldown {
 	return &Cooldown{now: now, cooling: map[addressIn]freed{}, had: map[podIn][]netip.Addr{}}
-}
-
-// CreateEndpoint is the function of that name, for addresses of pods whose cooldown is over. The caller
-// says what has become of it by Given.
-func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
-	return createEndpoint(tx, req, c)
 }
 
 // Given notes that an endpoint is in the store.

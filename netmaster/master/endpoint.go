@@ -13,14 +13,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CreateEndpoint gives a container a place in a network: addresses of both
+// CreateEndpoint makes the endpoint of a container in a network: addresses of both
 // families, a MAC, the id of its group. It is idempotent by container: the
 // record of an existing endpoint is returned as it is, whatever else differs.
-func CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
-	return createEndpoint(tx, req, nil)
-}
-
-func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, cooldown *Cooldown) (mastercfg.CfgEndpointState, error) {
+//
+// The address of a pod is one whose cooldown is over. The caller reports the outcome by Given.
+func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	req, err := inDefaultGroup(tx, req)
 	if err != nil {
@@ -47,7 +45,7 @@ func createEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest, cooldow
 		return none, err
 	}
 	if ep.PodUID != "" {
-		s.cooldown = cooldown
+		s.cooldown = c
 	}
 	if err := s.address(&ep, &req.ConfigEP); err != nil {
 		return none, err

@@ -9,8 +9,8 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// Why a session with a neighbour has ended, or does not begin, as operators read it. The codes of a NOTIFICATION stay beside the
-// words, as logs of routers have them, too.
+// Reasons why a session with a neighbour has ended, or does not begin, for operators. The codes of a NOTIFICATION stay beside
+// the words, because logs of routers have them, too.
 const (
 	saidNothing = "it has said nothing for the hold time"
 	unanswered  = "it has accepted a connection, and says nothing"
@@ -26,15 +26,15 @@ const (
 	notTaken    = "it refuses this node, as one does that knows it by another AS; its log says why"
 )
 
-// noAnswer ends what the library says of a connection to which nobody has answered. Each end's kernel drops
-// what is not signed by the password that it has (RFC 2385), without a word.
+// noAnswer is the end of the library's message about a connection that timed out. A wrong password is one reason: the
+// kernels of both ends silently drop segments that are not signed with theirs (RFC 2385).
 const (
 	noAnswer = "i/o timeout"
 	silence  = ": it is out of reach, or has another password"
 )
 
-// endings are the ends of sessions that an operator should know of. Others are steps
-// of the way to a session, or a NOTIFICATION that we have sent instead of beginning one, of which the log tells.
+// endings are the reasons for a disconnect that an operator should know of. The others are steps
+// towards a session, or follow a NOTIFICATION of ours instead of a session, which failureOf reads from the log.
 var endings = map[api.PeerState_DisconnectReason]string{
 	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED:    saidNothing,
 	api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: isLate,
@@ -44,14 +44,14 @@ var endings = map[api.PeerState_DisconnectReason]string{
 	api.PeerState_DISCONNECT_REASON_HARD_RESET:            hardReset,
 }
 
-// Beginnings of what the library says of a NOTIFICATION that has ended a session; its codes come then.
+// Prefixes of the library's messages about a NOTIFICATION that has ended a session; the codes follow.
 const (
 	notificationSent     = "notification-sent "
 	notificationReceived = "notification-received "
 )
 
-// causeOf is why a session has ended, or has not begun, by what has become of a neighbour that was in another state
-// before; empty: nothing worth telling.
+// causeOf is why a session has ended, or has not begun, by the states of the neighbour before and now. It is empty if
+// there is nothing that an operator should know.
 func causeOf(before string, now *apiutil.PeerState) string {
 	switch now.DisconnectReason {
 	case api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT:
@@ -66,13 +66,13 @@ func causeOf(before string, now *apiutil.PeerState) string {
 	return endings[now.DisconnectReason]
 }
 
-// says tells whether a cause that comes after another one is to be told. A neighbour that has refused us, or was refused, may end the
-// connections that follow without a word, for a while.
+// says tells whether a cause is to be reported after another one. A neighbour that has refused the node, or that the node has refused, may
+// close further connections without a NOTIFICATION for a while; that is not reported in place of the refusal.
 func says(cause, before string) bool {
 	return cause != before && cause != "" && (cause != ended || before != notTaken && !strings.HasPrefix(before, refused))
 }
 
-// failureOf is why a connection failed, by what the library says; empty: nothing failed.
+// failureOf is why a connection failed, by a line of the library's log; empty if none failed.
 func failureOf(message string, fields map[string]slog.Value) string {
 	switch message {
 	case "failed to connect":
@@ -92,8 +92,8 @@ func failureOf(message string, fields map[string]slog.Value) string {
 	return ""
 }
 
-// refusal is what a NOTIFICATION means with which we have refused a neighbour. What it says instead of what it is to
-// say in its state is, of one that speaks BGP, a NOTIFICATION, which the library does not read.
+// refusal is the meaning of a NOTIFICATION that the node has sent to refuse a neighbour. An FSM error means that the neighbour
+// has sent an unexpected message: of a BGP speaker, a NOTIFICATION, which the library does not read in that state.
 func refusal(code, subcode uint8) string {
 	switch text := refused + bgp.NewNotificationErrorCode(code, subcode).String(); {
 	case code == bgp.BGP_ERROR_FSM_ERROR:

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// complaints are what was said as a warning, and when. Who can connect to the node can have the library say the same as often as he
-// likes, and what is wrong is in inspection: so it is said now and then. They are few: neighbours have a limit, and what is older than
-// a pause is forgotten.
+// complaints are the library's warnings that were logged, with the time. Anybody who can connect to the node can cause the same
+// warning again and again, so each is logged once per toldAgain; inspection has the present state. The map stays small: the
+// number of neighbours is limited, and older entries are removed.
 type complaints map[complaint]time.Time
 
-// complaint is what is said about a neighbour; empty: about others, whoever they are.
+// complaint is a message about a neighbour; about is empty for all other machines together.
 type complaint struct{ about, message string }
 
-// fresh tells whether it is time to say something, and notes that it is said.
+// fresh tells whether a complaint is to be logged now, and notes that it is.
 func (c complaints) fresh(what complaint, now time.Time) bool {
 	c.forget(now)
 	if _, said := c[what]; said {

@@ -1,28 +1,34 @@
-// Package bgp is the BGP speaker of a node: it tells the routers outside which
-// addresses the node has, and learns from them where everything else is.
+// Package bgp is the BGP speaker of a node: it announces the addresses of the node to
+// the routers outside, and learns routes from them.
 //
 //	Configure, Announce  -->  +---------+  <== TCP 179 ==>  neighbours
 //	                          | Speaker |
 //	Changes              <--  +---------+
 //
-// The protocol is that of the library gobgp, which runs inside the process; its
-// own management interface is not started. What is left for this package:
+// The library gobgp speaks the protocol, inside the process; its own management
+// interface is not started. This package adds:
 //
-//   - Only what the node has itself is announced. What one neighbour says is not
-//     told to another: a node is no transit.
-//   - Routes are kept by prefix with all next hops that are equally good (ECMP).
-//     A neighbour may announce a limited number; who exceeds it is closed for some
-//     minutes, with a message, as routers do.
-//   - A restart is graceful (RFC 4724), ours and the neighbours'. Sessions are
-//     closed without a word, so that neighbours keep our routes while we are away.
-//     Routes of an earlier run are recalled: they hold until the neighbour that
-//     said them has said everything again, or for two minutes. Silence is no
-//     restart: the routes of a neighbour that says nothing for the hold time go.
-//   - However often routes change, the reader of Changes sees a route once for
-//     each time it looks. Neighbours are read as fast as their changes are taken in.
+//   - Only routes of the node itself are announced, none of a neighbour to another
+//     one: a node is no transit.
+//   - Routes are kept by prefix with all equally good next hops (ECMP). The number of
+//     routes of a neighbour is limited; a neighbour that exceeds the limit is closed for
+//     some minutes, with a log line, as routers do.
+//   - Restarts are graceful (RFC 4724), those of the node and of the neighbours. The speaker
+//     ends without a NOTIFICATION, so that neighbours keep its routes until it is back.
+//     Routes of an earlier run are recalled: they are stale until their neighbour has sent
+//     End-of-RIB, for two minutes at most. When the hold time expires the routes of a
+//     neighbour are removed: silence is no restart.
+//   - However often a route changes, the reader of Changes gets it once per
+//     call. Neighbours are read as fast as their changes are processed.
 //
-// speaker.go is the life of the speaker, session.go the library's server under one
-// configuration, table.go the routes, pace.go what holds up neighbours, flaps.go tells
-// of sessions that come and go, log.go what the library says, causes.go why there is no session, in words,
-// complaints.go what the library would say too often, unanswered.go what it would not say.
+// Files:
+//
+//	speaker.go     the speaker's loop
+//	session.go     the library's server under one configuration; farewell.go: how it leaves neighbours
+//	events.go      what the library reports: paths, and states of neighbours
+//	table.go       the routes
+//	pace.go        flow control of neighbours that change too many routes
+//	flaps.go       sessions that flap
+//	log.go         the library's log, with what is read from it; complaints.go limits its warnings
+//	causes.go      why there is no session, in words; unanswered.go: neighbours that accept a connection and send nothing
 package bgp

@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// callbacks take in what the server of a session learns, one after the other.
+// callbacks process the events of a session's server, one after the other.
 func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
 	hear := func(what func()) {
 		s.mu.Lock()
@@ -32,7 +32,7 @@ func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
 	}
 }
 
-// learn takes in paths that are among the best of their prefix, or not any more.
+// learn processes paths that have become one of the best of their prefix, or ceased to be.
 func (s *Speaker) learn(paths []*apiutil.Path) {
 	for _, p := range paths {
 		prefix, ok := prefixOf(p)
@@ -40,7 +40,7 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 			continue // ours
 		}
 		if _, closed := s.closed[p.PeerAddress]; closed {
-			continue // the library is long in forgetting what it has heard
+			continue // the library may still report its paths for a while
 		}
 		next := nextHopOf(p)
 		if p.Withdrawal || !next.IsValid() {
@@ -64,9 +64,9 @@ func prefixOf(p *apiutil.Path) (netip.Prefix, bool) {
 	return nlri.Prefix.Masked(), true
 }
 
-// nextHopOf is the address to send to: an IPv4 one may stand for a router of IPv6
-// that has no such address of its own. The library loses the link-local address that
-// comes beside an unspecified one; then it is the neighbour itself that is meant.
+// nextHopOf is the next hop of a path; an IPv4-mapped address is an IPv4 one. If the neighbour
+// sends an unspecified global next hop beside its link-local one, the library drops the latter;
+// then the next hop is the neighbour.
 func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 	for _, a := range p.Attrs {
 		switch a := a.(type) {
@@ -82,16 +82,16 @@ func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 	return next.Unmap()
 }
 
-// toldAll drops what a neighbour said in an earlier run and has not said again.
+// toldAll removes the stale routes of a neighbour that has sent End-of-RIB for a family.
 func (s *Speaker) toldAll(neighbour netip.Addr, family bgp.Family) {
 	s.table.drop(func(prefix netip.Prefix, h hop) bool {
 		return h.stale && h.neighbour == neighbour && prefix.Addr().Is4() == (family == bgp.RF_IPv4_UC)
 	})
 }
 
-// PeerStatus is how it stands with a neighbour.
+// PeerStatus is the state of a neighbour.
 type PeerStatus struct {
-	AdminState   string // up, down, or pfx_ct: it has announced too much
+	AdminState   string // up, down, or pfx_ct: it has announced too many routes
 	SessionState string // idle, connect, active, opensent, openconfirm or established
 	LastError    string // why the last session ended
 }
@@ -107,13 +107,14 @@ var adminStates = map[api.PeerState_AdminState]string{
 
 const established = "established"
 
-// closure is why nobody speaks with a neighbour for a while.
+// closure is the time for which a neighbour gets no session, and why.
 type closure struct {
 	until  time.Time
 	status PeerStatus
 }
 
-// close hears a neighbour no longer, and forgets what it has said. It is called with the lock.
+// close removes a neighbour's routes, and has the loop of Run end its session until span is over; false if it is
+// closed already. It is called with the lock.
 func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerStatus) (fresh bool) {
 	if _, already := s.closed[neighbour]; already {
 		return false
@@ -125,7 +126,7 @@ func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerSta
 	return true
 }
 
-// reopen ends a closure, if there is one. Why it was is told until there is a session, or something else is wrong. It
+// reopen ends a closure, if there is one. Its reason remains the last error until there is a session or another error. It
 // is called with the lock.
 func (s *Speaker) reopen(neighbour netip.Addr) {
 	c, closed := s.closed[neighbour]
@@ -136,7 +137,7 @@ func (s *Speaker) reopen(neighbour netip.Addr) {
 	s.status[neighbour] = PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], c.status.LastError}
 }
 
-// saysTooMuch closes a neighbour with too many routes. It is called with the lock.
+// saysTooMuch closes a neighbour that exceeds the limit of routes. It is called with the lock.
 func (s *Speaker) saysTooMuch(neighbour netip.Addr) {
 	why := fmt.Sprintf("more than %d routes: closed until %s", s.cfg.MaxRoutes, time.Now().Add(s.cfg.ClosedTime).Format(time.DateTime))
 	if s.close(neighbour, s.cfg.ClosedTime, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_PFX_CT], sessionStates[bgp.BGP_FSM_IDLE], why}) {
@@ -145,12 +146,12 @@ func (s *Speaker) saysTooMuch(neighbour netip.Addr) {
 	}
 }
 
-// silencePause is how long a neighbour is left alone that has said nothing for the hold time. It is met as a new one then.
+// silencePause is how long a neighbour is closed after the hold time has expired. Then it is added as a new one.
 const silencePause = time.Second
 
-// saysNothing takes leave of a neighbour that has said nothing for the hold time. The library would keep its routes for as long as
-// it may take to restart. But it has not said that it restarts, nor has its connection ended, as that of a process that does: it
-// may be dead, or cut off, with whom its routes lead to (RFC 8538, 4.1). It is called with the lock.
+// saysNothing closes a neighbour when the hold time has expired, and so removes its routes. The library would keep them for the
+// restart time. But nothing shows a restart, which closes the connection: the neighbour may be dead, or cut off together with the next
+// hops of its routes (RFC 8538, 4.1). It is called with the lock.
 func (s *Speaker) saysNothing(neighbour netip.Addr) {
 	if s.status[neighbour].SessionState != established {
 		return
@@ -162,8 +163,8 @@ func (s *Speaker) saysNothing(neighbour netip.Addr) {
 	}
 }
 
-// peerChanged keeps the state of a neighbour, and says in the log what an operator
-// wants to know: that it is there, that it has gone, and that it is closed.
+// peerChanged records the state of a neighbour, and logs when its session begins, ends, or fails
+// for another reason than before.
 func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	if e.Type != apiutil.PEER_EVENT_STATE && e.Type != apiutil.PEER_EVENT_INIT {
 		return
@@ -190,7 +191,7 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	case now.SessionState == established && before.SessionState != established:
 		log.Log(s.levelOf(address, log, logrus.InfoLevel), "BGP neighbour is there")
 	case now.SessionState != established && before.SessionState == established:
-		if _, closed := s.closed[address]; !closed { // else we have ended it
+		if _, closed := s.closed[address]; !closed { // a closed one was noted by close's caller
 			s.sessionEnds(address, now.LastError)
 		}
 		log.WithField("cause", now.LastError).Log(s.levelOf(address, log, logrus.WarnLevel), "BGP neighbour is gone")

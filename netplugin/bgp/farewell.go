@@ -10,22 +10,22 @@ import (
 	"github.com/osrg/gobgp/v4/api"
 )
 
-// Who leaves a neighbour sends it a NOTIFICATION and closes the connection. What the neighbour has said meanwhile, and nobody
-// has read, makes that a reset, and then the neighbour may not read the NOTIFICATION any more: to it, we restart, and
-// it keeps our routes for the restart time. So they are withdrawn before, and the end waits until
-// the neighbours that are left are silent.
+// A session ends with a NOTIFICATION, after which the connection is closed. If the neighbour has sent something that was not
+// read, the kernel resets the connection, and the neighbour may lose the NOTIFICATION: then it takes the end for a restart and
+// keeps the node's routes for the restart time. So the routes are withdrawn first, and the end waits until the neighbour sends
+// nothing any more.
 const (
-	// farewellTime is how long it waits at most. Who speaks on has had that time to read what was withdrawn.
+	// farewellTime is the longest wait. A neighbour that goes on sending has had that time to read the withdrawals.
 	farewellTime = time.Second
-	// quietTime is how long a neighbour says nothing when it is silent.
+	// quietTime is how long a neighbour must have sent nothing.
 	quietTime = 50 * time.Millisecond
 )
 
 // exchanged are counts of messages of a session: UPDATE messages that were sent, and all that were received.
 type exchanged struct{ sent, received uint64 }
 
-// leave withdraws our routes from neighbours with which the session ends next. Until they are removed and stay is
-// called, they are told none.
+// leave withdraws the node's routes from neighbours whose sessions end next, and waits as above. No routes are announced
+// to them until stay is called.
 func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 	first := n.exchanged(neighbours)
 	if len(first) == 0 {
@@ -61,7 +61,7 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 	}
 }
 
-// stay ends what leave began: all neighbours are told our routes, also those that were to be left and are still there.
+// stay ends leave: the routes are announced to all neighbours, also to those that were to be left and are still there.
 func (n *session) stay(ctx context.Context, left []netip.Addr) error {
 	if err := n.server.SetPolicies(ctx, exports(nil)); err != nil {
 		return fmt.Errorf("announce routes to all BGP neighbours: %w", err)
@@ -77,12 +77,12 @@ func (n *session) stay(ctx context.Context, left []netip.Addr) error {
 	return nil
 }
 
-// tellAgain tells a neighbour what it is to be told now, and withdraws the rest.
+// tellAgain announces to a neighbour the routes that the policies allow now, and withdraws the others (a soft reset).
 func (n *session) tellAgain(ctx context.Context, neighbour netip.Addr) error {
 	return n.server.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbour.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT})
 }
 
-// exchanged counts what neighbours have been sent and have sent, if there is a session with them.
+// exchanged returns the message counts of those neighbours that have a session.
 func (n *session) exchanged(of []netip.Addr) map[netip.Addr]exchanged {
 	all := map[netip.Addr]exchanged{}
 	_ = n.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(p *api.Peer) { // fails only if it has not started

@@ -9,14 +9,14 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// A session that ends now and then is told of each time. One that ends again and again is told of as such, where operators look:
-// when they do, it may just be there.
+// Each end of a session is logged. A session that ends again and again is reported as flapping, in the log and in inspection: it
+// may be established in the moment in which an operator looks.
 const (
-	// flapWindow is how long the end of a session counts.
+	// flapWindow is the time in which ends of sessions are counted.
 	flapWindow = 5 * time.Minute
-	// manyEnds is how many ends in that time are flapping. A link or a router that restarts a few times has fewer.
+	// manyEnds is the number of ends in that time from which a neighbour flaps. A few restarts of a link or router are fewer.
 	manyEnds = 5
-	// toldAgain is the time between two messages of the same, as that a neighbour flaps. What happens to its session meanwhile is a detail.
+	// toldAgain is the least time between two log lines that say the same, such as that a neighbour flaps.
 	toldAgain = time.Minute
 )
 
@@ -37,7 +37,7 @@ func (f *flaps) forget(now time.Time) {
 	f.ends = slices.DeleteFunc(f.ends, func(end time.Time) bool { return now.Sub(end) > flapWindow })
 }
 
-// text says how much a neighbour flaps; empty: it does not.
+// text describes how much a neighbour flaps; empty if it does not.
 func (f *flaps) text(now time.Time) string {
 	if f == nil {
 		return ""
@@ -52,8 +52,8 @@ func (f *flaps) text(now time.Time) string {
 	return text
 }
 
-// levelOf is at which level the log is told of what happens to the session with a neighbour: as usual, or, while it flaps, as a
-// detail; that it does is said instead, now and then. It is called with the lock.
+// levelOf is the level at which events of a neighbour's session are logged: the usual one, or debug while it flaps. Then the
+// flapping is logged instead, once per toldAgain. It is called with the lock.
 func (s *Speaker) levelOf(neighbour netip.Addr, log *logrus.Entry, usual logrus.Level) logrus.Level {
 	f, now := s.flaps[neighbour], time.Now()
 	text := f.text(now)

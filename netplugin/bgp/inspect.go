@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Inspect says how it stands with the neighbours, and what they and this node have announced; nil
-// while there is nobody to speak with. Of many routes it is long in making a text, for which nobody waits.
+// Inspect returns the states of the neighbours, and the prefixes that they and this node have announced; nil
+// without neighbours. Prefixes are formatted without the lock: with many routes that takes long.
 func (s *Speaker) Inspect() *mastercfg.NodeBgp {
 	view, learned, announced := s.look()
 	if view == nil {
@@ -63,13 +63,13 @@ func (s *Speaker) look() (view *mastercfg.NodeBgp, learned, announced []netip.Pr
 	return view, learned, slices.Collect(maps.Keys(s.announced))
 }
 
-// Counts are the numbers of a speaker.
+// Counts are the metrics of a speaker.
 type Counts struct {
 	Neighbours, Sessions int // wanted, and established
 	Learned, Announced   int // prefixes
 }
 
-// Counts counts.
+// Counts returns the present numbers.
 func (s *Speaker) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Speaker) Counts() Counts {
 	return c
 }
 
-// Announced lists the prefixes that neighbours are told, ascending.
+// Announced lists the prefixes that are announced, ascending.
 func (s *Speaker) Announced() []netip.Prefix {
 	s.mu.Lock()
 	defer s.mu.Unlock()

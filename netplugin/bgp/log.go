@@ -10,26 +10,26 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// logHandler hears what the library says of itself. Its complaints go to our log.
-// Why a connection that we have begun came to nothing is said nowhere else: it is
-// kept as the neighbour's last error.
+// logHandler receives the library's log. Its warnings go to the log of the speaker. Why a
+// connection to a neighbour failed is only in that log: it becomes the neighbour's last error.
 //
-// The library marks the paths it has given to its watchers when a session ends, and
-// says that the session ends just before. That its word waits for the watcher, by
-// the speaker's lock, is what orders the two, but for events that the watcher has not taken
-// yet (osrg/gobgp#2705): the mark, which nobody looks at here, may be read while it is made.
+// A line of the library's log blocks the library until the handler returns. Two things rely on that:
 //
-// What it says of each message of a neighbour, before it looks into that, is where a neighbour is held up.
+//   - The library marks paths that it has passed to its watchers when a session ends, and logs the
+//     end of the session just before. The handler takes the speaker's lock (Enabled), which
+//     callbacks hold, so the mark is not set while a callback reads its paths. Events that are still
+//     queued are not protected (osrg/gobgp#2705); the mark itself is not used here.
+//   - The library logs each UPDATE of a neighbour before it processes it: there pace holds neighbours up.
 type logHandler struct {
 	speaker *Speaker
 	pace    *pace
 	log     *logrus.Entry
 }
 
-// keyNeighbour is the field in which the library says whom a line is about.
+// keyNeighbour is the field of the library's lines that has the neighbour's address.
 const keyNeighbour = "Key"
 
-// Enabled takes everything: the cause of a failure may be a detail to the library.
+// Enabled accepts every level: the library logs some causes of failures at debug level. For the lock see logHandler.
 func (h logHandler) Enabled(context.Context, slog.Level) bool {
 	h.speaker.mu.Lock()
 	defer h.speaker.mu.Unlock()
@@ -66,8 +66,8 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// write logs a line about somebody if its level is logged: a value may be all prefixes of a message, which is long to write out. What
-// the library complains about again and again is a detail.
+// write logs a line about a neighbour. Its fields are formatted only if the level is enabled, since one may have all prefixes of a
+// message. Warnings that the library repeats are logged at debug level.
 func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about string) {
 	level := logrus.DebugLevel
 	if r.Level >= slog.LevelWarn && h.speaker.complain(complaint{about, r.Message}) {
@@ -83,14 +83,14 @@ func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about str
 	h.log.WithFields(line).Log(level, r.Message)
 }
 
-// holdTimeOver is what the library says of a neighbour with a session when the hold time, the lower one of both sides, is over.
-// Where that one speaks graceful restart its events tell of a restart, and of nothing else.
+// holdTimeOver is the library's message when the hold time of a session, the lower one of both sides, has expired. If the neighbour
+// supports graceful restart, the library's events report a restart instead.
 const holdTimeOver = "hold timer expired"
 
-// strangerConnects is what the library says of a connection that it has closed, as it was of none of its neighbours.
+// strangerConnects is the library's message when it has closed a connection from an address that is no neighbour.
 const strangerConnects = "Can't find configuration for a new passive connection"
 
-// updateReceived is what the library says when a neighbour has changed routes. It reads nothing more from that one meanwhile.
+// updateReceived is the library's message when it has read an UPDATE, before it reads more from that neighbour.
 const updateReceived = "received update"
 
 func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
@@ -101,7 +101,7 @@ func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
 	}
 }
 
-// isNotReached keeps why there is no session with a neighbour, and logs what is new. It is called with the lock.
+// isNotReached records why there is no session with a neighbour, and logs it if that is new. It is called with the lock.
 func (s *Speaker) isNotReached(neighbour netip.Addr, text string) {
 	delete(s.asked, neighbour)
 	status, known := s.status[neighbour]
@@ -120,15 +120,15 @@ func (s *Speaker) noteSilence(neighbour netip.Addr) {
 	s.saysNothing(neighbour)
 }
 
-// complain tells whether a complaint is to be a warning.
+// complain tells whether a complaint is to be logged as a warning.
 func (s *Speaker) complain(what complaint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.complaints.fresh(what, time.Now())
 }
 
-// noteStranger says in the log that somebody has connected, and was closed, who is no neighbour. One that is closed for a while is none
-// to the library.
+// noteStranger logs that a connection from an address that is no neighbour was closed. Neighbours that are closed for a while
+// are none to the library, and are not logged.
 func (s *Speaker) noteStranger(address netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Speaker) noteStranger(address netip.Addr) {
 	}
 }
 
-// WithAttrs adds fields to all that is written.
+// WithAttrs adds fields to every line.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		h.log = h.log.WithField(a.Key, a.Value.String())
@@ -148,5 +148,5 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup is not needed: names are few.
+// WithGroup ignores groups: the names of fields do not collide.
 func (h logHandler) WithGroup(string) slog.Handler { return h }

@@ -9,40 +9,40 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The library keeps what it has to tell until it is taken in, however much that is. Many neighbours that change their routes
-// without end say more than is taken in. So none is read on while what it knows waits for too long: the connections of
-// neighbours fill up, and they wait.
+// The library queues events without a limit. Neighbours that change routes without end cause more events than are
+// processed. So the connections of neighbours are not read while an event waits in the queue for too long: TCP's windows fill,
+// and the neighbours wait.
 const (
-	// longWait is how long a change may wait until neighbours are held up. What takes several times as long as it took to say it
-	// is worked off in less than the shortest hold time.
+	// longWait is how long an event may wait in the queue until neighbours are held up. It is so short that the queue is
+	// processed within the shortest hold time, even if that takes several times as long as it took to fill it.
 	longWait = 100 * time.Millisecond
-	// idleTime is after how long without a change none waits any more, or the processor is busy with others. So one neighbour is
-	// read on then, and what it says tells.
+	// idleTime without an event means that the queue is empty, or that the processor is busy with other work. Then
+	// one neighbour is read on; the next event shows which.
 	idleTime = 50 * time.Millisecond
-	// paceWindow is how long changes are counted at most to tell who changes how much, and tellPause the time between two
-	// such messages.
+	// paceWindow is the longest time in which changes are counted by neighbour, for the log; tellPause is the least time
+	// between two such lines.
 	paceWindow = 10 * time.Second
 	tellPause  = time.Minute
-	// manyChanges is how many changes of one neighbour are worth a message.
+	// manyChanges is the least number of changes of one neighbour that is logged.
 	manyChanges = 1000
 )
 
-// pace holds up the neighbours of a session.
+// pace is the flow control of a session's neighbours.
 type pace struct {
 	log *logrus.Entry
 
 	mu      sync.Mutex
-	held    chan struct{} // closed when neighbours are read on; nil: they are
-	taken   time.Time     // when the last change was taken in
-	since   time.Time     // the beginning of what is counted
+	held    chan struct{} // closed when neighbours are read on; nil: they are read
+	taken   time.Time     // when the last event was processed
+	since   time.Time     // since when changes are counted
 	changes map[netip.Addr]int
 	told    time.Time
 }
 
 func newPace(log *logrus.Entry) *pace { return &pace{log: log, changes: map[netip.Addr]int{}} }
 
-// take notes that changes are taken in, which the library had to tell since then; none: what a neighbour said changed none of
-// the best routes.
+// take notes that an event with these paths has been processed, which was queued at the time then. It has no paths if an
+// UPDATE has changed none of the best routes.
 func (p *pace) take(paths []*apiutil.Path, then time.Time) {
 	now := time.Now()
 	p.mu.Lock()
@@ -67,7 +67,7 @@ func (p *pace) take(paths []*apiutil.Path, then time.Time) {
 	}
 }
 
-// tell says who is the cause, now and then. It is called with the lock.
+// tell logs the neighbour that changes most, once per tellPause. It is called with the lock.
 func (p *pace) tell(now time.Time) {
 	counted := now.Sub(p.since)
 	if now.Sub(p.told) < tellPause || counted < longWait {
@@ -87,7 +87,7 @@ func (p *pace) tell(now time.Time) {
 		Warn("BGP neighbours change more routes than are taken in: all are read as fast as that; one of them changes most")
 }
 
-// wait returns when a neighbour may be read on.
+// wait blocks while neighbours are held up.
 func (p *pace) wait() {
 	p.mu.Lock()
 	held := p.held
@@ -109,7 +109,7 @@ func (p *pace) wait() {
 	}
 }
 
-// turn tells one of those who wait, each idleTime, that nothing seems to be taken in any more: all is, or the session is over.
+// turn returns true to one of the callers of wait per idleTime without an event: the queue is empty, or the session is over.
 func (p *pace) turn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 // session is the library's server under one AS and address.
 type session struct {
-	settings   Settings // neighbours excepted
+	settings   Settings // without neighbours
 	port       uint16
 	limit      uint32
 	restart    time.Duration
@@ -31,8 +31,8 @@ type session struct {
 	neighbours map[netip.Addr]Neighbour
 }
 
-// Times between attempts to reach a neighbour, in seconds: a node that comes back
-// is needed, and one that resets its session each second is not to keep us busy.
+// Timers of neighbours, in seconds: short enough that a session begins soon after a restart, and long enough that
+// a neighbour which resets its session all the time costs little.
 const (
 	connectRetry     = 2
 	idleAfterReset   = 1
@@ -40,13 +40,13 @@ const (
 	restartDeferral  = 10
 )
 
-// families are the kinds of routes spoken of.
+// families are the address families of all sessions.
 var families = map[bgp.Family]*api.Family{
 	bgp.RF_IPv4_UC: {Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST},
 	bgp.RF_IPv6_UC: {Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST},
 }
 
-// begin starts a server that listens and has no neighbours yet.
+// begin starts a server, which listens and has no neighbours yet.
 func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error) {
 	settings.Neighbours = nil
 	now := &session{
@@ -90,13 +90,13 @@ func (s *Speaker) begin(ctx context.Context, settings Settings) (*session, error
 	return now, nil
 }
 
-// Names of the policy that lets nothing out but what is ours, and of the set of neighbours that are told nothing more.
+// Names of the export policy, and of the set of neighbours that are being left.
 const (
 	ownRoutes = "own-routes"
 	leaving   = "leaving"
 )
 
-// exports are the policies that say who is told what: what is ours, to all but neighbours that are being left.
+// exports are the export policies: the node's own routes, to all neighbours but those that are being left.
 func exports(left []netip.Addr) *api.SetPoliciesRequest {
 	own := &api.Statement{
 		Name:       ownRoutes,
@@ -119,13 +119,13 @@ func exports(left []netip.Addr) *api.SetPoliciesRequest {
 		Policies: []*api.Policy{{Name: ownRoutes, Statements: []*api.Statement{none, own}}}}
 }
 
-// fits tells whether the session can go on under settings.
+// fits tells whether the session can go on under other settings, neighbours aside.
 func (n *session) fits(s Settings) bool {
 	return n.settings.AS == s.AS && n.settings.Router == s.Router && n.settings.Router6 == s.Router6 && n.settings.NextHop6 == s.NextHop6
 }
 
-// end closes all sessions and waits for the server's end; silently: without telling
-// neighbours that can wait for us. What the server says from here on is not heard.
+// end closes all sessions and waits for the end of the server, whose events are ignored from here on. silently: without
+// a NOTIFICATION to neighbours that support graceful restart.
 func (s *Speaker) end(now *session, silently bool) {
 	if !silently && s.announces() {
 		if err := now.leave(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
@@ -151,8 +151,8 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.mu.Unlock()
 }
 
-// addNeighbour begins to speak with a neighbour. restarting says that we come back
-// and have forwarded meanwhile.
+// addNeighbour adds a neighbour to the server. restarting tells the neighbour that the node has restarted, and
+// has forwarded meanwhile.
 func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool) error {
 	hold := b.HoldTime
 	if hold == 0 {
@@ -187,7 +187,8 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 	return nil
 }
 
-// removeNeighbours ends the sessions with neighbours, and tells which of them are gone, also where it fails.
+// removeNeighbours ends the sessions with neighbours. announced: there are routes to withdraw before. It returns those that are
+// removed, also with an error.
 func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, announced bool) (gone []netip.Addr, err error) {
 	if announced {
 		err = n.leave(ctx, addresses)
@@ -207,7 +208,7 @@ func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, 
 	return gone, errors.Join(err, n.stay(ctx, addresses))
 }
 
-// announce changes what all neighbours are told.
+// announce adds prefixes to the server's routes, and removes others.
 func (n *session) announce(add, remove []netip.Prefix) error {
 	for _, p := range add {
 		path, err := n.path(p)
@@ -242,7 +243,7 @@ func (n *session) announce(add, remove []netip.Prefix) error {
 	return nil
 }
 
-// path is what is said of a prefix of ours; nil: nothing.
+// path is the path to announce for a prefix; nil for IPv6 without a next hop.
 func (n *session) path(p netip.Prefix) (*apiutil.Path, error) {
 	nlri, err := bgp.NewIPAddrPrefix(p)
 	if err != nil {

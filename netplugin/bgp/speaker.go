@@ -17,21 +17,21 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Settings are what a node has been told about BGP.
+// Settings are the BGP configuration of a node.
 type Settings struct {
 	AS         uint32
-	Router     netip.Addr  // our IPv4 address among the neighbours: router id, our end of sessions, next hop of what we announce
-	Router6    netip.Addr  // our IPv6 address among the neighbours, our end of sessions of IPv6; invalid: there are none
-	NextHop6   netip.Addr  // next hop of IPv6; invalid: nothing of IPv6 is announced
+	Router     netip.Addr  // the node's IPv4 address on the neighbours' link: router id, local address of sessions, IPv4 next hop
+	Router6    netip.Addr  // the same of IPv6, for sessions over IPv6; invalid: there are none
+	NextHop6   netip.Addr  // IPv6 next hop; invalid: no IPv6 prefix is announced
 	Neighbours []Neighbour // each address once
 }
 
-// Neighbour is a router to speak with, on a link of ours.
+// Neighbour is a router to peer with, on a link of the node.
 type Neighbour struct {
 	Address  netip.Addr
-	AS       uint32        // ours: an internal session
+	AS       uint32        // if it is the node's, the session is internal (iBGP)
 	Password secret.Text   // of TCP MD5 (RFC 2385); empty: none
-	HoldTime time.Duration // after which silence means death, at least 3 s; 0: DefaultHoldTime
+	HoldTime time.Duration // at least 3 s; 0: DefaultHoldTime
 }
 
 // DefaultHoldTime is the hold time that RFC 4271 suggests.
@@ -46,7 +46,7 @@ const (
 
 // Config of a speaker.
 type Config struct {
-	Port        uint16        // of TCP, ours and the neighbours'; 0: ports.BGP
+	Port        uint16        // TCP port of both ends; 0: ports.BGP
 	MaxRoutes   uint32        // of a neighbour, for IPv4 and for IPv6 each; 0: DefaultMaxRoutes
 	RestartTime time.Duration // how long routes hold while their speaker restarts; 0: DefaultRestartTime
 	ClosedTime  time.Duration // how long a neighbour with too many routes stays closed; 0: DefaultClosedTime
@@ -59,25 +59,25 @@ type Speaker struct {
 	log  *logrus.Entry
 	wake notify.Signal
 	news notify.Signal
-	late *time.Timer // an earlier run is too long ago for what it left
+	late *time.Timer // fires when stale routes of an earlier run expire
 
 	mu         sync.Mutex    // guards all below
-	current    *session      // whose server is heard
-	over       chan struct{} // closed when neighbours have been told that the session is over; nil: there is none, nor one that begins
+	current    *session      // the session whose events count
+	over       chan struct{} // closed when the session has ended, neighbours told; nil: there is none, nor one that begins
 	recalled   bool          // there was an earlier run
 	wanted     *Settings
 	announced  map[netip.Prefix]struct{}
-	dirty      map[netip.Prefix]struct{} // announced or withdrawn since the session was told
+	dirty      map[netip.Prefix]struct{} // announced or withdrawn, and not passed to the session yet
 	table      table
 	status     map[netip.Addr]PeerStatus
-	closed     map[netip.Addr]closure   // neighbours that nobody speaks with for a while
+	closed     map[netip.Addr]closure   // neighbours that get no session for a while
 	flaps      map[netip.Addr]*flaps    // of neighbours whose sessions have ended
-	asked      map[netip.Addr]time.Time // neighbours that have accepted a connection and not introduced themselves, since when
+	asked      map[netip.Addr]time.Time // neighbours that have accepted a connection and not sent OPEN, since when
 	complaints complaints               // of the library
 	problem    error                    // why there is no session; nil: there is one, or none is wanted
 }
 
-// New makes a speaker that is silent until Configure.
+// New makes a speaker without sessions until Configure.
 func New(cfg Config) *Speaker {
 	if cfg.Port == 0 {
 		cfg.Port = ports.BGP
@@ -101,7 +101,7 @@ func New(cfg Config) *Speaker {
 	}
 }
 
-// Configure gives the speaker its settings; nil silences it, in a while.
+// Configure sets the speaker's settings; nil ends all sessions, some time after it returns.
 func (s *Speaker) Configure(wanted *Settings) {
 	s.mu.Lock()
 	s.wanted = wanted
@@ -109,8 +109,8 @@ func (s *Speaker) Configure(wanted *Settings) {
 	s.wake.Send()
 }
 
-// Silence silences the speaker, and waits until neighbours have been told that the session is over, or for the end of ctx, which it
-// returns as an error. Our addresses are needed until then.
+// Silence ends all sessions, and waits until neighbours have been told so, or returns an error if ctx is done before. The
+// addresses of the sessions are needed until it returns.
 func (s *Speaker) Silence(ctx context.Context) error {
 	s.Configure(nil)
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *Speaker) Silence(ctx context.Context) error {
 	}
 }
 
-// intend returns the settings. From then on there is something that Silence waits for, if they are for a session.
+// intend returns the settings. If they are for a session, Silence has to wait for its end from then on.
 func (s *Speaker) intend() *Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Speaker) intend() *Settings {
 	return s.wanted
 }
 
-// Announce has prefixes announced, and others not any more.
+// Announce announces prefixes, and withdraws others.
 func (s *Speaker) Announce(add, remove []netip.Prefix) {
 	s.mu.Lock()
 	for _, p := range remove {
@@ -152,10 +152,10 @@ func (s *Speaker) Announce(add, remove []netip.Prefix) {
 	s.wake.Send()
 }
 
-// Recall tells the speaker, before Configure, that there was a run just now, and gives it
-// the routes of that. They hold until their neighbour has said everything again, or for the
-// restart time, whether there is a session or none can begin. Neighbours, also those without
-// routes, are told that what they send was forwarded meanwhile.
+// Recall passes the routes of an earlier run to the speaker, before Configure. They are stale until their
+// neighbour has sent End-of-RIB, and are removed after the restart time, even if no session can
+// begin. All neighbours, also those without routes, are told that the node has restarted and has forwarded
+// packets meanwhile.
 func (s *Speaker) Recall(routes []Route) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,15 +170,15 @@ func (s *Speaker) Recall(routes []Route) {
 // News has a value when there are changes to take.
 func (s *Speaker) News() <-chan struct{} { return s.news }
 
-// Changes returns at most so many of the prefixes whose next hops have changed since the last call, in no order, and whether there
-// are more.
+// Changes returns prefixes whose next hops have changed since the last call, at most so many, in no order, and whether there are
+// more.
 func (s *Speaker) Changes(most int) (list []Change, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.takeChanges(most)
 }
 
-// Repeat has all that is in force be among the next changes.
+// Repeat has Changes return all routes again.
 func (s *Speaker) Repeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,15 +188,15 @@ func (s *Speaker) Repeat() {
 	s.news.Send()
 }
 
-// Routes lists what is in force, for Recall.
+// Routes lists the routes in force, for Recall.
 func (s *Speaker) Routes() []Route {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.all()
 }
 
-// Run speaks until ctx is done, and then falls silent without telling the
-// neighbours, so that they wait for the next run.
+// Run keeps the sessions until ctx is done. Then it ends without a NOTIFICATION, so that
+// neighbours keep the node's routes for the next run.
 func (s *Speaker) Run(ctx context.Context) error {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -235,7 +235,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 	}
 }
 
-// settle makes the session what it should be. It says when to look again.
+// settle begins, changes or ends the session as the settings say. It returns after how long to call it again; 0: no need.
 func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Duration, error) {
 	wanted := s.intend()
 	if now != nil && (wanted == nil || !now.fits(*wanted)) {
@@ -272,14 +272,14 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 	return now, next, s.settleNeighbours(ctx, now, open)
 }
 
-// announces tells whether there is a route that neighbours are told.
+// announces tells whether any prefix is announced.
 func (s *Speaker) announces() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.announced) > 0
 }
 
-// tell brings up to date what is announced.
+// tell passes what was announced and withdrawn since the last call to the session.
 func (s *Speaker) tell(now *session) error {
 	s.mu.Lock()
 	dirty := slices.SortedFunc(maps.Keys(s.dirty), comparePrefix)
@@ -304,8 +304,8 @@ func (s *Speaker) tell(now *session) error {
 	return err
 }
 
-// settleNeighbours ends and begins what is to be spoken with whom. A neighbour with
-// other settings is a new one.
+// settleNeighbours removes and adds neighbours of the session. A neighbour with other settings is
+// removed and added again.
 func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
 	var leave []netip.Addr
 	for address, have := range now.neighbours {
@@ -319,7 +319,7 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 		s.mu.Lock()
 		for _, address := range gone {
 			delete(s.status, address)
-			if _, closed := s.closed[address]; !closed { // else it is left for a while, and not by an operator
+			if _, closed := s.closed[address]; !closed { // a closed one is not removed by the operator, and comes back
 				delete(s.flaps, address)
 			}
 		}
@@ -342,8 +342,8 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 	return nil
 }
 
-// open drops from a list the neighbours that are closed, and says when the first of them may not be any more. One that has been is
-// met as a new one, so it stays closed until the session is without it.
+// open returns the neighbours that are not closed, and after how long the first closure ends; 0: there is none. A closed neighbour
+// is added again as a new one, so it stays closed until the session has removed it.
 func (s *Speaker) open(all []Neighbour, now *session) (open []Neighbour, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +370,7 @@ func (s *Speaker) dropRoutes(goes func(netip.Prefix, hop) bool) {
 	s.news.Send()
 }
 
-// note keeps why there is no session, and logs it once.
+// note records why there is no session, and logs it if that is new.
 func (s *Speaker) note(err error) {
 	s.mu.Lock()
 	fresh := err != nil && (s.problem == nil || s.problem.Error() != err.Error())

@@ -2,7 +2,6 @@ package bgp
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 )
@@ -14,8 +13,8 @@ type Route struct {
 	NextHop   netip.Addr
 }
 
-// Change is what has become of a prefix: its next hops, ascending; none: nobody
-// announces it any more.
+// Change is the present next hops of a prefix, ascending; none if the prefix is not
+// announced any more.
 type Change struct {
 	Prefix   netip.Prefix
 	NextHops []netip.Addr
@@ -28,7 +27,7 @@ type table struct {
 	counts  map[announcer]int // routes that are not stale
 }
 
-// announcer is a neighbour that speaks of one version of IP.
+// announcer is a neighbour in one address family.
 type announcer struct {
 	neighbour netip.Addr
 	ipv4      bool
@@ -38,22 +37,22 @@ func announcerOf(prefix netip.Prefix, neighbour netip.Addr) announcer {
 	return announcer{neighbour, prefix.Addr().Is4()}
 }
 
-// hop is a neighbour's word about a prefix.
+// hop is the next hop of a prefix by one neighbour.
 type hop struct {
 	neighbour, next netip.Addr
-	stale           bool // said in an earlier run, and not since
+	stale           bool // of an earlier run, and not announced again since
 }
 
 func newTable() table {
 	return table{routes: map[netip.Prefix][]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
 }
 
-// said is where the word of a neighbour is among those about a prefix; -1: it has said nothing.
+// said is the index of a neighbour's hop, or -1.
 func said(hops []hop, neighbour netip.Addr) int {
 	return slices.IndexFunc(hops, func(h hop) bool { return h.neighbour == neighbour })
 }
 
-// set takes a neighbour's word.
+// set adds or replaces a neighbour's route.
 func (t *table) set(r Route, stale bool) {
 	hops, now := t.routes[r.Prefix], hop{r.Neighbour, r.NextHop, stale}
 	var before hop
@@ -68,7 +67,7 @@ func (t *table) set(r Route, stale bool) {
 	t.count(announcerOf(r.Prefix, r.Neighbour), before.next.IsValid() && !before.stale, !stale)
 }
 
-// count keeps the number of an announcer's routes: whether one did count, and does now.
+// count updates the number of an announcer's routes: whether a route did count, and does now.
 func (t *table) count(by announcer, did, does bool) {
 	switch {
 	case does && !did:
@@ -80,19 +79,19 @@ func (t *table) count(by announcer, did, does bool) {
 	}
 }
 
-// unset takes it back.
+// unset removes a neighbour's route.
 func (t *table) unset(prefix netip.Prefix, neighbour netip.Addr) {
 	t.forget(prefix, func(h hop) bool { return h.neighbour == neighbour })
 }
 
-// drop takes back whatever a condition holds for.
+// drop removes the routes for which goes is true.
 func (t *table) drop(goes func(prefix netip.Prefix, h hop) bool) {
 	for prefix := range t.routes {
 		t.forget(prefix, func(h hop) bool { return goes(prefix, h) })
 	}
 }
 
-// forget takes back the words about a prefix that a condition holds for.
+// forget removes the hops of a prefix for which goes is true.
 func (t *table) forget(prefix netip.Prefix, goes func(hop) bool) {
 	hops := t.routes[prefix]
 	if !slices.ContainsFunc(hops, goes) {
@@ -111,7 +110,7 @@ func (t *table) forget(prefix netip.Prefix, goes func(hop) bool) {
 	}
 }
 
-// takeChanges returns at most so many of what has changed since it was last called, and whether there is more.
+// takeChanges is Changes.
 func (t *table) takeChanges(most int) (list []Change, more bool) {
 	list = make([]Change, 0, min(most, len(t.changed)))
 	for prefix := range t.changed {
@@ -121,11 +120,11 @@ func (t *table) takeChanges(most int) (list []Change, more bool) {
 		delete(t.changed, prefix)
 		list = append(list, Change{prefix, t.nextHops(prefix)})
 	}
-	t.changed = map[netip.Prefix]struct{}{} // one that has been large takes long to look through
+	t.changed = map[netip.Prefix]struct{}{} // ranging over a map that was large stays slow
 	return list, false
 }
 
-// nextHops are those of a prefix, each once.
+// nextHops are the next hops of a prefix, ascending, each once.
 func (t *table) nextHops(prefix netip.Prefix) []netip.Addr {
 	var list []netip.Addr
 	for _, h := range t.routes[prefix] {
@@ -144,11 +143,6 @@ func (t *table) all() []Route {
 		}
 	}
 	return list
-}
-
-// prefixes lists them, ascending.
-func (t *table) prefixes() []netip.Prefix {
-	return slices.SortedFunc(maps.Keys(t.routes), comparePrefix)
 }
 
 func comparePrefix(a, b netip.Prefix) int {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// connected is what the library says when a neighbour has accepted a connection, and is to introduce itself.
+// connected is the library's message when a neighbour has accepted a connection, and is to send OPEN.
 const connected = "outgoing connection established"
 
-// answerTime is how long a neighbour may take to introduce itself until we say that it does not: the library waits for minutes, and
-// says nothing meanwhile. A kernel accepts connections for a process that hangs.
+// answerTime is how long a neighbour may take to send OPEN until that is reported. The library waits for minutes and reports
+// nothing; a kernel accepts connections for a process that hangs.
 const answerTime = 10 * time.Second
 
-// noteConnected begins the time for an answer.
+// noteConnected notes when a neighbour has accepted a connection.
 func (s *Speaker) noteConnected(neighbour netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +20,7 @@ func (s *Speaker) noteConnected(neighbour netip.Addr) {
 	s.wake.Send()
 }
 
-// noteUnanswered says of neighbours that they have not answered in time, and when to look again; 0: there is nobody to wait for.
+// noteUnanswered reports the neighbours that have not sent OPEN in time. It returns after how long to call it again; 0: no need.
 func (s *Speaker) noteUnanswered(now time.Time) (next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

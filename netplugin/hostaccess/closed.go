@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
-// Closed is what endpoints must not reach by the way out, because those who serve there
-// take them for the host: the tunnels, in which a packet is of the tenant that its VNI
-// says, those of others at the cluster's machines, and what controls the cluster.
+// Closed are the ports that endpoints must not reach by the way out, where they have the host's address:
+// the port of the tunnels, in which the VNI alone says of which tenant a packet is; ports of other
+// tunnels at the cluster's machines; and the control ports of the cluster.
 type Closed struct {
 	VXLANPort uint16       // UDP, at any address
 	Ports     []uint16     // TCP, at the addresses of this host and at Nodes
@@ -21,13 +21,13 @@ type Closed struct {
 	Own       []uint16     // TCP, open to endpoints; as Ports and VXLANPort they are no host ports
 }
 
-// Holds tells whether the host needs a port itself, so that it leads to no endpoint.
+// Holds tells whether the host needs a port itself, so that it cannot be a host port.
 func (c Closed) Holds(p mastercfg.HostPort) bool {
 	return p.Protocol == "udp" && p.Port == c.VXLANPort ||
 		p.Protocol == "tcp" && (slices.Contains(c.Ports, p.Port) || slices.Contains(c.Own, p.Port))
 }
 
-// with adds what the store knows, of itself, too.
+// with adds the machines and ports that are known from the store, also those of the store's members.
 func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	c.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Ports, access.MasterPorts, members.ports))))
 	c.Own = slices.Concat(c.Own, access.HealthPorts)
@@ -37,7 +37,7 @@ func (c Closed) with(access agent.HostAccess, members stores) Closed {
 	return c
 }
 
-// Holds is that of Closed with what the store knew when the manager looked last.
+// Holds is Closed.Holds, with the ports that the store had when the manager read it last.
 func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	if known := m.closed.Load(); known != nil {
 		return known.Holds(p)
@@ -45,7 +45,7 @@ func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	return m.Closed.Holds(p)
 }
 
-// learnClosed is what endpoints must not reach now.
+// learnClosed are the closed ports as the store has them now.
 func (m *Manager) learnClosed(access agent.HostAccess) Closed {
 	known := m.Closed.with(access, m.stores)
 	m.closed.Store(&known)
@@ -74,11 +74,11 @@ func (c Closed) sets() []set {
 	return []set{ports, nodes, nodes6}
 }
 
-// foreignTunnels are the ports of tunnels that are not ours: VXLAN-GPE, Geneve, and VXLAN as
-// the kernel names it. A machine of the cluster may have one for something else.
+// foreignTunnels are the ports of tunnels that others may have on a machine of the cluster: VXLAN-GPE, Geneve,
+// and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
-// here are the rules for this host, whatever address of it is meant.
+// here are the rules for all addresses of this host.
 func (c Closed) here() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
 		{"ct direction reply accept", "what the host has asked for, by whatever port"},
@@ -88,7 +88,7 @@ func (c Closed) here() chain {
 	}}.fromAllEndpoints()
 }
 
-// chains are those, and the rules for the other hosts by the addresses that are known.
+// chains are the rules for this host, and those for other machines by their known addresses.
 func (c Closed) chains() []chain {
 	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []chain{

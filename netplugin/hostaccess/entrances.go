@@ -14,15 +14,15 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Services that the host, and who comes in by it, reach:
+// How services are reached from the host, and from outside by the host:
 //
-//   - An external address is led to the switch by a route. So is a cluster address of another tenant than that whose pods the host is among, for
-//     what the host itself sends there: nobody else is let in.
-//   - What is for an address of the host itself is translated to another one: a node port to the address that the switch has
-//     node ports at, or, of UDP, to one of its own (pipeline.StandIns).
-//   - So are ports at an address that a load balancer has put on an interface of the host.
+//   - External addresses are routed to the switch. So are cluster addresses of tenants in which the host has no access network, for
+//     packets of the host itself only.
+//   - Destinations that are an address of the host are translated: node ports to the address at which the switch has
+//     node ports, UDP node ports each to an address of its own (pipeline.StandIns).
+//   - Likewise ports at an address that a load balancer has put on an interface of the host.
 //
-// Which provider a connection gets is the switch's choice; nothing here knows providers.
+// The switch chooses the provider of a connection; nothing here knows providers.
 
 const (
 	setExternal  = "external"
@@ -31,7 +31,7 @@ const (
 	mapBalanced  = "load-balancers" // address of load balancers, protocol and port -> address at the switch; likewise
 )
 
-// entrances are what the host leads to the switch, and by which way out.
+// entrances are the services that the host leads to the switch, and the way out that they take.
 type entrances struct {
 	agent.Entrances
 	outside pipeline.Outside
@@ -43,7 +43,7 @@ func Everywhere() []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 }
 
-// nodePortsAt are the addresses of the host that have the node ports. Kubernetes knows it by the primary ones.
+// nodePortsAt are the addresses of the host that have the node ports: those configured, or else its primary ones in Kubernetes.
 func (m *Manager) nodePortsAt(primary []netip.Addr) (at []netip.Prefix) {
 	if m.NodePortsAt != nil {
 		return m.NodePortsAt
@@ -62,8 +62,8 @@ func (e entrances) hasNodePorts(a netip.Addr) bool {
 	return slices.ContainsFunc(e.at, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// routesTo lead to addresses of services, and to those of pods, by the way out; nobody is asked for there. What the host sends there
-// comes from its address on the link.
+// routesTo are routes to addresses of services or pods by the way out, with the host's address on the link as source. No neighbours are
+// resolved there.
 func routesTo(addresses ...netip.Addr) (all []wantedRoute) {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	for _, a := range slices.Compact(addresses) {
@@ -102,7 +102,7 @@ func (e entrances) sets() []set {
 	return all
 }
 
-// datagrams are the ports of UDP with where they lead.
+// datagrams are the UDP ports and the addresses to which they are translated.
 func (e entrances) datagrams() (all []string) {
 	for _, s := range e.sets() {
 		for i, element := range s.elements {
@@ -114,7 +114,7 @@ func (e entrances) datagrams() (all []string) {
 	return all
 }
 
-// key is a port as a set has it.
+// key is a port as a set's element.
 func key(p agent.NodePort) string { return fmt.Sprint(inet.TransportName(p.Protocol), " . ", p.Port) }
 
 // nodePort is the address at which the switch has a node port.
@@ -123,7 +123,7 @@ func (e entrances) nodePort(private netip.Prefix, p agent.NodePort) netip.Addr {
 	return at
 }
 
-// letIn lets through what is for services.
+// letIn accepts forwarded packets to services.
 func (e entrances) letIn() (all []rule) {
 	for _, r := range []string{
 		"ip daddr @" + setExternal, "ip6 daddr @" + setExternal6, "ct status dnat " + e.nodePorts(0), "ct status dnat " + e.nodePorts(1),
@@ -133,15 +133,16 @@ func (e entrances) letIn() (all []rule) {
 	return all
 }
 
-// nodePorts matches what is for the addresses that stand in for those of the host, of IPv4 or IPv6.
+// nodePorts matches packets to the addresses that stand in for those of the host, of IPv4 or IPv6.
 func (e entrances) nodePorts(family int) string {
 	p := []netip.Prefix{e.outside.Prefix, e.outside.Prefix6}[family]
 	return knftables.Concat(version(p), "daddr", pipeline.AllStandIns(p))
 }
 
-// chains turn the host's own addresses and a node port into those of the switch, for who comes in and for the host
-// itself. A loopback address stays: its answers could not come back. At an address of load balancers the host itself
-// comes from its address on the link, as at one that is on no interface. Other ports of it are the host's.
+// chains translate node ports at the host's addresses to the switch's addresses, for packets from outside and of the host
+// itself. Loopback addresses are not translated: answers could not come back. Packets of the host itself to an address of load
+// balancers get its address on the link as source, like those to an address on no interface. Other ports of such an address
+// are the host's.
 func (e entrances) chains() []chain {
 	var in, here, hide []rule
 	for _, p := range []netip.Prefix{e.outside.Prefix, e.outside.Prefix6} {
@@ -166,14 +167,14 @@ func (e entrances) chains() []chain {
 	}
 }
 
-// stay are rules by which an external address, to which a route leads, is not translated by others.
+// stay are rules that keep the chains of others from translating external addresses, which are routed.
 var stay = []rule{
 	{knftables.Concat("ip daddr @"+setExternal, "dnat ip to ip daddr"), "external addresses of services"},
 	{knftables.Concat("ip6 daddr @"+setExternal6, "dnat ip6 to ip6 daddr"), "external addresses of services"},
 }
 
-// places match packets by their destination: the addresses that may have the node ports, of a prefix's
-// version of IP. Whether such an address is the host's own is for another match.
+// places match the destinations that may have node ports, of a prefix's version of IP. That such an address is
+// the host's own is another match.
 func (e entrances) places(of netip.Prefix) (matches []string) {
 	for _, p := range e.at {
 		switch {
@@ -194,10 +195,10 @@ func (c Closed) servable(all []agent.Balanced) []agent.Balanced {
 	})
 }
 
-// none tells whether there is nothing to lead in.
+// none tells whether there are no such services.
 func (e entrances) none() bool { return len(e.Addresses)+len(e.NodePorts)+len(e.Balanced) == 0 }
 
-// with puts what leads to services into the table of a way out.
+// with adds the sets and chains of services to the table of a way out.
 func (t table) with(e entrances) table {
 	if e.none() {
 		return t

@@ -15,29 +15,29 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Kubelet asks pods of its node at their addresses how they are. Those of the tenant in which the host has an interface
-// it reaches by that (infra.go). Those of other tenants it reaches by the private addresses that the host knows endpoints of its
-// node by, as host ports do: what the host itself sends to the pod's address is translated to that one.
+// Kubelet probes the pods of its node at their addresses. It reaches pods of the tenant of the host's access network by that
+// network (infra.go), and pods of other tenants by their private addresses, as host ports do: the destination of packets that the
+// host itself sends to a pod's address is translated to the pod's private one.
 //
-// Who may make networks in a tenant chooses the addresses of its pods, and must not get what the host sends to others. So
-// somebody who answers for the node has to say which addresses are those of a tenant's pods (Config.Probed), and those at which it
-// has anything else to do are left out all the same. Of a service that has the address of such a pod as an external one, somebody
-// in another tenant may have said that: the pod has what the host itself sends there.
+// A user who may make networks in a tenant chooses the addresses of its pods, and must not get packets of the host that are for
+// others. So the operator of the node has to configure the addresses of a tenant's pods (Config.Probed), and addresses that
+// stand for anything else are left out all the same. If a service has the address of such a pod as an external one, which
+// another tenant may have chosen, the pod gets the packets of the host.
 
-// Pod is one of this node.
+// Pod is a pod of this node.
 type Pod struct {
 	Tenant    string
 	Endpoint  string // its id
 	Addresses []netip.Addr
 }
 
-// ProbedNetwork is where the host reaches the pods of a tenant.
+// ProbedNetwork is a prefix in which the host reaches the pods of a tenant.
 type ProbedNetwork struct {
 	Tenant  string
 	Network netip.Prefix
 }
 
-// foreignPods are those of other tenants, at addresses that are nothing else's for the host.
+// foreignPods are the pods of other tenants that the host reaches, by address.
 type foreignPods struct {
 	at      map[netip.Addr]foreignPod
 	outside pipeline.Outside
@@ -49,11 +49,11 @@ type foreignPod struct {
 	number   uint32 // of its port in the switch
 }
 
-// mapPods leads from the addresses of pods to private ones. That of IPv6 has a 6 at the end.
+// mapPods is the map from addresses of pods to private addresses. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
-// foreignNow are those that are to be led to: what learnForeign finds, or, with why it does not, what it found last. A process for which
-// it has never found anything has none, not even no pods: those to which the one before it has led are to be led to on.
+// foreignNow returns the result of learnForeign or, with the error, its last result. As long as it has never
+// succeeded in this process, the map is nil: then the rules of an earlier process stay.
 func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPods, error) {
 	pods, unreached, err := m.learnForeign(access, closed)
 	if err == nil {
@@ -66,8 +66,8 @@ func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPod
 	return pods, err
 }
 
-// learnForeign finds them, and says of the others why the host does not reach them at the addresses at which kubelet probes them.
-// Of several pods with one address it reaches none, as nothing tells which one is meant.
+// learnForeign finds the pods of other tenants that the host can reach, and the others that it cannot reach at the address at which
+// kubelet probes them, with the reason. Of several pods with one address it reaches none.
 func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	s := foreignSearch{at: map[netip.Addr]foreignPod{}, others: map[netip.Addr]string{}}
 	found = foreignPods{s.at, *access.Outside}
@@ -97,7 +97,7 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	return found, s.unreached, nil
 }
 
-// homeTenants are the tenants to whose networks the host has routes.
+// homeTenants are the tenants of the host's access networks.
 func homeTenants(access agent.HostAccess) (tenants []string) {
 	for _, n := range access.Networks {
 		if n.Network.NetworkName == mastercfg.AccessNetwork {
@@ -110,11 +110,11 @@ func homeTenants(access agent.HostAccess) (tenants []string) {
 // foreignSearch is what learnForeign has found so far.
 type foreignSearch struct {
 	at        map[netip.Addr]foreignPod
-	others    map[netip.Addr]string // why an address stands for something else than one pod, too
+	others    map[netip.Addr]string // addresses that do not stand for one pod alone, and why
 	unreached []agent.UnreachedPod
 }
 
-// consider adds the addresses of a pod of another tenant. Kubelet probes it at one of them.
+// consider adds the addresses of a pod of another tenant; probed is the one at which kubelet probes it.
 func (m *Manager) consider(s *foreignSearch, p Pod, probed netip.Addr) {
 	for _, a := range p.Addresses {
 		if !m.isProbed(p.Tenant, a) {
@@ -136,7 +136,7 @@ func (m *Manager) consider(s *foreignSearch, p Pod, probed netip.Addr) {
 	}
 }
 
-// settle leaves the pods that alone have their address, and a port in the switch.
+// settle keeps the pods that have an address for themselves, and a port in the switch.
 func (s *foreignSearch) settle(numbers map[string]uint32) {
 	for a, p := range s.at {
 		why, other := s.others[a]
@@ -164,12 +164,12 @@ func probedAt(addresses, node []netip.Addr) netip.Addr {
 	return addresses[0]
 }
 
-// isProbed tells whether somebody has said that pods of a tenant are at an address.
+// isProbed tells whether an address is configured as one of a tenant's pods.
 func (m *Manager) isProbed(tenant string, a netip.Addr) bool {
 	return slices.ContainsFunc(m.Probed, func(p ProbedNetwork) bool { return p.Tenant == tenant && p.Network.Contains(a) })
 }
 
-// addRouted adds the addresses of pods to which the host has another route than that by which all leaves that has none.
+// addRouted adds the addresses of pods to which the host has a route other than a default route.
 func addRouted(others map[netip.Addr]string, pods map[netip.Addr]foreignPod) error {
 	names, err := linkNames()
 	if err != nil {
@@ -195,7 +195,7 @@ func addRouted(others map[netip.Addr]string, pods map[netip.Addr]foreignPod) err
 	return nil
 }
 
-// addresses are theirs, ascending.
+// addresses are the pods' addresses, ascending.
 func (f foreignPods) addresses() (all []netip.Addr) {
 	for a := range f.at {
 		all = append(all, a)
@@ -218,7 +218,7 @@ func (f foreignPods) sets() (all []set) {
 	return all
 }
 
-// chains translate what the host itself sends. From whatever address of its own, it comes from that on the link, which no rule judges.
+// chains translate packets of the host itself. Their source becomes the host's address on the link, to which no policy applies.
 func (f foreignPods) chains() []chain {
 	var lead, hide []rule
 	for _, p := range f.outside.Prefixes() {
@@ -233,7 +233,7 @@ func (f foreignPods) chains() []chain {
 	}
 }
 
-// withForeignPods puts what leads to them into the table of a way out.
+// withForeignPods adds the sets and chains of foreign pods to the table of a way out.
 func (t table) withForeignPods(f foreignPods) table {
 	if len(f.at) > 0 {
 		t.sets, t.chains = slices.Concat(t.sets, f.sets()), slices.Concat(t.chains, f.chains())

@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// forget forgets datagrams when host ports or node ports have changed, or addresses of the host while there are such,
-// and once when it begins. That it cannot, as a kernel may not let it, matters only to who has such ports.
+// forget removes stale conntrack entries of UDP: once after the start, and when host ports or node ports have changed, or
+// addresses of the host while there are such ports. Without such ports an error, as of a kernel that does not allow it, does not matter.
 func (m *Manager) forget(ports hostPorts, in entrances) error {
 	services := in.datagrams()
 	var here []netip.Addr
@@ -38,8 +38,8 @@ func (m *Manager) forget(ports hostPorts, in entrances) error {
 	return nil
 }
 
-// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, as addresses come
-// that several hosts have in turn.
+// Addresses are those on the interfaces of the host, in order. Host ports and node ports follow them, since addresses may
+// move from host to host.
 func Addresses() (here []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -54,17 +54,16 @@ func Addresses() (here []netip.Addr, err error) {
 	return here, nil
 }
 
-// staleDatagrams are connections of UDP that host ports and node ports do not lead any more where
-// they go: a client that goes on sending would be led there for ever. What another process of
-// netplugin has led counts, too. Datagrams to external addresses of services and to other machines
-// are none of ours.
+// staleDatagrams match conntrack entries of UDP with a translation that host ports and node ports do not have any
+// more: while the client goes on sending, such an entry would last for ever. Entries of an earlier process of
+// netplugin count, too. Datagrams to external addresses of services, and to other machines, do not match.
 type staleDatagrams struct {
 	ports hostPorts
 	in    entrances
 	here  []netip.Addr // of the host
 }
 
-// forget has the host's connection tracking forget them.
+// forget deletes these entries.
 func (s staleDatagrams) forget() (err error) {
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		_, failed := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, s)
@@ -76,7 +75,7 @@ func (s staleDatagrams) forget() (err error) {
 	return nil
 }
 
-// MatchConntrackFlow tells whether a connection is one of them.
+// MatchConntrackFlow tells whether an entry is stale.
 func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP || flow.Zone != 0 { // other zones are of switches
 		return false
@@ -97,7 +96,8 @@ func (s staleDatagrams) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return served != asked && slices.ContainsFunc(s.ports.outside.Prefixes(), func(p netip.Prefix) bool { return p.Contains(served.Addr()) })
 }
 
-// service tells where in a private network the host leads datagrams for an address and port to a service.
+// service is the private address to which the host translates datagrams for a service's port at an address; led is
+// false if there is no such service.
 func (s staleDatagrams) service(private netip.Prefix, asked netip.AddrPort) (to netip.Addr, led bool) {
 	at, port := asked.Addr(), agent.NodePort{Protocol: openflow.ProtoUDP, Port: asked.Port()}
 	if at.IsLoopback() || !slices.Contains(s.here, at) {
@@ -111,7 +111,7 @@ func (s staleDatagrams) service(private netip.Prefix, asked netip.AddrPort) (to 
 	return s.in.nodePort(private, port), slices.Contains(s.in.NodePorts, port) && s.in.hasNodePorts(at)
 }
 
-// leads tells where a host port leads datagrams for an address and port. One at that very
+// leads is the private address and port to which a host port translates datagrams. A host port at that very
 // address comes before one at all addresses.
 func (s staleDatagrams) leads(asked netip.AddrPort) (to netip.AddrPort, led bool) {
 	for _, p := range s.ports.outside.Prefixes() {

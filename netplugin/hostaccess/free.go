@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// isFree tells whether nobody else uses addresses of the private subnet: no other
-// interface has one, and no route leads to one by another interface.
+// isFree returns an error if the host uses addresses of the private subnet for something else: another interface
+// has one, or a route leads to one by another interface.
 func isFree(private netip.Prefix) error {
 	names, err := linkNames()
 	if err != nil {
@@ -41,9 +41,9 @@ func isFree(private netip.Prefix) error {
 	return problem
 }
 
-// uses tells whether a route is for addresses of the private subnet. The default route
-// is for what nobody else has; so is a wider one that refuses what it is for, as hosts
-// have for private addresses.
+// uses tells whether a route leads to addresses of the private subnet. A default route does not
+// count, nor does a wider route of type unreachable or the like, as hosts have for private
+// addresses.
 func uses(r netlink.Route, private netip.Prefix) bool {
 	to := inet.PrefixOf(r.Dst)
 	if !to.IsValid() || to.Bits() == 0 || !to.Overlaps(private) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// generation is the number of the last change of nftables, whoever has made it; 0: the kernel does not tell. What
-// packets add to sets is no change. Asking is two system calls, where a listing starts nft(8) for each set.
+// generation is the generation of the nftables ruleset, which each change by any process increments; 0: the kernel does not tell.
+// Elements that packets add to sets do not count. It takes two system calls, where a listing starts nft(8) for each set.
 func generation() uint32 {
 	const tables = unix.NFNL_SUBSYS_NFTABLES << 8
 	request, family := nl.NewNetlinkRequest(tables|unix.NFT_MSG_GETGEN, 0), &nl.Nfgenmsg{}

@@ -20,10 +20,10 @@ type HostPort struct {
 	Endpoint   string // its id
 }
 
-// has tells whether the endpoint has an address like another one.
+// has tells whether the endpoint has an address of the same version of IP as another one.
 func (p HostPort) has(like netip.Addr) bool { return like.Is4() && p.IPv4 || like.Is6() && p.IPv6 }
 
-// leads tells whether what comes to it by a version of IP, which is that of an address, gets to the endpoint.
+// leads tells whether packets of an address's version of IP get to the endpoint.
 func (p HostPort) leads(like netip.Addr) bool {
 	return p.has(like) && (!p.Address.IsValid() || p.Address.Is4() == like.Is4())
 }
@@ -38,8 +38,8 @@ const (
 // loopback are the addresses by which the host speaks to itself.
 var loopback = map[bool]string{true: "127.0.0.0/8", false: "::1"} // whether of IPv4
 
-// hostPorts lead into endpoints by the private addresses that the host knows them by, so that
-// endpoints of several tenants may have one address.
+// hostPorts are translated to the private addresses that endpoints have for the host, so that
+// endpoints of several tenants may have the same address.
 type hostPorts struct {
 	all     []HostPort
 	outside pipeline.Outside
@@ -67,7 +67,7 @@ func (h hostPorts) sets() (all []set) {
 	return all
 }
 
-// letIn lets through what a rule has translated.
+// letIn accepts forwarded packets that a rule has translated.
 func (h hostPorts) letIn() (all []rule) {
 	for _, p := range h.outside.Prefixes() {
 		all = append(all, rule{knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", version(p), "daddr", p, "accept"), "host ports"})
@@ -75,11 +75,12 @@ func (h hostPorts) letIn() (all []rule) {
 	return all
 }
 
-// chains translate what is for a host port, from outside and from the host itself. What the
-// host itself sends comes from its own address on the link, which no rule judges: also what is
-// from a loopback address, to which an endpoint could not answer. Endpoints of this node have
-// private addresses to which it could not answer either, and come as somebody else, whom
-// rules judge. An IPv6 loopback address cannot be left at all.
+// chains translate packets to host ports, from outside and of the host itself.
+//
+// Sources are translated where the endpoint could not answer them. Packets of the host itself, also from a loopback
+// address, get its address on the link, to which no policy applies. Packets of endpoints of this
+// node, which have private addresses there, get an address to which policies apply. An IPv6
+// loopback address is not translated: such packets cannot leave the host at all.
 func (h hostPorts) chains() []chain {
 	var lead, hide []rule // lead: by the host itself
 	for _, p := range h.outside.Prefixes() {
@@ -88,7 +89,7 @@ func (h hostPorts) chains() []chain {
 			notItself = "ip6 daddr != " + loopback[false]
 		}
 		lead = append(lead,
-			// One that is not the host's, as of a service or of the world, stays what it is: whoever may have a host port is no owner of that.
+			// Only addresses of the host: a host port at another one would take the packets of a service, or of a machine outside.
 			rule{knftables.Concat("fib daddr type local dnat", ip, "to", ip, "daddr . meta l4proto . th dport map @"+mapHostPortsAt+suffix(p)), "host ports at one address"},
 			rule{knftables.Concat(notItself, "fib daddr type local dnat", ip, "to meta l4proto . th dport map @"+mapHostPorts+suffix(p)), "host ports"})
 		led := knftables.Concat("oifname", quoted(outsideLink), "ct status dnat", ip, "daddr", p, ip, "daddr !=", pipeline.AllStandIns(p))
@@ -103,9 +104,9 @@ func (h hostPorts) chains() []chain {
 	}
 }
 
-// fromAbroad are rules of what comes in, for all but what comes by the host's interfaces in networks of its endpoints. That comes
-// with an endpoint's own address and would be led to another one, which answers it directly, not translated back: no connection
-// over TCP comes of it, and from one over UDP the first could go on with no policy asked about what it sends.
+// fromAbroad limits rules to packets that do not come by the host's interfaces in infra networks. Those have an endpoint's own
+// address as source: translated to another endpoint, they would be answered directly, without the translation back. TCP would
+// not connect, and UDP would get past the policies.
 func fromAbroad(rules []rule) (all []rule) {
 	for _, r := range rules {
 		all = append(all, rule{knftables.Concat("iifgroup !=", infraGroup, r.text), r.comment})
@@ -113,17 +114,17 @@ func fromAbroad(rules []rule) (all []rule) {
 	return all
 }
 
-// loopbackGuard keeps endpoints from the host's loopback addresses. It stands whether there
-// are host ports or not: they may have just gone, and the kernel still take such packets.
+// loopbackGuard keeps endpoints from the host's loopback addresses. It is there without host ports, too: they may have
+// just been removed, while the kernel still accepts such packets.
 func loopbackGuard() chain {
 	return chain{"host-ports-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{{
-		// The kernel takes such packets from this link, so that it takes answers to them.
+		// The kernel accepts packets with loopback addresses on this link, for answers to the host's own.
 		text:    knftables.Concat("iifname", quoted(outsideLink), "ip daddr", loopback[true], "drop"),
 		comment: "no endpoint reaches the host's loopback addresses",
 	}}}
 }
 
-// withHostPorts puts what leads into endpoints into the table of a way out.
+// withHostPorts adds the sets and chains of host ports to the table of a way out.
 func (t table) withHostPorts(h hostPorts) table {
 	if len(h.all) == 0 {
 		return t
@@ -135,8 +136,8 @@ func (t table) withHostPorts(h hostPorts) table {
 	return t
 }
 
-// routeLoopback has the kernel send from a loopback address by the way out, and take the
-// answers, while there are host ports.
+// routeLoopback switches whether the kernel routes packets from loopback addresses by the way out, and accepts
+// the answers, which host ports need.
 func routeLoopback(on bool) error {
 	const setting = "ipv4/conf/" + outsideLink + "/route_localnet"
 	want := map[bool]string{true: "1", false: "0"}[on]
@@ -146,12 +147,12 @@ func routeLoopback(on bool) error {
 	return write(setting, want)
 }
 
-// available lists those that the host does not need itself.
+// available lists the host ports that the host does not need itself.
 func (c Closed) available(all []HostPort) []HostPort {
 	return slices.DeleteFunc(slices.Clone(all), func(p HostPort) bool { return c.Holds(p.HostPort) })
 }
 
-// hostPorts lists them in an order that depends on nothing else.
+// hostPorts lists the host ports in a fixed order.
 func (m *Manager) hostPorts() ([]HostPort, error) {
 	if m.HostPorts == nil {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 // maxLinkName is how long the kernel's names of links are, in bytes.
 const maxLinkName = 15
 
-// checkName says why a network's name cannot be that of an interface.
+// checkName returns an error if a network's name cannot be that of an interface.
 func checkName(network string) error {
 	if len(network) > maxLinkName || strings.ContainsAny(network, "/: ") || network == "." || network == ".." {
 		return fault.New(fault.Invalid, "an interface cannot be called %s: want at most %d characters", network, maxLinkName)
@@ -21,7 +21,7 @@ func checkName(network string) error {
 	return nil
 }
 
-// interfaceOf is what the host's interface in a network should be, but for what
+// interfaceOf is the wanted interface of the host in a network, without what
 // depends on the port.
 func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
 	w := wantedLink{name: n.Network.NetworkName, group: infraGroup}
@@ -52,7 +52,7 @@ func interfaceOf(at agent.Attachment, n agent.HostNetwork) (wantedLink, error) {
 	return w, nil
 }
 
-// routesThrough leads to the subnets of the gateway's version of IP.
+// routesThrough are routes through a gateway to the subnets of its version of IP.
 func routesThrough(gateway, own netip.Addr, subnets []netip.Prefix) (routes []wantedRoute) {
 	for _, subnet := range subnets {
 		if subnet.Addr().BitLen() == own.BitLen() {

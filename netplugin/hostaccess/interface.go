@@ -14,23 +14,23 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Interface is an interface of the host at a port of the switch. It belongs to us
-// whole: other addresses of it are removed.
+// Interface is an interface of the host at a port of the switch. Netplugin manages all of it:
+// other addresses are removed.
 type Interface struct {
 	Name      string
 	MAC       net.HardwareAddr
 	Addresses []netip.Prefix
-	Userspace bool                         // the switch would forward checksums that nobody has filled in
+	Userspace bool                         // a userspace switch: the kernel has to fill checksums in
 	SameWire  []string                     // links of the host by which it reaches the same machines
-	Machines  func() ([]netip.Addr, error) // where others of the cluster are reached, sorted; nil: nobody knows of any
+	Machines  func() ([]netip.Addr, error) // addresses of the cluster's machines, sorted; nil: there are none
 }
 
-// Ensure makes the interface of the host's end of a port, or sets it right, and says whether something had to be
-// changed. It is refused, and nothing is changed, if an address that it does not have yet would take from the host what
-// that reaches by other links.
+// Ensure makes the interface of the host's end of a port what it should be, and returns whether it had to change anything. It
+// changes nothing and returns an error if a new address would take over destinations that the host reaches by
+// other links.
 func (i Interface) Ensure(port drivers.Port) (changed bool, err error) {
 	want := wantedLink{name: i.Name, mac: i.MAC, addresses: i.Addresses, checksumInSoftware: i.Userspace, sameWire: i.SameWire}
-	// It is looked at every other second, and has them all but for the first time.
+	// Ensure is called every other second; only the first time the interface lacks any.
 	if all, err := i.hasAll(); err != nil {
 		return false, err
 	} else if !all {

@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// inTheWay names a chain of others that drops what the host forwards. A packet passes
-// the chains of all tables, so ours cannot let it through. A chain that speaks of our
-// interface, or calls one that does, is taken to let it through: somebody has thought of it.
+// inTheWay returns an error that names a chain of others that drops forwarded packets. A packet has to pass
+// the chains of all tables, so ours cannot prevent that. A chain that mentions our interface, or
+// calls one that does, is taken to accept its packets: somebody has configured it for them.
 func (r *rules) inTheWay(ctx context.Context) error {
 	now := generation()
 	if now != 0 && now == r.passed {
@@ -30,7 +30,7 @@ func (r *rules) inTheWay(ctx context.Context) error {
 		passes, err := c.passes(ctx, chains)
 		if err != nil {
 			if generation() != now {
-				continue // it may have gone meanwhile: the next look finds out
+				continue // it may have been removed meanwhile: the next time shows
 			}
 			return err
 		}
@@ -49,7 +49,7 @@ func (c foreignChain) compare(o foreignChain) int {
 	return cmp.Or(cmp.Compare(c.family, o.family), cmp.Compare(c.table, o.table), cmp.Compare(c.name, o.name))
 }
 
-// passes tells whether a chain lets pass what is forwarded, or somebody has thought of our interface there.
+// passes tells whether a chain accepts forwarded packets, or mentions our interface.
 func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked) (bool, error) {
 	base := chains[c]
 	if !base.forwards {
@@ -66,10 +66,10 @@ func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked
 	return c.thoughtOf(ctx, rules, chains, map[foreignChain]bool{c: true})
 }
 
-// hooked tells what a chain is asked about by the kernel.
+// hooked is the hook and policy of a chain.
 type hooked struct {
-	forwards bool // what is forwarded
-	drops    bool // by its policy, what no rule is about
+	forwards bool // hook forward
+	drops    bool // policy drop
 }
 
 // foreignChains reads a list of chains, and leaves out our own.
@@ -85,7 +85,7 @@ func foreignChains(list string) map[foreignChain]hooked {
 		case len(words) > 1 && words[0] == "chain":
 			at.name = words[1]
 			found[at] = hooked{}
-		case strings.Contains(line, "hook forward") && at.family != "bridge": // which is asked about frames
+		case strings.Contains(line, "hook forward") && at.family != "bridge": // which sees bridged frames
 			found[at] = hooked{forwards: true, drops: strings.Contains(line, "policy drop")}
 		}
 	}
@@ -106,22 +106,22 @@ func (c foreignChain) list(ctx context.Context) (string, error) {
 	return string(rules), nil
 }
 
-// Conditions of iptables(8) that nft(8) shows by the libraries of that program alone. Where it has them not, as in our
-// image, it leaves them out, and a rule that had nothing in front of them looks as if it was about everything. Of those
-// that had, there is no telling.
+// Some conditions of iptables(8) are shown by nft(8) only if it has the libraries of iptables. Where it lacks them, as in our
+// image, it omits the condition and leaves a gap: a rule without other conditions looks unconditional. Rules that begin with
+// such a gap are removed from the listing; a gap further on in a rule is not recognised.
 var (
 	notShown = regexp.MustCompile(`(?m)^XT match .* not found`)
 	gap      = regexp.MustCompile(`(?m)^\t\t +.*\n`)
 )
 
-// aboutAll is a rule without a condition that decides, or leaves it to another chain; it may count and log what it decides about.
+// aboutAll is an unconditional rule with a verdict, or a jump to another chain; it may also count and log.
 var aboutAll = regexp.MustCompile(`^(?:counter(?: packets \d+ bytes \d+)? |log(?: prefix "[^"]*"| level \w+| flags [a-z, ]+?| group \d+)* )*(?:(accept|drop|reject)\b|(jump|goto) (\S+))`)
 
-// accepts is the verdict that lets pass.
+// accepts is the verdict that accepts.
 const accepts = "accept"
 
-// decides is the verdict of a chain about what no rule with a condition is about, with that of chains that it leaves all of it to,
-// once asked; empty: it has none.
+// decides is the verdict of a chain's unconditional rules, and of those of the chains that they jump to; empty: there is none. asked
+// are the chains that were visited.
 func (c foreignChain) decides(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (verdict string, err error) {
 	for line := range strings.Lines(rules) {
 		all := aboutAll.FindStringSubmatch(strings.TrimSpace(line))
@@ -152,7 +152,8 @@ func (c foreignChain) decides(ctx context.Context, rules string, chains map[fore
 // calls are the names of chains that rules call.
 var calls = regexp.MustCompile(`\b(?:jump|goto) ([^\s,}]+)`)
 
-// thoughtOf tells whether the rules of a chain speak of our interface, or those of a chain that they call, once asked.
+// thoughtOf tells whether the rules of a chain mention our interface, or those of a chain that they call. asked are the chains that
+// were visited.
 func (c foreignChain) thoughtOf(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (bool, error) {
 	if strings.Contains(rules, outsideLink) {
 		return true, nil

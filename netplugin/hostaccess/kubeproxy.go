@@ -11,19 +11,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Kubernetes' own proxy, where a cluster had it before us, has rules for services as well. Ours come before them
-// (leadPriority), but for cluster addresses: to the host these are a route into the switch, and its proxy, which
-// translates them, rejects those that it has not. So processes of the host get there what the proxy knows, and when it
-// has ended and nobody has removed its rules, what it knew then.
+// kube-proxy, where a cluster has it or had it, has rules for services as well. Ours come before them (leadPriority), except
+// for cluster addresses: these are routed to the switch, and kube-proxy's rules translate them before, or
+// reject those without backends. So processes of the host reach the backends that kube-proxy knows or, if it has ended and its
+// rules are still there, those that it knew then.
 
-// KubeProxy finds its rules.
+// KubeProxy finds kube-proxy's rules.
 type KubeProxy struct {
 	mu    sync.Mutex
-	at    uint32 // the generation in which it was looked; 0: not yet
+	at    uint32 // the generation of the last search; 0: none yet
 	found string
 }
 
-// Find names the tables of nftables that have them, to which most versions of iptables belong; empty: none has.
+// Find names the nftables tables that have rules of kube-proxy, also by iptables-nft; empty: there are none.
 func (k *KubeProxy) Find(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,8 +46,8 @@ func (k *KubeProxy) Find(ctx context.Context) (string, error) {
 	return k.found, nil
 }
 
-// ofKubeProxy tells whether a chain is one that the proxy always has: in its mode nftables in tables of its own, in
-// others in those of iptables, where kubelet has chains that begin like it, too.
+// ofKubeProxy tells whether a chain is one that kube-proxy always has: in mode nftables in tables of its own, in other
+// modes in those of iptables, where kubelet has chains with the same prefix.
 func (c foreignChain) ofKubeProxy() bool {
 	return c.table == "kube-proxy" || c.name == "KUBE-SERVICES"
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// wantedLink is what an interface of the host should be. It belongs to us whole:
-// other addresses of it are removed, and so are other routes of our protocol.
+// wantedLink is the wanted state of an interface of the host. All of it is managed:
+// other addresses are removed, and so are other routes of our protocol.
 type wantedLink struct {
 	name               string
 	mac                net.HardwareAddr
@@ -27,14 +27,14 @@ type wantedLink struct {
 	group              uint32 // 0: leave it
 	addresses          []netip.Prefix
 	routes             []wantedRoute
-	noARP              bool     // neighbours are not asked for
-	forwards           bool     // what comes by it goes on to others
-	checksumInSoftware bool     // a userspace switch would forward checksums that nobody has filled in
+	noARP              bool     // neighbours are not resolved
+	forwards           bool     // packets that come by it are forwarded
+	checksumInSoftware bool     // for a userspace switch, which does not fill checksums in
 	sameWire           []string // links of the host by which it reaches the same machines
 }
 
-// wantedRoute leads to a subnet through a gateway, from an address of ours; or without
-// either, to what is on the link.
+// wantedRoute is a route to a subnet through a gateway, with a source address; without
+// both, to the link.
 type wantedRoute struct {
 	to       netip.Prefix
 	via, src netip.Addr
@@ -47,8 +47,8 @@ const infraGroup = 194
 // routeProtocol marks our routes (ip route show proto 168).
 const routeProtocol netlink.RouteProtocol = 168
 
-// ensure makes the interface of the pod's end of a port, and says whether
-// something had to be changed.
+// ensure makes the other end of a port's veth pair the wanted interface, and returns whether
+// it had to change anything.
 func (w wantedLink) ensure(port drivers.Port, ours *own) (changed bool, err error) {
 	link, err := w.find(port)
 	if err != nil {
@@ -194,8 +194,8 @@ func (w wantedLink) address(link netlink.Link) (changed bool, err error) {
 	return changed, nil
 }
 
-// prepareIPv6 turns IPv6 on, where it is off for new interfaces, and leaves what
-// the host thinks of routers alone: there are none on this one.
+// prepareIPv6 turns IPv6 on, where it is off for new interfaces, and router advertisements
+// off: there are no routers on this one.
 func (w wantedLink) prepareIPv6() error {
 	for setting, value := range map[string]string{"disable_ipv6": "0", "accept_ra": "0", "accept_redirects": "0"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+w.name+"/"+setting, []byte(value), 0); err != nil {

@@ -32,7 +32,7 @@ type Datapath interface {
 	Detach(ctx context.Context, epID string) error
 }
 
-// Master is what it needs of netmaster.
+// Master is what the manager needs of netmaster.
 type Master interface {
 	CreateEndpoint(ctx context.Context, req mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, int64, error)
 	DeleteEndpoint(ctx context.Context, req mastercfg.DeleteEndpointRequest) error
@@ -45,22 +45,22 @@ type Config struct {
 	Datapath       Datapath
 	Master         Master
 	Netdev         func() bool                                 // the datapath is in userspace
-	TunnelLinks    func() ([]string, error)                    // the links by which such a one receives tunnels; nil: none
+	TunnelLinks    func() ([]string, error)                    // links by which a userspace datapath receives tunnels; nil: none
 	KernelReceives func() (yes, known bool)                    // whether the kernel receives tunnels; nil: there are none
 	VTEP           netip.Addr                                  // where the tunnels end
-	Closed         Closed                                      // what endpoints do not reach by the way out; the store knows more
+	Closed         Closed                                      // ports that endpoints do not reach by the way out; more come from the store
 	StoreURLs      func(ctx context.Context) ([]string, error) // of the store's members; nil: those in Closed are all
 	HostPorts      func() ([]HostPort, error)                  // ports of the host that lead to endpoints; nil: none
 	Pods           func() []Pod                                // those of this node; nil: none
 	Numbers        func() (map[string]uint32, error)           // of ports in the switch, by endpoint; with Pods
-	Probed         []ProbedNetwork                             // where pods of other tenants may be that the host reaches; nothing else that it reaches has addresses there
-	PortsMoved     <-chan struct{}                             // wakes when HostPorts or Pods may say something else; nil: never
-	RouterLink     string                                      // interface of the host among the routers, no way out either
+	Probed         []ProbedNetwork                             // where the host reaches pods of other tenants, and nothing else
+	PortsMoved     <-chan struct{}                             // wakes when the results of HostPorts or Pods may have changed; nil: never
+	RouterLink     string                                      // interface of the host on the routers' link, no way out either
 	NodePortsAt    []netip.Prefix                              // addresses of the host that have the node ports of services; nil: its primary ones
 	Own            netip.Addr                                  // the primary address of a host that Kubernetes does not know
-	TellTaken      func([]agent.TakenPort)                     // is told which of these ports processes of the host have, too; nil: nobody asks
-	TellHere       func([]netip.Addr)                          // is told the addresses on the host's interfaces when it is looked what it leads to; nil: nobody asks
-	TellUnreached  func([]agent.UnreachedPod)                  // is told which pods of other tenants processes of the host do not reach; nil: nobody asks
+	TellTaken      func([]agent.TakenPort)                     // gets the ports of these that processes of the host have, too; may be nil
+	TellHere       func([]netip.Addr)                          // gets the addresses on the host's interfaces, at each round; may be nil
+	TellUnreached  func([]agent.UnreachedPod)                  // gets the pods of other tenants that processes of the host do not reach; may be nil
 	StateDir       string                                      // where the settings are kept that the host had before; empty: DefaultStateDir
 	Log            *logrus.Entry
 }
@@ -68,41 +68,41 @@ type Config struct {
 // Manager keeps the host's own interfaces.
 type Manager struct {
 	Config
-	joined    map[string]string // id of an endpoint that we have made a port for -> its network
+	joined    map[string]string // id of an endpoint with a port -> its network
 	rules     rules
 	tunnels   rules
 	strangers rules
-	excludes  bool // there may be rules that exclude them, of this process or an earlier one
-	ends      bool // there may be rules that end what tunnels bring, of this process or an earlier one
+	excludes  bool // there may be rules against strangers, of this process or an earlier one
+	ends      bool // there may be rules that drop the kernel's copies of tunnelled packets, likewise
 	stores    stores
-	storesAt  atomic.Pointer[[]netip.Addr] // addresses of these, for others than the loop; nil: not asked yet
-	closed    atomic.Pointer[Closed]       // as it was found last; nil: not yet
+	storesAt  atomic.Pointer[[]netip.Addr] // addresses of stores, for other goroutines; nil: not known yet
+	closed    atomic.Pointer[Closed]       // the last ones; nil: none yet
 	leads     bool                         // there may be a way out, of this process or an earlier one
 	closes    bool                         // there may be rules of this process
-	began     bool                         // it has been seen to that there are rules when the host gets into its first infra network
-	made      netip.Prefix                 // of the one that this process has made, or found; zero: none
-	ports     []HostPort                   // datagrams that these and services do not lead have been forgotten
+	began     bool                         // the rules are there that must precede the host's first interface in an infra network
+	made      netip.Prefix                 // prefix of the way out that this process has made, or found; zero: none
+	ports     []HostPort                   // host ports when stale datagrams were forgotten last; likewise the next three
 	services  []string
-	at        []netip.Prefix // where these are
-	here      []netip.Addr   // the host's own then
-	forgot    bool           // at all
+	at        []netip.Prefix // addresses of node ports
+	here      []netip.Addr   // the host's own
+	forgot    bool           // stale datagrams were forgotten at least once
 	own       own
-	foreign   foreignPods            // as they were found last
-	touched   notify.Signal          // somebody has changed something of ours
-	repaired  time.Time              // when it looked last because of that
+	foreign   foreignPods            // the last ones
+	touched   notify.Signal          // somebody else has changed something of ours
+	repaired  time.Time              // when the last round because of that began
 	problem   atomic.Pointer[string] // the last one; nil: none
-	told      bool                   // and it is in the log
+	told      bool                   // the problem was logged
 }
 
-// DefaultStateDir is where the manager keeps what it must not forget.
+// DefaultStateDir is the directory of the manager's state.
 const DefaultStateDir = "/var/lib/contiv/host"
 
 // Times of the manager.
 const (
-	auditEvery = 45 * time.Second // between two looks when nothing has changed
+	auditEvery = 45 * time.Second // between two rounds when nothing has changed
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	calmTime   = time.Second      // between two looks because somebody changes what is ours
+	calmTime   = time.Second      // between two rounds because somebody else changes what is ours
 	stepTime   = 20 * time.Second // for one network
 )
 
@@ -134,7 +134,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// keep looks when something has changed, and now and then.
+// keep runs look when something has changed, and every auditEvery.
 func (m *Manager) keep(ctx context.Context) error {
 	wait := retry.NewPacer(firstRetry, lastRetry)
 	for {
@@ -165,7 +165,7 @@ func (m *Manager) keep(ctx context.Context) error {
 	}
 }
 
-// look sets right what differs from what the store wants.
+// look is one round: it makes interfaces, routes and rules what the store wants.
 func (m *Manager) look(ctx context.Context) error {
 	problems := m.tellHere()
 	access, err := m.Datapath.HostAccess()
@@ -178,7 +178,7 @@ func (m *Manager) look(ctx context.Context) error {
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}
-	// Before others are made: a network that was made anew may have the name of one that is gone.
+	// Before others are made: a new network may have the name of a removed one.
 	for _, e := range access.Released {
 		m.joined[e.ID] = e.NetID
 	}
@@ -190,7 +190,7 @@ func (m *Manager) look(ctx context.Context) error {
 	joining := access.Networks
 	if err := m.within(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
 		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // a host without nft has what it had
-			joining = nil // none is joined that is open to what endpoints send there
+			joining = nil // without the rules, endpoints would reach the host's control ports there
 		}
 	}
 	machines := m.machines(access, m.stores.nodes)
@@ -205,7 +205,7 @@ func (m *Manager) look(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// tellHere tells which addresses the host has.
+// tellHere passes the host's addresses to TellHere.
 func (m *Manager) tellHere() (problems []error) {
 	here, err := Addresses()
 	if err != nil {
@@ -225,16 +225,16 @@ func (m *Manager) within(ctx context.Context, what string, step func(context.Con
 	return nil
 }
 
-// machines are the addresses at which others of the cluster are reached, as far as they are known, sorted. A machine's
-// other addresses may be those that it has in infra networks, or on many machines, as the one of a bridge for
-// containers.
+// machines are the known addresses at which the cluster's machines are reached, sorted. Other addresses of a machine are left
+// out: it may have them in infra networks, or several machines may have the same, as that of a bridge for containers.
 func (m *Manager) machines(access agent.HostAccess, stores []netip.Addr) []netip.Addr {
 	all := slices.Concat(m.Closed.Nodes, stores, access.Reached, access.VTEPs)
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
 }
 
-// Machines are those that another interface of the host must not take from it, sorted; the error is that nobody knows yet. Anybody may ask.
+// Machines are addresses that the host must not reach by another interface of ours, sorted. It returns an error while they are not
+// known. It may be called from any goroutine.
 func (m *Manager) Machines() ([]netip.Addr, error) {
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
@@ -247,8 +247,8 @@ func (m *Manager) Machines() ([]netip.Addr, error) {
 	return m.machines(access, stores), nil
 }
 
-// join gives the host its endpoint in a network, and the interface for it, as far as that takes nothing from the host
-// that it reaches by others.
+// join makes the host's endpoint in a network, and its interface. Addresses and routes that would take over destinations
+// which the host reaches by other interfaces are left out (spared.go).
 func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []netip.Addr) error {
 	id := n.EndpointID(m.HostLabel)
 	if err := checkName(n.Network.NetworkName); err != nil {
@@ -293,7 +293,7 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []neti
 	return errors.Join(taking, err)
 }
 
-// leave gives the endpoint in a network back that is gone. Routes go with the interface.
+// leave removes the host's endpoint in a network that is gone. Its routes go with the interface.
 func (m *Manager) leave(ctx context.Context, id, network string) error {
 	if err := m.Datapath.Detach(ctx, id); err != nil {
 		return err
@@ -309,8 +309,8 @@ func (m *Manager) leave(ctx context.Context, id, network string) error {
 	return nil
 }
 
-// note logs a problem once, one that may pass by itself when it is met again. It tells
-// whether there is none.
+// note records the problem of a round, and returns whether there is none. Each problem is logged once, and one that is only
+// fault.Unavailable when it comes a second time.
 func (m *Manager) note(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		m.problem.Store(nil)
@@ -329,7 +329,7 @@ func (m *Manager) note(ctx context.Context, err error) bool {
 	return false
 }
 
-// Problem says what is wrong at the moment, "" if nothing is.
+// Problem is the problem of the last round, or "".
 func (m *Manager) Problem() string {
 	if text := m.problem.Load(); text != nil {
 		return *text

@@ -16,12 +16,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// outsideLink is the interface by which endpoints leave and the host reaches them
-// by their private addresses.
+// outsideLink is the interface of the way out: endpoints leave by it, and the host reaches them
+// by it at their private addresses.
 const outsideLink = "contivh0"
 
-// keepOutside keeps the way out by the host, or its absence. That others use addresses
-// of it, too, decides only whether it is opened: one that is open keeps its rules.
+// keepOutside opens or closes the way out by the host, as the store wants. If the host uses addresses of its
+// subnet for something else, it is not opened; one that is open stays.
 func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		m.TellTaken(nil)
@@ -38,7 +38,7 @@ func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) erro
 	return conflict
 }
 
-// isOpen tells whether there is the way out, of this process or an earlier one.
+// isOpen tells whether the way out is open, by this process or an earlier one.
 func (m *Manager) isOpen(o pipeline.Outside) bool {
 	if m.made == o.Prefix {
 		return true
@@ -51,8 +51,8 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 	return err == nil && slices.ContainsFunc(have, func(a netlink.Addr) bool { return o.Prefix.Contains(inet.PrefixOf(a.IPNet).Addr()) })
 }
 
-// openOutside opens the way out, or sets it right. The rules of the firewall come before
-// the way is open.
+// openOutside opens the way out, or sets it right. Its firewall rules are written before the
+// interface is made.
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
 	m.learnStores(ctx)
@@ -63,7 +63,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
 	in.Balanced = closed.servable(in.Balanced)
 	ports := hostPorts{closed.available(all), o}
-	pods, notLearned := m.foreignNow(access, closed) // where some are known, that others cannot be learned keeps nothing else from being set right
+	pods, notLearned := m.foreignNow(access, closed) // an error is returned at the end: the rest is set right all the same
 	if pods.at == nil {
 		return notLearned
 	}
@@ -71,7 +71,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := m.rules.apply(ctx, tableFor(o, closed, m.RouterLink, share()).with(in).withHostPorts(ports).withForeignPods(pods).withInfraSources(infraSourcesOf(access.Networks), o)); err != nil {
 		return err
 	}
-	forgotten := m.forget(ports, in) // what fails is tried again, and keeps nothing closed
+	forgotten := m.forget(ports, in) // likewise
 	if err := m.forward(access.IPv6); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (m *Manager) waitForEndpoint(ctx context.Context) (bool, error) {
 	return m.Datapath.OutsideWaits(ctx)
 }
 
-// closeOutside takes the port away that there may be, and then the rules, but for those about infra networks.
+// closeOutside removes the port of the way out, if it is there, and then the rules other than those about infra networks.
 func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) error {
 	if m.leads {
 		if err := m.Datapath.Detach(ctx, agent.OutsideID); err != nil {
@@ -130,15 +130,15 @@ func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) err
 	return nil
 }
 
-// closeInfra keeps endpoints from what controls the cluster, where they reach the host in infra networks and not by a way out.
+// closeInfra writes the rules that keep endpoints from control ports in infra networks, without a way out.
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
 	m.learnStores(ctx)
 	m.closes = true
 	return m.rules.apply(ctx, tableForInfra(m.learnClosed(access), share()))
 }
 
-// closeFirst closes it before the host has its first interface in an infra network. A table of an earlier process, of whatever version,
-// is left to the look that follows: without it, endpoints would not leave as the host.
+// closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier process stays
+// until keepOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
 	if m.began || len(access.Networks) == 0 {
 		return nil

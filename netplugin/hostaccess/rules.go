@@ -17,29 +17,29 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tableName is that of our tables of nftables: of family inet, of family netdev for what tunnels bring (tunnels.go),
-// and of family arp (routerarp.go). strangerTableName is the one of family inet for what strangers send into tunnels
-// (strangers.go), which is there without any other. Nobody else's is touched.
+// tableName is the name of our nftables tables: of family inet, of family netdev for the kernel's copies of tunnelled
+// packets (tunnels.go), and of family arp (routerarp.go). strangerTableName is a table of family inet against packets of
+// strangers to the tunnels (strangers.go), which has a life of its own. Tables of others are not touched.
 const (
 	tableName         = "contiv"
 	strangerTableName = "contiv-vteps"
 )
 
-// table is what our table should hold.
+// table is the wanted content of a table of ours.
 type table struct {
 	sets   []set
 	chains []chain
-	links  map[string]string // in family netdev: the link whose packets a chain, by its name, is about
+	links  map[string]string // in family netdev: the link of each chain, by name
 }
 
-// set is a named set of what rules compare with, or a map.
+// set is a named set, or a map.
 type set struct {
 	name, kind string
 	elements   []string
 	values     []string      // of a map, one for each element
-	leadsTo    string        // their kind; empty: no map
+	leadsTo    string        // the kind of the values; empty: no map
 	dynamic    bool          // rules add the elements
-	forgets    time.Duration // an element that no rule has added again; 0: never
+	forgets    time.Duration // timeout of elements that no rule has added again; 0: none
 }
 
 // declared is the set without its elements.
@@ -60,7 +60,7 @@ func (s set) declared() knftables.Object {
 // maxSenders is how many elements rules may add to a set: as many as there are ports.
 const maxSenders = 1 << 16
 
-// chain is a base chain of our table with its rules; a rule has a comment for who reads them.
+// chain is a base chain of our table with its rules. Each rule has a comment, which listings show.
 type chain struct {
 	name     string
 	kind     knftables.BaseChainType
@@ -69,11 +69,11 @@ type chain struct {
 	rules    []rule
 }
 
-// fromEndpoints is a chain whose rules are about what endpoints send by the way out and nothing
-// else: every other packet of the host, such as all that tunnels bring, is through with one look.
+// fromEndpoints limits a chain to packets that endpoints send by the way out. One rule decides that first, so that all
+// other packets of the host, such as those of tunnels, cost no more than that.
 func (c chain) fromEndpoints() chain { return c.judging("iifname !=", quoted(outsideLink)) }
 
-// fromAllEndpoints is the same, and about what they send to the host's addresses in infra networks, too.
+// fromAllEndpoints is the same, with the packets that come by the host's interfaces in infra networks.
 func (c chain) fromAllEndpoints() chain {
 	return c.judging("iifname !=", quoted(outsideLink), "iifgroup !=", infraGroup)
 }
@@ -86,8 +86,8 @@ func (c chain) judging(except ...any) chain {
 
 type rule struct{ text, comment string }
 
-// tableFor is the table of a way out, which leads neither to what is closed nor out of
-// the link to the routers: they take what comes from there for the node's word.
+// tableFor is the table of a way out. It leads neither to closed ports nor to the link of the node's BGP
+// routers, which trust packets from there as the node's.
 func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
 	prefixes := o.Prefixes()
 	limits := shareRules(prefixes, share)
@@ -103,7 +103,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
 		}, {
-			// Out of the one tenant and, as the host, into another one.
+			// They would go from one tenant to another, with the host's address.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "oifgroup", infraGroup, "drop"),
 			comment: "no way into infra networks",
 		}, {
@@ -111,11 +111,11 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: "no way to the node's routers",
 		}}},
 		chain{"leave-mss", knftables.FilterType, knftables.ForwardHook, knftables.ManglePriority, []rule{{
-			// Many routers do not say that a packet was too big, or are not heard.
+			// Path MTU discovery may fail: many routers send no error for a packet that is too big, or it is lost.
 			text:    knftables.Concat("iifname", quoted(outsideLink), "tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu"),
 			comment: "segments that fit the way",
 		}}},
-		// Behind the other rules: what those drop takes nobody's share.
+		// Behind the other rules: packets that those drop do not count.
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, slices.Concat(limits, infraShareRules(share))}.fromAllEndpoints(),
 		chain{"share-there", knftables.FilterType, knftables.ForwardHook, lastPriority, limits}.fromEndpoints(),
 	)}
@@ -128,8 +128,8 @@ func tableForInfra(closed Closed, share int) table {
 	}}
 }
 
-// switchGuard keeps the host from taking what comes by the links of endpoints, which is the switch's: the kernel goes on
-// receiving there beside a switch in user space. The links are closed as well, as far as what is set for all of them lets it.
+// switchGuard keeps the host's IP stack from receiving what endpoints send into the switch: beside a userspace switch the kernel
+// receives on their links, too. Settings of these links are against that as well, but settings of all links may override them.
 func switchGuard() chain {
 	links := knftables.Concat("iifgroup {", drivers.LinkGroup(pipeline.VXLAN), ",", drivers.LinkGroup(pipeline.VLAN), "}")
 	return chain{"switch-guard", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority, []rule{
@@ -137,30 +137,29 @@ func switchGuard() chain {
 	}}
 }
 
-// ownSources keeps others from endpoints who send with an address of this host: policies do not judge what the host sends. Of IPv6 the
-// kernel does not look at that itself.
+// ownSources drops forwarded packets to endpoints with an address of this host as source: no policy applies to packets of
+// the host. For IPv6 the kernel does not check that itself.
 func ownSources() chain {
 	return chain{"own-sources", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
 		{knftables.Concat("oifname", quoted(outsideLink), "ct state new fib saddr type local drop"), "only the host sends as the host"},
 	}}
 }
 
-// Where destinations are translated, before the rules of others, such as those of Kubernetes' own proxy: these lead node ports and external
-// addresses to pods, from an address of the host, which translatedSources drops. The first rule that translates a destination, or keeps it,
-// is the last one.
+// Priorities of DNAT, before the rules of others: the first rule that translates a destination, or keeps it, wins. kube-proxy, for
+// example, translates node ports and external addresses to pods, with the host as source, which translatedSources drops.
 const (
-	leadPriority = knftables.DNATPriority + "-2" // by ourselves
-	stayPriority = knftables.DNATPriority + "-1"
+	leadPriority = knftables.DNATPriority + "-2" // our translations
+	stayPriority = knftables.DNATPriority + "-1" // destinations that others must not translate
 )
 
-// Where sources are translated, before the rules of others. The first rule that translates a source, or keeps it, is the last one.
+// Priorities of SNAT, before the rules of others: the first rule that translates a source, or keeps it, wins.
 const (
-	hidePriority = knftables.SNATPriority + "-2" // by ourselves
-	keepPriority = knftables.SNATPriority + "-1"
+	hidePriority = knftables.SNATPriority + "-2" // our translations
+	keepPriority = knftables.SNATPriority + "-1" // sources that others must not translate
 )
 
-// keepSources has who comes in by the host keep its address, by which policies judge it: masquerading of others on this host, which
-// is not limited to some link, would have it pass for the host.
+// keepSources has packets that come in by the host keep their source address, to which policies apply: rules of others
+// that masquerade on all links would make them packets of the host.
 func keepSources(prefixes []netip.Prefix) chain {
 	c := chain{name: "keep-sources", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
 	for _, p := range prefixes {
@@ -170,8 +169,8 @@ func keepSources(prefixes []netip.Prefix) chain {
 	return c
 }
 
-// translatedSources is ownSources for what has got an address of this host from rules of others: by the way out those
-// that translate before keepSources, and into infra networks all.
+// translatedSources is ownSources for packets that got an address of this host as source by rules of others: on the way out by
+// rules before keepSources, into infra networks by any.
 func translatedSources() chain {
 	c := chain{name: "translated-sources", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority + "+10"}
 	for _, link := range []string{knftables.Concat("oifname", quoted(outsideLink)), knftables.Concat("oifgroup", infraGroup)} {
@@ -180,14 +179,14 @@ func translatedSources() chain {
 	return c
 }
 
-// answersOnly keeps endpoints from beginning connections to the host's address on the link, by which they know the
-// host itself. Policies do not judge what is for it, as it is an answer to what the host began, which they do not judge
-// either; and host ports and node ports lead on from every address of the host. It comes before they do.
+// answersOnly keeps endpoints from beginning connections to the host's address on the link. No policy applies to
+// packets to it, since they should be answers to packets of the host, to which none applies either; and host ports and
+// node ports at it would lead on to other endpoints. So it comes before their translation.
 func answersOnly(prefixes []netip.Prefix) chain {
 	c := chain{name: "answers-only", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.ManglePriority}
 	for _, p := range prefixes {
 		to := knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost))
-		c.rules = append(c.rules, rule{ // an answer is one also if the tracker has forgotten the connection
+		c.rules = append(c.rules, rule{ // by flags: conntrack may have lost the entry of a connection that goes on
 			text:    knftables.Concat(to, "tcp flags & (syn | ack) == syn drop"),
 			comment: "no endpoint begins connections to the host as such",
 		}, rule{
@@ -198,10 +197,10 @@ func answersOnly(prefixes []netip.Prefix) chain {
 	return c.fromEndpoints()
 }
 
-// lastPriority is behind the other chains that filter.
+// lastPriority is after the other filter chains.
 const lastPriority = knftables.FilterPriority + "+10"
 
-// chainEnter judges what is forwarded to endpoints.
+// chainEnter is the chain of packets that are forwarded to endpoints.
 const chainEnter = "enter"
 
 func version(p netip.Prefix) string {
@@ -211,7 +210,7 @@ func version(p netip.Prefix) string {
 	return "ip6"
 }
 
-// addressKind is the kind of the addresses of a version of IP in sets, and suffix what their names end with.
+// addressKind is the nftables type of addresses of a version of IP, and suffix the end of the names of its sets.
 func addressKind(p netip.Prefix) string {
 	if p.Addr().Is4() {
 		return "ipv4_addr"
@@ -228,15 +227,15 @@ func suffix(p netip.Prefix) string {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// rules keeps our table of a family.
+// rules keeps one table of ours.
 type rules struct {
 	family  knftables.Family // empty: inet
 	table   string           // its name; empty: tableName
 	nft     knftables.Interface
-	applied table  // the last one
-	listed  string // what nft(8) said of it then; empty: another version may have written other rules
-	at      uint32 // the generation in which it was seen to be so
-	passed  uint32 // in which no chain of others was in the way
+	applied table  // the last content
+	listed  string // its listing by nft(8) then; empty: another version may have written other rules
+	at      uint32 // the generation in which the listing was the same
+	passed  uint32 // the generation in which no chain of others was in the way
 }
 
 // open finds out how to speak to the kernel's nftables: by nft(8).
@@ -255,13 +254,13 @@ func (r *rules) open() (err error) {
 	return nil
 }
 
-// apply makes the table what it should be, in one transaction, unless it is. What rules have added to
-// sets stays as long as they add the same: an endpoint has no more connections for any change.
+// apply makes the table what it should be, in one transaction, unless it is. Elements that rules have added to
+// sets stay while the rules that add them are the same: a change does not reset an endpoint's share of connections.
 func (r *rules) apply(ctx context.Context, want table) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	now := generation() // before it is looked: what changes meanwhile is looked at the next time
+	now := generation() // before the listing: later changes are seen the next time
 	ours := r.listed != "" && (now != 0 && now == r.at || r.list(ctx, r.applied) == r.listed)
 	if ours && reflect.DeepEqual(r.applied, want) {
 		r.at = now
@@ -296,7 +295,7 @@ func (r *rules) apply(ctx context.Context, want table) error {
 		}
 	}
 	if err := r.nft.Run(ctx, tx); err != nil {
-		r.listed = "" // whatever it is that is there
+		r.listed = "" // unknown until the transaction has succeeded
 		return fault.New(fault.Unavailable, "nftables table %s %s: %w", r.family, r.table, err)
 	}
 	r.applied, r.at = want, generation()
@@ -312,11 +311,12 @@ func (t table) adding() (all []rule) {
 	return all
 }
 
-// clear takes the chains out of the table, and of its sets what rules have not added. Sets that are wanted
-// stay, chains do not: of those in one place the first that translates a packet does, and they stand as they were made.
+// clear removes the chains of the table, and those elements of its sets that rules have not added. Wanted sets
+// stay. Chains are made anew: of several with one hook and priority the first that translates a packet wins, and their order
+// is that in which they were made.
 func (t table) clear(tx *knftables.Transaction, want table) {
 	for _, c := range t.chains {
-		tx.Flush(&knftables.Chain{Name: c.name}) // all of them, as rules keep sets
+		tx.Flush(&knftables.Chain{Name: c.name}) // of all chains: rules refer to sets
 		tx.Delete(&knftables.Chain{Name: c.name})
 	}
 	for _, s := range t.sets {
@@ -329,12 +329,12 @@ func (t table) clear(tx *knftables.Transaction, want table) {
 	}
 }
 
-// list is the table as nft(8) shows it, without what rules have added to sets; "" if it
-// cannot be shown, and then it is written anew.
+// list is the table as nft(8) lists it, without elements that rules have added to sets; "" if it
+// cannot be listed, and then it is written anew.
 func (r *rules) list(ctx context.Context, t table) string {
 	listings := [][]string{{"--terse", "list", "table", string(r.family), r.table}}
 	for _, s := range t.sets {
-		if !s.dynamic { // one by one, as nft 1.0.6 finds only the last of several
+		if !s.dynamic { // one by one: nft 1.0.6 lists only the last of several
 			listings = append(listings, []string{"list", map[bool]string{true: "set", false: "map"}[s.leadsTo == ""], string(r.family), r.table, s.name})
 		}
 	}
@@ -349,7 +349,7 @@ func (r *rules) list(ctx context.Context, t table) string {
 	return all
 }
 
-// there tells whether the table is there, of this process or an earlier one.
+// there tells whether the table exists, of this process or an earlier one.
 func (r *rules) there(ctx context.Context) bool { return r.open() == nil && r.list(ctx, table{}) != "" }
 
 // remove removes the table; one that is not there is no error.

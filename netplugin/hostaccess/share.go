@@ -12,10 +12,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// An endpoint has a share of the connections that its host can track, so that one which
-// opens very many leaves the others theirs. Looking whether it has its share takes the
-// kernel longer the more there are (30 µs with 16,384, 3 µs without), so an endpoint that
-// opens connections faster than anybody needs is stopped before, which costs nothing.
+// An endpoint may have a share of the connections that its host can track, so that an endpoint with
+// very many leaves room to the others. To count them takes the kernel longer the more there are
+// (30 µs with 16,384, 3 µs without), so there is a limit of new connections per second before, which
+// costs nothing.
 const (
 	sharePart      = 16 // an endpoint's part of the host's table
 	shareAtLeast   = 1024
@@ -40,7 +40,7 @@ const (
 	setMany = "has-many"
 )
 
-// senderSets hold endpoints by the addresses that the host knows, as long as they open connections.
+// senderSets have the endpoints that open connections, by source address.
 func senderSets() (sets []set) {
 	for _, family := range []struct{ suffix, kind string }{{"", "ipv4_addr"}, {"6", "ipv6_addr"}} {
 		sets = append(sets,
@@ -50,8 +50,8 @@ func senderSets() (sets []set) {
 	return sets
 }
 
-// shareRules drop what begins a connection by the way out beyond an endpoint's share. Clients outside whose provider is no
-// endpoint come by it, too, all with one address: the share is none of theirs.
+// shareRules drop new connections by the way out beyond an endpoint's share. Connections of clients outside to a provider that is no
+// endpoint come by it, too, all with one source address, which has no share.
 func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	for _, p := range o {
 		ip := version(p)
@@ -60,7 +60,7 @@ func shareRules(o []netip.Prefix, share int) (rules []rule) {
 	return rules
 }
 
-// infraShareRules do so for what comes by infra networks, where endpoints and other hosts have their own addresses.
+// infraShareRules do the same for infra networks, where endpoints and other hosts have their own addresses.
 func infraShareRules(share int) (rules []rule) {
 	for _, ip := range []string{"ip", "ip6"} {
 		rules = append(rules, shareOf(knftables.Concat("iifgroup", infraGroup), ip, share)...)
@@ -68,7 +68,7 @@ func infraShareRules(share int) (rules []rule) {
 	return rules
 }
 
-// shareOf is about senders of a version of IP, ip or ip6.
+// shareOf are the rules for senders of a version of IP, ip or ip6.
 func shareOf(which, ip string, share int) []rule {
 	suffix := strings.TrimPrefix(ip, "ip")
 	each := func(set, limit string) string {

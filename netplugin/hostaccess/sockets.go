@@ -13,30 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listener is where a process of the host takes what anybody sends.
+// listener is a socket of the host that receives from any address.
 type listener struct {
 	protocol string // tcp or udp
 	at       netip.AddrPort
-	only6    bool // of IPv6: what is sent to an address of IPv4 is not for it
+	only6    bool // IPv6 socket that does not receive IPv4
 }
 
-// versions of IP, by the address that stands for all addresses of each.
+// versions of IP, by the unspecified address of each.
 var versions = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
-// takesAll tells whether it takes what is for any address of a version.
+// takesAll tells whether it is bound to all addresses of a version of IP.
 func (l listener) takesAll(version netip.Addr) bool {
 	a := l.at.Addr()
 	return a == version || a == netip.IPv6Unspecified() && !l.only6
 }
 
-// takesFromAnybody is the state of sockets, by protocol, that take what anybody sends: TCP's that listen, and UDP's that are connected
-// to nobody, for which the kernel says "closed".
+// takesFromAnybody is, by protocol, the state of sockets that receive from any address: listening TCP sockets, and UDP sockets that
+// are not connected, whose state in the kernel is "closed".
 var takesFromAnybody = map[string]struct{ protocol, state uint8 }{
 	"tcp": {unix.IPPROTO_TCP, netlink.TCP_LISTEN},
 	"udp": {unix.IPPROTO_UDP, netlink.TCP_CLOSE},
 }
 
-// listeners are those of all processes of the host. A kernel that does not tell has none that are known.
+// listeners are the listeners of all processes of the host; none if the kernel does not support the query.
 func listeners() (all []listener, err error) {
 	for name, asked := range takesFromAnybody {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -59,7 +59,7 @@ func listeners() (all []listener, err error) {
 	return all, nil
 }
 
-// socketsOf asks for sockets of a version of IP and a protocol that are in one of some states (struct inet_diag_req_v2).
+// socketsOf is a request for the sockets of a version of IP and a protocol in certain states (struct inet_diag_req_v2).
 type socketsOf struct {
 	family, protocol uint8
 	states           uint32
@@ -87,7 +87,7 @@ func localOf(answer []byte) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), port), ok
 }
 
-// isOnly6 tells whether the socket in an answer takes nothing of IPv4: an attribute behind the message says so of sockets that wait.
+// isOnly6 tells whether the socket in an answer receives no IPv4: listening sockets have an attribute for that behind the message.
 func isOnly6(answer []byte) bool {
 	const message = 72
 	if len(answer) < message {

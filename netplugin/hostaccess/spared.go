@@ -13,13 +13,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Whoever makes a network says what its subnet is, and whoever makes a node a router what it has among the others; the
-// host would have a route to it. One that led to the machines of the cluster would cut the host off from the store, so
-// that it never learned that the network is gone; one that led to what is on its links, from the others there.
+// The subnet of an infra network is chosen by users, and so is that of the link to a node's BGP routers; the host gets a route to
+// it. A subnet with addresses of the cluster's machines would cut the host off from the store, so that it would not learn when
+// the network is removed; a subnet of one of its links would cut it off from the machines there.
 
-// spared is the interface without what would take from the host what it reaches by its other interfaces; the error names that. Without an
-// address there is no interface.
-// An address that the interface has already stays. The cluster's machines are sorted.
+// spared returns the interface without addresses and routes that would take over destinations which the host reaches by its other
+// interfaces, and an error that names them. If any address is refused, all addresses and routes are, and no interface is to be
+// made. Addresses that the interface already has are not checked. The cluster's machines are sorted.
 func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	names, err := linkNames()
 	if err != nil {
@@ -40,7 +40,7 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	}
 	var problems []error
 	for _, p := range w.addresses {
-		if slices.Contains(has, p) || p.Addr().IsLinkLocalUnicast() { // what is local to a link is reached by naming that
+		if slices.Contains(has, p) || p.Addr().IsLinkLocalUnicast() { // link-local addresses are per link
 			continue
 		}
 		if err := o.lose(p.Masked()); err != nil {
@@ -63,22 +63,23 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	return w, errors.Join(problems...)
 }
 
-// others are what the host reaches, but for by one of its links.
+// others are the destinations that the host reaches by links other than one.
 type others struct {
 	link      string   // that one
-	sameWire  []string // links that lead to the same machines as that one
+	sameWire  []string // links that lead to the same machines
 	names     map[int]string
 	connected []connected
 	machines  []netip.Addr // of the cluster, sorted
 }
 
-// connected is an address of a link with the length of what is on the link.
+// connected is an address of a link with the prefix length of the link's subnet.
 type connected struct {
 	link string
 	at   netip.Prefix
 }
 
-// lose says what the host would no longer reach as it does if a network was reached by the link. What has a longer prefix goes on.
+// lose returns an error if a route to a network by the link would take over such a destination. Destinations with a longer prefix
+// are not affected.
 func (o others) lose(to netip.Prefix) error {
 	for _, c := range o.connected {
 		if c.at.Overlaps(to) && c.at.Bits() <= to.Bits() {
@@ -88,7 +89,7 @@ func (o others) lose(to netip.Prefix) error {
 	first, _ := slices.BinarySearchFunc(o.machines, to.Addr(), netip.Addr.Compare)
 	for _, m := range o.machines[first:] {
 		if !to.Contains(m) {
-			break // nor does it any later one
+			break // machines are sorted: no later one is in it
 		}
 		now, err := netlink.RouteGetWithOptions(m.AsSlice(), &netlink.RouteGetOptions{FIBMatch: true})
 		if err != nil || len(now) == 0 {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Addresses and ports of the store's members are asked of the store itself: the command
-// line may name one of them, by a name, and says nothing of the ports at which they
-// speak with each other. What is known stays: a store that is away is still to be closed.
+// The store itself is asked for the addresses and ports of its members: the command line
+// may name only one of them, by a host name, and does not have their peer ports. Known
+// members stay: endpoints must not reach a member that is down for a while either.
 
 const (
 	storesEvery = auditEvery
@@ -26,7 +26,7 @@ type stores struct {
 	asked time.Time
 }
 
-// learnStores asks the store, now and then.
+// learnStores asks the store for its members, at intervals.
 func (m *Manager) learnStores(ctx context.Context) {
 	if m.StoreURLs == nil || time.Since(m.stores.asked) < storesEvery {
 		return
@@ -46,7 +46,7 @@ func (m *Manager) learnStores(ctx context.Context) {
 	m.storesAt.Store(new(slices.Clone(m.stores.nodes)))
 }
 
-// add notes where a member listens; one that has no address by now is left out.
+// add adds the address and port of a member; one whose name does not resolve now is left out.
 func (s *stores) add(ctx context.Context, hostPort string) {
 	host, portText, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What comes to the port of tunnels from a machine that is no node ends at the host, where the kernel receives tunnels. The
-// switch drops it, too, once it has taken it out of its tunnel, which costs more, and says nothing of what a fault of
-// the kernel's tunnels makes of it. The set of nodes is the one that the switch believes.
+// Where the kernel receives tunnels, nftables drops packets to the port of tunnels from strangers: machines that are no nodes. The
+// switch drops them as well, after decapsulation, but that costs more, and does not protect from a fault in the kernel's tunnels. Both
+// use the same set of nodes.
 //
-// Sets are changed in one transaction with the rule, and stay when the agent ends. An agent that starts leaves them until it knows all
-// ends of tunnels, also those of nodes whose own agents are away, so nothing is lost from nodes that are known. A node that comes is in the
-// set when the host is looked at next, which is at once unless it is being looked at.
+// Sets are changed in one transaction with the rule, and stay when the agent ends. An agent that starts does not change them until it
+// knows the VTEPs of all nodes, also of those whose agents are down, so no packet of a known node is lost. A new node is in the set
+// after the next round of the manager, which begins at once unless one is under way.
 //
-// Where Open vSwitch forwards packets itself, it reads them from links, before nftables is asked.
+// A userspace datapath reads packets from the links, before nftables; this does not concern it.
 
-// setVTEPs has the nodes' ends of tunnels; that of IPv6 has a 6 at the end.
+// setVTEPs has the VTEPs of the nodes; that of IPv6 has a 6 at the end.
 const setVTEPs = "vteps"
 
-// keepStrangers keeps the table, or its absence. Without nft(8) the switch alone drops what strangers send.
+// keepStrangers writes or removes the table. Without nft(8) only the switch drops packets of strangers.
 func (m *Manager) keepStrangers(ctx context.Context, access agent.HostAccess) error {
 	if m.KernelReceives == nil {
 		return nil
@@ -31,7 +31,7 @@ func (m *Manager) keepStrangers(ctx context.Context, access agent.HostAccess) er
 	receives, known := m.KernelReceives()
 	var err error
 	switch {
-	case !known || !access.AllVTEPs: // what an earlier process has left stays
+	case !known || !access.AllVTEPs: // the table of an earlier process stays
 	case receives:
 		err = m.strangers.apply(ctx, strangerTable(access.VTEPs, m.Closed.VXLANPort))
 		m.excludes = true
@@ -42,7 +42,8 @@ func (m *Manager) keepStrangers(ctx context.Context, access agent.HostAccess) er
 	return exceptUnsupported(err)
 }
 
-// strangerTable is the table that lets nobody but nodes send to the port of tunnels. The kernel listens there in both versions of IP.
+// strangerTable is the table that drops packets to the port of tunnels unless they are from nodes. The kernel listens there on both versions
+// of IP.
 func strangerTable(vteps []netip.Addr, port uint16) table {
 	four, six := set{name: setVTEPs, kind: "ipv4_addr"}, set{name: setVTEPs + "6", kind: "ipv6_addr"}
 	for _, vtep := range vteps {

@@ -15,20 +15,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// sysctlRoot is where settings of the network are, of the namespace that reads them.
+// sysctlRoot is the directory of the network sysctls of the reader's namespace.
 const sysctlRoot = "/proc/sys/net/"
 
-// memoryFile is where the settings of the host are that were there before us.
+// memoryFile has the values of changed sysctls from before.
 const memoryFile = "sysctls.json"
 
-// memory is what it says.
+// memory is the content of memoryFile.
 type memory struct {
-	Boot     string            `json:"boot"` // after another one the settings are the host's own again
+	Boot     string            `json:"boot"` // boot id: after a reboot the sysctls have the host's values again
 	Settings map[string]string `json:"settings"`
 }
 
-// forwarding is what routing takes in a version of IP, and what the kernel changes
-// along with it: all of it has to be known to be put back.
+// forwarding is the sysctl that turns forwarding on in a version of IP, with those that the kernel changes
+// along with it, which have to be restored as well.
 type forwarding struct {
 	setting string
 	along   []string // patterns
@@ -39,7 +39,7 @@ var forwardingOf = map[bool]forwarding{
 	true:  {"ipv6/conf/all/forwarding", []string{"ipv6/conf/*/forwarding"}},
 }
 
-// forward has the host route, for IPv6 if it is used.
+// forward turns forwarding on, for IPv6 if asked for.
 func (m *Manager) forward(ipv6 bool) error {
 	if err := m.forwardOne(forwardingOf[false]); err != nil || !ipv6 {
 		return err
@@ -52,7 +52,7 @@ func (m *Manager) forward(ipv6 bool) error {
 	return m.forwardOne(forwardingOf[true])
 }
 
-// forwardOne has the host route one version of IP.
+// forwardOne turns forwarding on in one version of IP.
 func (m *Manager) forwardOne(f forwarding) error {
 	if read(f.setting) != "0" {
 		return nil
@@ -68,7 +68,7 @@ func (m *Manager) forwardOne(f forwarding) error {
 	return write(f.setting, "1")
 }
 
-// keepRouters lets interfaces that listen to routers go on when the host is one itself.
+// keepRouters lets interfaces that accept router advertisements go on to do so when the host forwards.
 func (m *Manager) keepRouters() error {
 	for _, setting := range matching("ipv6/conf/*/accept_ra") {
 		if read(setting) != "1" {
@@ -84,16 +84,15 @@ func (m *Manager) keepRouters() error {
 	return nil
 }
 
-// The kernel's connection tracker does not translate a TCP segment that it takes for invalid, because it is outside of the
-// window that the tracker knows. As an answer of a service, such a segment would reach the client from the pod's own address,
-// and the client would reset the connection.
+// conntrack does not translate TCP segments that it takes for invalid, such as those outside of the window. If such a segment is
+// an answer of a service, it reaches the client from the pod's own address, and the client resets the connection.
 const (
-	liberalWindow = "netfilter/nf_conntrack_tcp_be_liberal"         // takes none for invalid but resets
-	liberalReset  = "netfilter/nf_conntrack_tcp_ignore_invalid_rst" // nor those; since Linux 5.14
+	liberalWindow = "netfilter/nf_conntrack_tcp_be_liberal"         // only RST segments outside of the window are invalid
+	liberalReset  = "netfilter/nf_conntrack_tcp_ignore_invalid_rst" // nor these; since Linux 5.14
 )
 
-// trackLiberally switches settings of the kernel's connection tracker on. The first of them it has as soon as it is there,
-// the others depend on the version.
+// trackLiberally turns sysctls of conntrack on. Every kernel with conntrack has the first one, the others depend on the
+// version.
 func (m *Manager) trackLiberally(settings ...string) error {
 	if read(settings[0]) == "" {
 		return fault.New(fault.Unavailable, "%s: there is no such setting: the kernel has no connection tracker yet", settings[0])
@@ -113,7 +112,7 @@ func (m *Manager) trackLiberally(settings ...string) error {
 	return nil
 }
 
-// remember writes down what settings are, unless an earlier value is known: before
+// remember writes the values of settings to memoryFile, unless an earlier value is there. It is called before
 // they are changed, so that a crash in between loses nothing.
 func (m *Manager) remember(settings ...string) error {
 	known, err := recall(m.StateDir)
@@ -139,7 +138,7 @@ func (m *Manager) remember(settings ...string) error {
 	return durable.Write(filepath.Join(m.StateDir, memoryFile), data)
 }
 
-// recall reads what was written down since this boot; no file means nothing.
+// recall reads the values that were written since this boot; none without a file.
 func recall(dir string) (map[string]string, error) {
 	boot, err := durable.Boot()
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// What leads into endpoints comes before sockets: a process of the host that takes what is for a port of it gets nothing there any more,
-// and notices nothing.
+// The translation of host ports and node ports comes before sockets: a process of the host that listens on such a port receives
+// nothing, without an error.
 
-// tellTaken tells which ports that lead into endpoints processes of the host have, too, and which ones of services are host ports of endpoints.
+// tellTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the node ports that are host
+// ports of endpoints.
 func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
@@ -26,7 +27,7 @@ func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
 	return nil
 }
 
-// takenPorts are the ports that listeners have, each with the first of them, and those of services that endpoints get.
+// takenPorts are the ports with listeners, each with the first one, and the ports of services whose packets endpoints get.
 func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.TakenPort) {
 	slices.SortFunc(all, func(a, b listener) int { return a.at.Compare(b.at) })
 	add := func(port agent.TakenPort, meets func(listener) bool) {
@@ -55,15 +56,15 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 	return some
 }
 
-// losesTo tells whether a host port gets, at some address, what comes for a node port: rules of host ports come first. Loopback addresses
-// have no node ports.
+// losesTo tells whether a host port gets, at some address, packets to a node port: rules of host ports come first. There are no
+// node ports at loopback addresses.
 func (e entrances) losesTo(h HostPort, node agent.TakenPort) bool {
 	return h.Protocol == node.Protocol && h.Port == node.Port && !h.Address.IsLoopback() && slices.ContainsFunc(e.at, func(p netip.Prefix) bool {
 		return h.leads(p.Addr()) && (!h.Address.IsValid() || p.Contains(h.Address))
 	})
 }
 
-// meets tells whether a listener would get what a node port gets. Loopback addresses have none.
+// meets tells whether node ports take packets from a listener. There are none at loopback addresses.
 func (e entrances) meets(l listener) bool {
 	a := l.at.Addr()
 	if a.IsUnspecified() {
@@ -74,7 +75,7 @@ func (e entrances) meets(l listener) bool {
 	return !a.IsLoopback() && e.hasNodePorts(a)
 }
 
-// meets tells whether a listener would get what a host port gets. A loopback address of IPv6 has none.
+// meets tells whether a host port takes packets from a listener. There is none at the IPv6 loopback address.
 func (p HostPort) meets(l listener) bool {
 	a := l.at.Addr()
 	switch {

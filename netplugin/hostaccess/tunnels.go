@@ -10,11 +10,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Where Open vSwitch forwards packets itself, the kernel receives what comes by its links as well. For a packet of a tunnel it
-// asks its tables and its connection tracker, and then finds nobody who listens. That is no small part of what the packet
-// costs the node. So it ends at the link, where Open vSwitch has read it already.
+// With a userspace datapath, the kernel receives a copy of each packet of its links. A tunnelled packet then passes
+// nftables and conntrack until no socket is found for it, which is a large part of what the packet costs the node. So a netdev
+// chain drops the copy at the link, where Open vSwitch has read the packet already.
 
-// keepTunnels keeps the table that ends what tunnels bring, or its absence. Without nft(8) packets cost what they cost.
+// keepTunnels writes or removes the table that drops these copies. Without nft(8) they are not dropped.
 func (m *Manager) keepTunnels(ctx context.Context) error {
 	if m.TunnelLinks == nil {
 		return nil
@@ -34,7 +34,7 @@ func (m *Manager) keepTunnels(ctx context.Context) error {
 	return exceptUnsupported(err)
 }
 
-// tunnelTable is the table of tunnels to an address that come by links.
+// tunnelTable is the table that drops tunnelled packets to the VTEP that come by links.
 func tunnelTable(links []string, vtep netip.Addr, port uint16) table {
 	t := table{links: map[string]string{}}
 	for i, link := range links {

@@ -10,9 +10,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What follows is for who takes a node down; a manager that runs sets it right again.
+// This file is for taking a node down. A manager that still runs would set everything right again.
 
-// RuleTable is a table of ours in nftables.
+// RuleTable is an nftables table of ours.
 type RuleTable struct {
 	Family knftables.Family
 	Name   string
@@ -20,7 +20,7 @@ type RuleTable struct {
 
 func (t RuleTable) String() string { return string(t.Family) + " " + t.Name }
 
-// RuleTables are those that are there. Without nft(8) there are none.
+// RuleTables are our tables in the kernel. Without nft(8) there are none.
 func RuleTables(ctx context.Context) (there []RuleTable, err error) {
 	for _, t := range []RuleTable{{knftables.InetFamily, tableName}, {knftables.InetFamily, strangerTableName}, {knftables.NetDevFamily, tableName}, {knftables.ARPFamily, tableName}} {
 		r := t.rules()
@@ -45,19 +45,19 @@ func (t RuleTable) Remove(ctx context.Context) error { return t.rules().remove(c
 
 func (t RuleTable) rules() *rules { return &rules{family: t.Family, table: t.Name} }
 
-// ChangedSettings lists the settings of the host that are not what they were before
-// us; below /proc/sys/net, those first that the kernel changes others along with.
+// ChangedSettings lists the sysctls below /proc/sys/net that do not have their earlier values, those that change
+// others first.
 func ChangedSettings(dir string) (names []string, err error) {
 	known, err := recall(dir)
 	for _, name := range inOrder(known) {
-		if is := read(name); is != "" && is != known[name] { // of a link that is gone there is none
+		if is := read(name); is != "" && is != known[name] { // those of a removed link are empty
 			names = append(names, name)
 		}
 	}
 	return names, err
 }
 
-// PutSettingsBack gives them the values that they had.
+// PutSettingsBack restores their values.
 func PutSettingsBack(dir string) error {
 	known, err := recall(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func PutSettingsBack(dir string) error {
 	}
 	var problems []error
 	for _, name := range inOrder(known) {
-		// Asked now: the ones before may have changed it.
+		// Read now: the previous ones may have changed it.
 		if is := read(name); is == "" || is == known[name] {
 			continue
 		}

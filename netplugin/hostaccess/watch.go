@@ -16,9 +16,8 @@ import (
 )
 
 // watch calls changed when somebody has changed something of ours: an interface, its
-// addresses, a route, the table of nftables; or whether the host forwards, or what comes by an interface of ours. What others
-// have is none of our business, and most of what the kernel tells is about that. watch
-// ends with ctx alone.
+// addresses, a route, an nftables table, or whether the host forwards, in all or by an interface of ours. Most messages of
+// the kernel are about objects of others, and are ignored. watch returns only when ctx is done.
 func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -36,10 +35,10 @@ func (o *own) watch(ctx context.Context, log *logrus.Entry, changed func()) erro
 type own struct {
 	mu        sync.Mutex
 	links     map[int]bool // by index
-	addresses bool         // whether it matters what addresses others have
+	addresses bool         // whether addresses of other interfaces matter, too
 }
 
-// follow says whether any address of the host that comes or goes is told, too: one of load balancers may be on any interface.
+// follow sets whether changes of any address of the host count: an address of load balancers may be on any interface.
 func (o *own) follow(addresses bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,8 +66,8 @@ func (o *own) has(index int) bool {
 	return o.links[index]
 }
 
-// concerns tells whether a message of rtnetlink is about what is ours. Of a route that
-// has gone, the interface may have gone, too; its protocol is told.
+// concerns tells whether an rtnetlink message is about something of ours. The interface of a removed
+// route may be gone, too, so routes are recognised by their protocol.
 func (o *own) concerns(m syscall.NetlinkMessage) bool {
 	const protocolAt, indexAt = 5, 4 // in struct rtmsg; in struct ifinfomsg and ifaddrmsg
 	switch m.Header.Type {

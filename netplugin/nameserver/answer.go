@@ -8,8 +8,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Domain is what all names of ours end in. It is set aside for private use, so
-// nobody else can have names below it.
+// Domain is the domain of the names of all tenants. It is reserved for private use (ICANN), so
+// there are no public names below it.
 const Domain = "contiv.internal."
 
 // DomainOf is the domain of a tenant's names, without the final dot.
@@ -17,22 +17,22 @@ func DomainOf(tenant string) string {
 	return fold(tenant) + "." + strings.TrimSuffix(Domain, ".")
 }
 
-// ttl is how many seconds an answer of ours may be kept. Names follow their
-// endpoints, so not long; that a name does not exist is kept as long.
+// ttl is the TTL of records from Zones in seconds, and of negative answers. It is short because
+// names change with their endpoints.
 const ttl = 30
 
-// verdict says who answers a question.
+// verdict is the outcome of a lookup in Zones.
 type verdict int
 
 const (
 	answered  verdict = iota // the reply is complete
-	partly                   // it names only some of very many, and others the next time
-	unknown                  // nobody can say, or not yet
-	forwarded                // it is not about a name of ours
+	partly                   // the reply has some of very many records, and others the next time
+	unknown                  // it cannot be answered, or not yet
+	forwarded                // the name is not one of Zones
 )
 
-// answer completes a reply to a question of a tenant's endpoint, unless the
-// question is not ours to answer. The question has class IN.
+// answer completes a reply to a query of a tenant's endpoint, unless the verdict is
+// forwarded. The question has class IN.
 func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	q := reply.Question[0]
 	full := fold(q.Name)
@@ -69,9 +69,9 @@ func (z *Zones) answer(tenant string, reply *dns.Msg) verdict {
 	return answered
 }
 
-// relative takes a tenant's domain from a name. What is left is empty for the
-// domains themselves. Ours tells whether nobody else could know the name: it is
-// below the domain, of this tenant or another, or has one label only.
+// relative returns a name without the tenant's domain, empty for the domains themselves.
+// ours tells whether upstream servers are not asked for it: it is below Domain, of this
+// tenant or another, or has one label only.
 func relative(full, tenant string) (name string, ours bool) {
 	zone := fold(tenant) + "." + Domain
 	if name, ok := strings.CutSuffix(full, "."+zone); ok {
@@ -87,12 +87,12 @@ func relative(full, tenant string) (name string, ours bool) {
 	return name, reserved(full)
 }
 
-// reserved tells whether a name is for tenants alone, so that what others say of it means nothing.
+// reserved tells whether a name can only be one of Zones, so that records of upstream servers for it are ignored.
 func reserved(full string) bool {
 	return dns.IsSubDomain(Domain, full) || full != "." && strings.IndexByte(full, '.') == len(full)-1
 }
 
-// addressRecords are the addresses that a question is about, in any order.
+// addressRecords are A and AAAA records of the type in question, in random order, at most maxAddresses.
 func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 	for _, i := range rand.Perm(len(addresses)) {
 		a, header := addresses[i], dns.RR_Header{Name: q.Name, Class: dns.ClassINET, Ttl: ttl}
@@ -110,9 +110,9 @@ func addressRecords(q dns.Question, addresses []netip.Addr) (list []dns.RR) {
 	return list
 }
 
-// answerSRV answers for _PORT._PROTO.SERVICE, and _PROTO.SERVICE for all ports; for
-// those of providers in the same way. Of very many it names maxAddresses, and others each time:
-// the ports of all providers together would take the server's time from others.
+// answerSRV answers for _PORT._PROTO.SERVICE, and for _PROTO.SERVICE, all ports; likewise
+// for providers. Of very many records it returns maxAddresses, starting anywhere: the ports
+// of all providers together would take too much of the server's time.
 func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool) (f found) {
 	q := reply.Question[0]
 	port, protocol, rest := "", "", name
@@ -137,7 +137,7 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 	if all > maxAddresses {
 		first = rand.IntN(all)
 	}
-	told := map[int]bool{}                  // targets whose addresses are in
+	told := map[int]bool{}                  // targets whose addresses are in the reply
 	for i := range min(all, maxAddresses) { // one target with its ports after the other
 		at := (first + i) % all
 		to := at / len(ports)
@@ -165,9 +165,9 @@ func (z *Zones) answerSRV(tenant string, reply *dns.Msg, name string, ours bool)
 	return f
 }
 
-// answerReverse answers for an address. One outside of the tenant's subnets may
-// be anybody's, as may one that nobody has in a subnet that machines outside share;
-// in the others it does not exist.
+// answerReverse answers PTR queries. Addresses outside of the tenant's subnets are forwarded,
+// and so are addresses without an endpoint in a subnet that machines outside share. In other
+// subnets an address without an endpoint does not exist.
 func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdict {
 	names, inside, unsure := z.owner(tenant, a)
 	switch {
@@ -199,15 +199,14 @@ func (z *Zones) answerReverse(tenant string, reply *dns.Msg, a netip.Addr) verdi
 	return answered
 }
 
-// qualified is a name with the tenant's domain behind it, unless that is too long
-// for a name.
+// qualified is a name in the tenant's domain; ok is false if it is too long for a domain name.
 func qualified(name, tenant string) (full string, ok bool) {
 	full = name + "." + fold(tenant) + "." + Domain
 	_, ok = dns.IsDomainName(full)
 	return full, ok
 }
 
-// soa says how long it may be believed that something does not exist.
+// soa is the SOA record of negative answers, with their TTL.
 func soa() dns.RR {
 	return &dns.SOA{
 		Hdr: dns.RR_Header{Name: Domain, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},

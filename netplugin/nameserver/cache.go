@@ -9,9 +9,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of the cache: entries, the bytes of all of them as they are sent, and
-// how long one is kept, whatever it says of itself. An endpoint can have 64 KiB
-// told to every question, so that entries alone bound nothing.
+// Limits of the cache: entries, the bytes of all of them on the wire, and the time
+// for which one is kept, even with a longer TTL. An endpoint can ask for names whose
+// answers have 64 KiB each, so a limit of entries alone would not bound the memory.
 const (
 	maxCached      = 10_000
 	maxCachedBytes = 8 << 20
@@ -20,8 +20,8 @@ const (
 	failureKept    = time.Second     // where nobody has an answer; the least of RFC 9520
 )
 
-// cache keeps what others have answered, within these bounds; the answer that
-// nobody has asked for longest goes first.
+// cache keeps answers of the upstream servers within these limits; the least recently
+// used one is evicted first.
 type cache struct {
 	now func() time.Time
 
@@ -44,8 +44,8 @@ func newCache(now func() time.Time) *cache {
 	return &cache{now: now, entries: map[dns.Question]*list.Element{}, byUse: list.New()}
 }
 
-// get returns an answer that is still good, its times to live shortened by how
-// long it has been kept. One may have 4,000 records, which are copied while nobody waits.
+// get returns an answer that has not expired, its TTLs shortened by the time for which it
+// was kept. An answer may have 4,000 records; they are copied without the lock.
 func (c *cache) get(q dns.Question, datagram bool) (answer, bool) {
 	now := c.now()
 	entry := c.good(q, now)
@@ -59,7 +59,7 @@ func (c *cache) get(q dns.Question, datagram bool) (answer, bool) {
 	return a.aged(uint32(now.Sub(entry.from) / time.Second)), true
 }
 
-// good is an entry that may be used; nil: there is none.
+// good is the entry of a question if it has not expired, or nil.
 func (c *cache) good(q dns.Question, now time.Time) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *cache) remove(element *list.Element) {
 	c.bytes -= entry.bytes
 }
 
-// size is how many bytes the records have, names not compressed.
+// size is the bytes of the records on the wire, names not compressed.
 func (a answer) size() (bytes int) {
 	for _, r := range slices.Concat(a.answer, a.authority) {
 		bytes += dns.Len(r)
@@ -110,9 +110,9 @@ func (a answer) size() (bytes int) {
 	return bytes
 }
 
-// kept is how long the answer to a question may be kept: as long as the record that is good for
-// the shortest time, and where there is none of what was asked for, no longer than its authority
-// says that. An alias says for how long it is one, and nothing of its target (RFC 2308).
+// kept is how long the answer to a question may be cached: for the shortest TTL of its records and,
+// if it has no record of the type in question, no longer than the SOA record says. The TTL of a
+// CNAME record says nothing about its target (RFC 2308).
 func kept(q dns.Question, a answer) time.Duration {
 	if a.failure != nil {
 		return failureKept
@@ -127,15 +127,15 @@ func kept(q dns.Question, a answer) time.Duration {
 	return keep
 }
 
-// denies tells whether an answer says that there is nothing of a type, at the name that was asked
-// for or at the one it is an alias of.
+// denies tells whether an answer is negative: it has no record of a type, neither of the name in question
+// nor of a name that it is an alias of.
 func (a answer) denies(kind uint16) bool {
 	return a.rcode != dns.RcodeSuccess || !slices.ContainsFunc(a.answer, func(r dns.RR) bool {
 		return kind == dns.TypeANY || r.Header().Rrtype == kind
 	})
 }
 
-// deniedFor is how long an authority says that something does not exist; without one, no time.
+// deniedFor is the TTL of a negative answer by its SOA record; 0 without one.
 func deniedFor(authority []dns.RR) time.Duration {
 	if len(authority) == 0 {
 		return 0
@@ -149,13 +149,13 @@ func deniedFor(authority []dns.RR) time.Duration {
 	return keep
 }
 
-// aged copies an answer that was kept for some seconds.
+// aged copies an answer, its TTLs shortened by some seconds.
 func (a answer) aged(seconds uint32) answer {
 	a.answer, a.authority = aged(a.answer, seconds), aged(a.authority, seconds)
 	return a
 }
 
-// short is as much of an answer as fits into a datagram: each question for it costs that, and not what there is in all.
+// short is as much of an answer as fits into a datagram, so that a query over UDP does not cost the copy of a large answer.
 func (a answer) short(q dns.Question) answer {
 	m := dns.Msg{Question: []dns.Question{q}, Answer: a.answer, Ns: a.authority}
 	m.Truncate(MaxUDP)
@@ -163,7 +163,7 @@ func (a answer) short(q dns.Question) answer {
 	return a
 }
 
-// aged copies records, their times to live shortened by some seconds.
+// aged copies records, their TTLs shortened by some seconds.
 func aged(records []dns.RR, seconds uint32) []dns.RR {
 	older := make([]dns.RR, len(records))
 	for i, r := range records {

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// connections are those that there are. One of an asker that has as many as it may, of a tenant
-// that has its share, or of nobody we know is not admitted, so that nobody can take those
-// of others. A tenant opens one while it has fewer than there is room for still, as it begins
-// questions to others, see the bounds of forwarding.
+// connections counts the open connections, by client and by tenant. A connection is not admitted if its client
+// has maxOfAsker, its tenant has its share, or its client is no endpoint. A tenant may open another one
+// while it has fewer than are still free; likewise it may begin to forward queries, see the limits of Forwarder.
 type connections struct {
 	tenant func(asker netip.Addr) (tenant string, known bool)
 

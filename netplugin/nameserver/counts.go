@@ -15,11 +15,11 @@ type tenantCounts struct{ invalid, unnamed, named atomic.Uint64 }
 
 // Stats are numbers of questions since the start.
 type Stats struct {
-	Strangers uint64 // of nobody we know: not answered
+	Strangers uint64 // of addresses that are no endpoint's: not answered
 	Refused   uint64 // malformed, or of a kind that is not served
 	Answered  uint64 // from the names of the tenant
-	Forwarded uint64 // answered by others, or from the cache
-	Failed    uint64 // others did not answer, too many were asked, or nobody can say yet
+	Forwarded uint64 // answered by upstream servers, or from the cache
+	Failed    uint64 // no upstream server answered, too many were under way, or Zones is not complete yet
 	Tenants   map[string]TenantStats
 }
 
@@ -38,8 +38,8 @@ func (c *counts) tenant(name string) *tenantCounts {
 	return t.(*tenantCounts)
 }
 
-// answer counts a question that was answered from the tenant's names; some tells
-// whether there was something to tell.
+// answer counts a query that was answered from the tenant's names; some tells
+// whether the answer had records.
 func (c *counts) answer(tenant string, some bool) {
 	c.answered.Add(1)
 	if some {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datagrams are those that one system call receives, or sends. Their memory is used
-// again for the next ones.
+// datagrams is a batch that one system call receives or sends. Its memory is reused for
+// the next batch.
 //
-// The calls do not wait, so Go's scheduler is not told of them: after each rest it would wake a
-// thread that watches over calls, which costs more than finding an answer.
+// The calls do not block, so they are raw: Go's scheduler, if it knew of them, would wake a thread
+// to watch them after each pause, which costs more than to find an answer.
 type datagrams struct {
 	headers []mmsghdr
 	parts   []unix.Iovec
@@ -29,7 +29,7 @@ type mmsghdr struct {
 	size uint32
 }
 
-// newDatagrams has room for so many, and bytes in each.
+// newDatagrams makes a batch with room for most datagrams of size bytes each.
 func newDatagrams(most, size int) *datagrams {
 	d := &datagrams{make([]mmsghdr, most), make([]unix.Iovec, most), make([]unix.RawSockaddrInet6, most), make([][]byte, most), 0, 0}
 	for i := range d.headers {
@@ -40,7 +40,7 @@ func newDatagrams(most, size int) *datagrams {
 	return d
 }
 
-// receive takes those that have come, in place of the ones before. The error is
+// receive replaces the batch by the datagrams that wait in the socket. The error is
 // EAGAIN if there are none.
 func (d *datagrams) receive(fd uintptr) error {
 	for i := range d.headers {
@@ -53,10 +53,10 @@ func (d *datagrams) receive(fd uintptr) error {
 	return err
 }
 
-// at is a datagram that was received.
+// at is the content of a received datagram.
 func (d *datagrams) at(i int) []byte { return d.data[i][:d.headers[i].size] }
 
-// from tells who has sent it.
+// from is the source address of a received datagram.
 func (d *datagrams) from(i int) netip.AddrPort {
 	peer := &d.peers[i]
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&peer.Port))[:])
@@ -66,13 +66,13 @@ func (d *datagrams) from(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(peer.Addr).Unmap(), port)
 }
 
-// clear forgets all.
+// clear empties the batch.
 func (d *datagrams) clear() { d.count, d.sent = 0, 0 }
 
-// space is where the next one that is added may be written.
+// space is the memory for the next datagram to add.
 func (d *datagrams) space() []byte { return d.data[d.count][:0] }
 
-// add appends one for whoever has sent another one. It is not copied.
+// add appends data to the batch, without a copy, addressed to the sender of datagram i of another batch.
 func (d *datagrams) add(data []byte, to *datagrams, i int) {
 	d.peers[d.count] = to.peers[i]
 	d.headers[d.count].Namelen = to.headers[i].Namelen
@@ -81,8 +81,8 @@ func (d *datagrams) add(data []byte, to *datagrams, i int) {
 	d.count++
 }
 
-// send sends those that have not been sent, and tells whether it is done; if not, there
-// was no room for more. What cannot be sent is left out, and failed is told why.
+// send sends the rest of the batch. It returns false if the socket's buffer is full and a part is left. A datagram
+// that cannot be sent is skipped, and reported to failed.
 func (d *datagrams) send(fd uintptr, failed func(i int, err error)) bool {
 	for d.sent < d.count {
 		n, err := d.call(unix.SYS_SENDMMSG, fd, d.headers[d.sent:d.count])

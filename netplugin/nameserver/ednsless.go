@@ -8,10 +8,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// askedPlainly is how long a name server that does not know EDNS is asked without it at once; then it may have learned it.
+// askedPlainly is how long queries go without EDNS to a name server that does not know it, until EDNS is tried again.
 const askedPlainly = 15 * time.Minute
 
-// ednsless are the name servers that have answered without EDNS what they had not understood with it.
+// ednsless are the name servers that answer queries without EDNS, and refuse the same with EDNS.
 type ednsless struct {
 	now func() time.Time
 
@@ -19,7 +19,7 @@ type ednsless struct {
 	until map[netip.AddrPort]time.Time
 }
 
-// question is a question for a server, with EDNS unless the server is known not to know it.
+// question is a query for a server, with EDNS unless the server is one of these.
 func (e *ednsless) question(q dns.Question, server netip.AddrPort) *dns.Msg {
 	m := new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 	e.mu.Lock()

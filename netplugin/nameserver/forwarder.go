@@ -13,63 +13,63 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Bounds of forwarding: questions under way in all, answers that one asker waits for,
-// and how long the name servers upstream may take together. A tenant begins a question while it has
-// fewer under way than there is room for still. So one alone has half of all, k that want
-// more come to one in k+1 each, and there is room for another one.
+// Limits of forwarding. A tenant may begin another query while it has fewer under way than are still free. So a tenant
+// alone gets half of maxAsked, k busy tenants get one in k+1 each, and the last part is left for one more tenant.
 const (
-	maxAsked         = 512
-	maxAskedBy       = 32
-	upstreamTime     = 2 * time.Second
+	maxAsked         = 512             // queries under way, in all
+	maxAskedBy       = 32              // answers that one client waits for
+	upstreamTime     = 2 * time.Second // for all upstream servers together
 	maxUpstreamBytes = 4096
 )
 
-// Forwarder asks other name servers, and remembers what they said.
+// Forwarder forwards queries to upstream name servers, and caches their answers.
 type Forwarder struct {
 	upstream Upstream
 	cache    *cache
-	patience time.Duration // how long a question is asked
+	patience time.Duration // the time for a query, all servers together
 	ednsless *ednsless
 
 	mu       sync.Mutex
 	underWay map[dns.Question]*asked
 	begun    map[string]int       // by tenant: its questions that are under way
-	waiting  map[netip.Addr]int   // by asker: questions whose answers he waits for
+	waiting  map[netip.Addr]int   // by client: answers that it waits for
 	problem  string               // see State
 	passed   string               // see State.PassedOver
-	told     map[string]time.Time // when the log said last what
+	told     map[string]time.Time // by message: when it was logged last
 }
 
-// asked is a question that is under way.
+// asked is a query that is under way.
 type asked struct {
-	tenant string // who began it
+	tenant string // of the client that began it
 	done   chan struct{}
 	answer answer
 }
 
-// answer is what somebody else said. It is shared and never changed.
+// answer is an answer of an upstream server. It is shared and never changed.
 type answer struct {
-	failure   error // nobody said anything that can be used
+	failure   error // no server gave an answer that can be used
 	rcode     int
 	answer    []dns.RR
 	authority []dns.RR // SOA records only
-	cut       bool     // there is more, which does not fit
+	cut       bool     // truncated
 }
 
-// NewForwarder makes one that asks these in turn, until one answers, see inTurn.
+// NewForwarder makes a forwarder to upstream servers, which are asked in their order until one answers, see inTurn.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
 }
 
-// find gives the answer to a question.
+// find waits for the answer to a query.
 type find func(ctx context.Context) (answer, error)
 
-// ask takes up a question. What is known, or cannot be asked, is answered at once, for a datagram as far as it fits into one; else the
-// asker has a place, which he gives back by finding the answer, as he must. Where the same is under way, for whoever,
-// its answer is waited for: a question that comes back to us by a loop among name
-// servers ends with the time of the first, and does not multiply. Nor does it begin
-// again by another way of the loop, as failures are kept for a while, too.
+// ask looks a question up in the cache and, if it is not there, reserves a place for the client. An answer from the cache,
+// for a datagram only as much as fits, and an error are returned at once. Else the caller must call later: it
+// asks the servers, returns the answer and frees the place.
+//
+// If the same query is under way, for any client, later waits for its answer. So a query that comes back
+// by a loop among name servers does not multiply, and ends with the time of the first one. Failures
+// are cached for a while, so it does not begin again by another path of the loop either.
 func (f *Forwarder) ask(tenant string, asker netip.Addr, q dns.Question, datagram bool) (known answer, later find, err error) {
 	q.Name = fold(q.Name)
 	if a, ok := f.cache.get(q, datagram); ok {
@@ -93,8 +93,8 @@ func (f *Forwarder) ask(tenant string, asker netip.Addr, q dns.Question, datagra
 	}, nil
 }
 
-// begin has an asker wait for a question, until he leaves; first tells that it was not
-// under way, so that he has to find its answer.
+// begin counts a client among those that wait for a query, until leave. first tells that the query was not
+// under way, so that the caller has to call find.
 func (f *Forwarder) begin(tenant string, asker netip.Addr, q dns.Question) (a *asked, first bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *Forwarder) begin(tenant string, asker netip.Addr, q dns.Question) (a *a
 	return a, !again, nil
 }
 
-// end gives the answer of a question to all who wait for it.
+// end wakes all clients that wait for a query.
 func (f *Forwarder) end(q dns.Question, a *asked) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,7 @@ func (f *Forwarder) leave(asker netip.Addr) {
 	}
 }
 
-// find asks the name servers, and gives what they say to all who wait for it.
+// find asks the name servers, caches the answer and wakes all clients that wait for it.
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
@@ -148,9 +148,9 @@ func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	f.end(q, a)
 }
 
-// exchange asks a name server, over TCP if the answer does not fit in a datagram. One that does
-// not understand the question is asked once more, without EDNS, which it may not know; what
-// follows is asked without it as well, and so are, if that helps, the next questions.
+// exchange sends a query to a name server, over TCP if the answer over UDP is truncated. A server that refuses the
+// query with FORMERR or NOTIMP may not know EDNS: it is asked once more without EDNS, also over TCP then. If that
+// helps, the next queries to it go without EDNS.
 func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.AddrPort) (*dns.Msg, error) {
 	m := f.ednsless.question(q, server)
 	for _, network := range []string{"udp", "tcp"} {
@@ -178,8 +178,8 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 	return nil, fault.New(fault.Unavailable, "name server %s: its answer is cut off over TCP as well", server)
 }
 
-// exchangeOn asks on a socket of its own. The library keeps to the deadline of ctx alone; once nobody wants
-// the answer any more, the end of the socket is the end of its wait.
+// exchangeOn sends a query on a socket of its own. The library heeds the deadline of ctx only, not that it is
+// cancelled: then the socket is closed, which ends its wait.
 func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server netip.AddrPort) (*dns.Msg, error) {
 	conn, err := client.DialContext(ctx, server.String())
 	if err != nil {
@@ -188,20 +188,20 @@ func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server neti
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.Canceled) {
-			_ = conn.Close() // nobody hears what it says
+			_ = conn.Close() // the answer is not needed any more
 		}
 	})()
 	reply, _, err := client.ExchangeWithConnContext(ctx, m, conn)
 	return reply, err
 }
 
-// notUnderstood tells whether a reply says that a question makes no sense, as who does not know
-// EDNS may say of any with it (RFC 6891, section 7).
+// notUnderstood tells whether a reply is FORMERR or NOTIMP, as a server that does not know
+// EDNS may answer to any query with it (RFC 6891, section 7).
 func notUnderstood(reply *dns.Msg) bool {
 	return reply.Rcode == dns.RcodeFormatError || reply.Rcode == dns.RcodeNotImplemented
 }
 
-// concerns tells whether a reply is one to a question, which it repeats unless it was not understood.
+// concerns tells whether a reply belongs to a question: it repeats the question, which only FORMERR and NOTIMP may omit.
 func concerns(reply *dns.Msg, q dns.Question) bool {
 	switch {
 	case !reply.Response || reply.Opcode != dns.OpcodeQuery:
@@ -214,18 +214,17 @@ func concerns(reply *dns.Msg, q dns.Question) bool {
 	return len(reply.Question) == 1 && repeated == q
 }
 
-// believed is what a reply says about a question.
+// believed is the part of a reply that answers the question.
 func believed(q dns.Question, reply *dns.Msg) answer {
 	records, names := about(q, reply.Answer)
 	return answer{rcode: reply.Rcode, answer: records, authority: authority(names, reply.Ns)}
 }
 
-// about are the records that answer a question: those of the name, and of the
-// names it is an alias of. Others were not asked for and are not believed, nor is
-// what others say of names that nobody else can know. Names are all that it goes through.
+// about are the records that answer a question: those of the name, and of the names that it is an alias of. Other
+// records are ignored, and so are those of reserved names. names are the name and its aliases.
 func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	name := q.Name
-	for range maxAliases + 1 { // with the name that was asked for
+	for range maxAliases + 1 { // with the name in question
 		names = append(names, name)
 		alias := ""
 		for _, r := range records {
@@ -247,11 +246,10 @@ func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	return list, names
 }
 
-// maxAliases is how long a chain of aliases may be. Servers that find answers follow some eleven themselves.
+// maxAliases is the longest chain of CNAME records that is followed. Resolvers follow about eleven.
 const maxAliases = 16
 
-// authority are the records that say how long something does not exist, of the zones
-// that some of the names are in.
+// authority are the SOA records of zones that one of the names is in: they have the TTL of negative answers.
 func authority(names []string, records []dns.RR) (list []dns.RR) {
 	for _, r := range records {
 		holds := func(name string) bool { return dns.IsSubDomain(r.Header().Name, name) }

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Node is a node's name server: one at each place, all with the same names. Without a
-// place nobody is answered.
+// Node is the name servers of a node: one at each place, all with the same names.
 type Node struct {
 	Zones   *Zones
 	servers []*Server
 }
 
-// NewNode makes the servers of a node. They answer once ready returns. A nil
-// forwarder asks nobody.
+// NewNode makes the servers of a node. They answer once ready returns. With a nil
+// forwarder, queries for other names are refused.
 func NewNode(zones *Zones, forwarder *Forwarder, ready func(context.Context) error, places ...Place) *Node {
 	n := &Node{Zones: zones}
 	for _, place := range places {
@@ -27,7 +26,7 @@ func NewNode(zones *Zones, forwarder *Forwarder, ready func(context.Context) err
 	return n
 }
 
-// Run keeps the servers until ctx is done.
+// Run runs the servers until ctx is done.
 func (n *Node) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -43,7 +42,7 @@ func (n *Node) Run(ctx context.Context) error {
 // Records lists all names, by tenant.
 func (n *Node) Records() map[string]Records { return n.Zones.Records() }
 
-// Stats adds up what the servers have counted.
+// Stats are the sums of the servers' counters.
 func (n *Node) Stats() Stats {
 	sum := Stats{Tenants: map[string]TenantStats{}}
 	for _, s := range n.servers {
@@ -52,7 +51,7 @@ func (n *Node) Stats() Stats {
 	return sum
 }
 
-// Register gives the counters to a registry.
+// Register registers the counters as metrics.
 func (n *Node) Register(registry prometheus.Registerer) error {
 	for result, read := range map[string]func(Stats) uint64{
 		"answered":  func(s Stats) uint64 { return s.Answered },

@@ -16,11 +16,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Questions come in batches, and are answered in batches: with many who ask, entering
-// the kernel costs more than finding the answer. One goroutine reads them, and answers
-// by itself what the names of tenants tell, and what others have said before; a second one would mostly be woken for what
-// the first has taken. What others have to be asked waits in a goroutine of its own, for which the
-// forwarder has given a place.
+// Queries over UDP are received in batches, and answered in batches: under load, system calls cost more than finding the
+// answers. One goroutine reads them, and answers from Zones and from the cache; a second reader would mostly be woken for
+// datagrams that the first has taken. Each query that is forwarded waits in a goroutine of its own; the forwarder
+// limits their number.
 const (
 	batchSize   = 32
 	maxQuestion = dns.MinMsgSize * 8 // bytes
@@ -87,11 +86,11 @@ func (r *packetReader) round(ctx context.Context) error {
 		}
 	}
 	return r.raw.Write(func(fd uintptr) bool {
-		return r.answers.send(fd, func(_ int, err error) { r.Log.WithError(err).Debug("answer not sent") }) // who asked may have gone
+		return r.answers.send(fd, func(_ int, err error) { r.Log.WithError(err).Debug("answer not sent") }) // the client may be gone
 	})
 }
 
-// later sends an answer that others had to be asked for.
+// later sends the answer to a forwarded query, when find has it.
 func (r *packetReader) later(to netip.AddrPort, find func() []byte) {
 	r.waiting.Go(func() {
 		if _, err := r.socket.WriteToUDPAddrPort(find(), to); err != nil {
@@ -100,10 +99,10 @@ func (r *packetReader) later(to netip.AddrPort, find func() []byte) {
 	})
 }
 
-// answer returns the answer to a datagram, if there is one at once; it may be written into
-// the space. Finding it may take its time when it is left for later.
+// answer returns the answer to a datagram, possibly written into space, or nil. If the query is forwarded, it passes to
+// later the function that waits for the answer.
 func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, again *prepared, space []byte, later func(find func() []byte)) []byte {
-	version := s.Zones.version.Load() // before they are asked
+	version := s.Zones.version.Load() // before the lookup
 	tenant, known := s.Tenant(asker)
 	if known {
 		if reply := again.find(version, tenant, data, space); reply != nil {
@@ -136,7 +135,7 @@ func (s *Server) answer(ctx context.Context, data []byte, asker netip.Addr, agai
 
 const headerBytes = 12 // of a message
 
-// unpackQuestion reads a message; nil: it gets a refusal, or no answer at all.
+// unpackQuestion parses a query. If m is nil it is no valid one, and refusal is the answer to send, if any.
 func unpackQuestion(data []byte) (m, refusal *dns.Msg) {
 	if len(data) < headerBytes {
 		return nil, nil

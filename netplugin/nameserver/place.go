@@ -12,20 +12,20 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Place is where a server listens, and by whose addresses it knows who asks.
+// Place is a network namespace in which a server listens, with the endpoints that reach it.
 type Place interface {
-	// AwaitNames waits until the place is there. Sockets that work opens belong to
-	// it until gone is closed.
+	// AwaitNames waits until the place exists. Sockets that work opens, called by enter, belong to
+	// the place until gone is closed.
 	AwaitNames(ctx context.Context) (enter func(work func() error) error, gone <-chan struct{}, err error)
-	// AskerAt is the endpoint that asks from an address.
+	// AskerAt is the endpoint with a source address there.
 	AskerAt(a netip.Addr) (endpointID string, known bool)
 }
 
-// address is where a server listens: whatever address the place has.
+// address is where a server listens: all addresses of the place.
 const address = ":53"
 
-// Questions that wait for the server, in bytes. The kernel gives less if it was
-// told to.
+// receiveBuffer is the socket's buffer of queries that wait, in bytes. The kernel may be configured to
+// give less.
 const receiveBuffer = 4 << 20
 
 // Pauses between attempts to listen.
@@ -34,8 +34,8 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// NewServer makes a server of the names of whoever asks from a place. It answers
-// once ready returns; what is asked before waits for it.
+// NewServer makes a server at a place, which answers each client from the names of its tenant. It answers
+// once ready returns; earlier queries wait in the socket.
 func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(context.Context) error) *Server {
 	return &Server{Zones: zones, Forwarder: forwarder, place: place, ready: ready,
 		Tenant: func(asker netip.Addr) (string, bool) {
@@ -47,8 +47,8 @@ func NewServer(zones *Zones, forwarder *Forwarder, place Place, ready func(conte
 		}}
 }
 
-// Keep listens at the place, wherever that is, until ctx is done. What fails is
-// tried again: nothing else of a node depends on it.
+// Keep serves at the place until ctx is done, again whenever the place is replaced. After an error it
+// retries: nothing else of a node depends on it.
 func (s *Server) Keep(ctx context.Context) error {
 	pause := retry.NewPacer(firstRetry, lastRetry)
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// listen answers at the place until that is another one, or ctx is done.
+// listen serves at the place until the place is gone, or ctx is done.
 func (s *Server) listen(ctx context.Context) error {
 	enter, gone, err := s.place.AwaitNames(ctx)
 	if err != nil {

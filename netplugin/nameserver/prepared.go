@@ -7,36 +7,36 @@ import (
 	"github.com/miekg/dns"
 )
 
-// prepared are answers from the names of tenants, as they were sent before: most questions
-// have been asked already, and to read one and to write its answer costs most of what finding
-// it does. They count while the names are the same. One goroutine uses it.
+// prepared are encoded answers from Zones, by tenant and query: most queries come again, and parsing a query
+// and encoding its answer costs more than the lookup. They are valid for one version of Zones. It is used by one
+// goroutine only.
 type prepared struct {
-	version uint64 // of the names
+	version uint64 // of Zones
 	answers map[string]sent
 	key     []byte
 }
 
-// sent is an answer as it was sent last. The addresses in it come in another order each time,
-// so that all are first equally often.
+// sent is an answer as it was sent last. Its address records are shuffled each time, so that every
+// address is first equally often.
 type sent struct {
 	message     []byte
-	first, size int // where the records of addresses begin, and the bytes of each
-	records     int // how many there are; 0: nothing has an order
+	first, size int // offset of the first address record, and the bytes of each
+	records     int // how many there are; 0: nothing to shuffle
 }
 
 // maxPrepared is how many answers are kept at most, of MaxUDP each.
 const maxPrepared = 512
 
-// idBytes is where a message begins that has nothing to do with who asks.
+// idBytes is the length of the message id, with which each query begins, and which its answer repeats.
 const idBytes = 2
 
-// keyOf is what an answer depends on: who asks, and all of the question but its number.
+// keyOf is the tenant, and the query without its id.
 func (p *prepared) keyOf(tenant string, question []byte) []byte {
 	p.key = append(append(append(p.key[:0], tenant...), 0), question[min(idBytes, len(question)):]...)
 	return p.key
 }
 
-// find writes the answer to a question into a space, if it need not be made.
+// find writes the prepared answer to a query into space; nil: there is none.
 func (p *prepared) find(version uint64, tenant string, question, space []byte) []byte {
 	if p.version != version {
 		p.version = version
@@ -52,7 +52,7 @@ func (p *prepared) find(version uint64, tenant string, question, space []byte) [
 	return answer
 }
 
-// keep keeps an answer that names all there is. It is the message for a reply.
+// keep keeps the encoded message of a reply. The reply must have all the records of its name.
 func (p *prepared) keep(version uint64, tenant string, question, message []byte, reply *dns.Msg) {
 	s, ok := sentOf(message, reply)
 	if !ok || p.version != version {
@@ -64,8 +64,8 @@ func (p *prepared) keep(version uint64, tenant string, question, message []byte,
 	p.answers[string(p.keyOf(tenant, question))] = s
 }
 
-// sentOf prepares an answer. Of those with several records only addresses of one family can be
-// reordered: no name in the message points into them, and all are of the same size.
+// sentOf prepares an answer with one record, or with several address records of one family: these can be
+// shuffled, as they have the same size and no compressed name points into them.
 func sentOf(message []byte, reply *dns.Msg) (s sent, ok bool) {
 	const typeAndClassBytes = 4
 	switch kind := reply.Question[0].Qtype; {
@@ -88,7 +88,7 @@ func sentOf(message []byte, reply *dns.Msg) (s sent, ok bool) {
 	return sent{bytes.Clone(message), first, second - first, len(reply.Answer)}, true
 }
 
-// shuffle puts the records into any order.
+// shuffle puts the address records into random order.
 func (s sent) shuffle() {
 	record := func(i int) []byte { return s.message[s.first+i*s.size:][:s.size] }
 	rand.Shuffle(s.records, func(i, j int) {

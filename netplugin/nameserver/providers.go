@@ -9,15 +9,14 @@ import (
 // everyProvider before a service's name stands for all of its providers.
 const everyProvider = "providers"
 
-// provider is who serves a service.
+// provider is a provider of a service.
 type provider struct {
 	name    string // below the tenant's domain
 	address netip.Addr
 }
 
-// providersOf finds what NAME.SERVICE stands for, a provider, and providers.SERVICE,
-// which is all of them, up to maxAddresses and others each time. Several providers may
-// have one name.
+// providersOf finds the providers with the name NAME.SERVICE, or all for providers.SERVICE: at most
+// maxAddresses, starting anywhere if there are more. Several providers may have one name.
 func (in *zone) providersOf(name string) (f found) {
 	wanted, serviceName, _ := strings.Cut(name, ".")
 	s := in.services[serviceName]
@@ -40,15 +39,14 @@ func (in *zone) providersOf(name string) (f found) {
 	return f
 }
 
-// labels are what the providers of a service are called.
+// labels are the names of the providers of a service.
 type labels struct {
 	version   uint64                  // of the zone
 	providers map[string][]netip.Addr // by label
 }
 
-// labels finds them. They are looked up once for as many questions as there are until an
-// endpoint comes or goes: to look at each of very many providers for each question would keep
-// the name server busy, and the names that nobody has are without end.
+// labels returns the names of a service's providers. They are computed once after an endpoint has come or gone, not for
+// each query: clients may ask for any number of names that do not exist, of a service with very many providers.
 func (s *service) labels(in *zone) *labels {
 	known := s.called.Load()
 	if known == nil || known.version != in.version {
@@ -62,8 +60,8 @@ func (s *service) labels(in *zone) *labels {
 	return known
 }
 
-// labelOf is what the provider at an address is called: like its container or, where
-// that is no label, like its address with dashes.
+// labelOf is the name of the provider at an address: that of its container or, where
+// that is no label, the address with dashes.
 func (in *zone) labelOf(a netip.Addr) string {
 	for _, h := range in.addressed[a] {
 		if name, ok := h.label(); ok {
@@ -83,13 +81,13 @@ func (h *host) label() (name string, ok bool) {
 	return "", false
 }
 
-// target is where a service is found.
+// target is the target of an SRV record.
 type target struct {
 	name      string // below the tenant's domain
 	addresses []netip.Addr
 }
 
-// targets are where what has a name is found: at the service, or at each of its providers.
+// targets are the SRV targets of what was found by a name: the service, or each of the providers.
 func (f found) targets(name string) (list []target) {
 	if !f.ofProviders {
 		return []target{{name, f.addresses}}
@@ -100,7 +98,7 @@ func (f found) targets(name string) (list []target) {
 	return list
 }
 
-// portOf is what a port of the service is at its targets.
+// portOf is the number of a service's port at its targets.
 func (f found) portOf(p Port) uint16 {
 	if f.ofProviders {
 		return p.Target

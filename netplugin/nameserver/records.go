@@ -10,7 +10,7 @@ import (
 // endpointGroups, commonNames, endpoints.
 type Records map[string]map[string][]string
 
-// Records lists the names of all tenants for inspection, and for each who has it:
+// Records lists the names of all tenants for inspection, each with its addresses:
 // "ipv4:ADDRESS ipv6:ADDRESS".
 func (z *Zones) Records() map[string]Records {
 	z.mu.RLock()

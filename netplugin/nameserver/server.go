@@ -18,35 +18,32 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// MaxUDP is the most bytes that an answer has in a datagram, whatever the asker
-// says he can take: what passes any network without fragments.
+// MaxUDP is the largest answer over UDP, in bytes, even if the client accepts more: datagrams
+// of this size pass any network without fragments.
 const MaxUDP = 1232
 
-// Bounds of connections: how many there are, in all and of one asker (of one tenant, see
-// connections), how many questions may be asked on one, for how many of them others are asked
-// at once, and how long it may take to read a question, to send an answer, and until the next question.
+// Limits of connections. For the limit of a tenant see connections.
 const (
-	maxConnections  = 1024
-	maxOfAsker      = 16
-	maxOnConnection = 128
-	maxAtOnce       = 8
-	questionTime    = 2 * time.Second
-	idleTime        = 8 * time.Second
+	maxConnections  = 1024            // in all
+	maxOfAsker      = 16              // of one client
+	maxOnConnection = 128             // queries on one connection
+	maxAtOnce       = 8               // queries of one connection that are forwarded at the same time
+	questionTime    = 2 * time.Second // to read a query, or to send an answer
+	idleTime        = 8 * time.Second // until the next query
 )
 
-// Server answers questions that come in on sockets.
+// Server answers the queries that come in on its sockets.
 type Server struct {
 	Zones *Zones
-	// Tenant tells who asks: the tenant of the endpoint with a source address.
+	// Tenant is the tenant of the endpoint with a source address.
 	Tenant func(asker netip.Addr) (tenant string, known bool)
-	// Forwarder asks others; nil: nobody.
+	// Forwarder answers queries for other names; nil: they are refused.
 	Forwarder *Forwarder
 	Log       *logrus.Entry
 
-	place Place // of Keep
-	ready func(context.Context) error
-	// It has sockets at its place.
-	listening atomic.Bool
+	place     Place // of Keep
+	ready     func(context.Context) error
+	listening atomic.Bool // it has sockets at its place
 	counts    counts
 }
 
@@ -66,7 +63,7 @@ func ignoreClosed(err error) error {
 	return nil
 }
 
-// acceptQuery looks at the header of a message. Answers get no answer, so that
+// acceptQuery decides by the header of a message what to do with it. Responses are ignored, so that
 // two name servers cannot keep each other busy.
 func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	const response, opcodes = 1 << 15, 0xf << 11
@@ -81,8 +78,8 @@ func acceptQuery(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
-// isQuestion tells whether a message that the library has read is a question: it takes one that ends
-// before its question does, or its class, and several records about EDNS (RFC 6891: one at most, of the root).
+// isQuestion tells whether a message that the library has parsed is a valid query. The library also accepts messages
+// that end within their question, and several OPT records, of which RFC 6891 allows one, with the root's name.
 func isQuestion(m *dns.Msg) bool {
 	options := 0
 	for _, r := range m.Extra {
@@ -96,7 +93,7 @@ func isQuestion(m *dns.Msg) bool {
 	return len(m.Question) == 1 && m.Question[0].Qclass != 0 && options <= 1
 }
 
-// question reads a message; without a question in it there may be a refusal to send.
+// question parses a message. If it is no valid query, m is nil, and refusal the answer to send, if any.
 func (s *Server) question(data []byte, tenant string, known bool) (m *dns.Msg, refusal []byte) {
 	m, refused := unpackQuestion(data)
 	switch {
@@ -112,8 +109,7 @@ func (s *Server) question(data []byte, tenant string, known bool) (m *dns.Msg, r
 	return m, nil
 }
 
-// pack is an answer as it is sent. One that cannot be expressed, whatever others have
-// answered, is a failure.
+// pack encodes an answer. One that cannot be encoded, as upstream servers may send, becomes SERVFAIL.
 func (s *Server) pack(reply, m *dns.Msg) []byte {
 	data, err := reply.Pack()
 	if err != nil {
@@ -125,7 +121,7 @@ func (s *Server) pack(reply, m *dns.Msg) []byte {
 	return data
 }
 
-// tenantOf is the tenant of who opens a connection; one that has none is counted.
+// tenantOf is the tenant of a client that opens a connection. Clients of no tenant are counted.
 func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
 	tenant, known = s.Tenant(asker)
 	if !known {
@@ -134,7 +130,7 @@ func (s *Server) tenantOf(asker netip.Addr) (tenant string, known bool) {
 	return tenant, known
 }
 
-// packWithin makes an answer fit into so many bytes.
+// packWithin encodes an answer, truncated if it is longer than most bytes.
 func (s *Server) packWithin(most int, reply, m *dns.Msg) []byte {
 	reply.Compress = true
 	data := s.pack(reply, m)
@@ -145,7 +141,7 @@ func (s *Server) packWithin(most int, reply, m *dns.Msg) []byte {
 	return data
 }
 
-// sizeFor is how large an answer in a datagram may be.
+// sizeFor is the largest size of the answer to a query over UDP.
 func sizeFor(m *dns.Msg) int {
 	if opt := m.IsEdns0(); opt != nil {
 		return int(min(max(opt.UDPSize(), dns.MinMsgSize), MaxUDP))
@@ -153,8 +149,8 @@ func sizeFor(m *dns.Msg) int {
 	return dns.MinMsgSize
 }
 
-// reply makes the answer to a question; it lacks what others have to be asked for if
-// it is to be forwarded. The message has one question.
+// reply makes the answer to a query, which has one question. If the verdict is forwarded, the
+// records are still to be added, by forward.
 func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	reply = new(dns.Msg).SetReply(m)
 	reply.RecursionAvailable = s.Forwarder != nil
@@ -181,7 +177,7 @@ func (s *Server) reply(tenant string, m *dns.Msg) (reply *dns.Msg, by verdict) {
 	return reply, by
 }
 
-// isSigned tells whether a message has a signature, wherever.
+// isSigned tells whether a message has a TSIG record, at any position.
 func isSigned(m *dns.Msg) bool {
 	return slices.ContainsFunc(m.Extra, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeTSIG })
 }
@@ -192,7 +188,8 @@ func (s *Server) refuse(tenant string, reply *dns.Msg, code int) *dns.Msg {
 	return reply
 }
 
-// forward has others answer. What is known is in the reply at once; else what it returns completes the reply, and has to be called.
+// forward completes a reply by an answer of the upstream servers. If the answer is in the cache, or an error, the reply
+// is complete and later is nil. Else the caller must call later, which completes the reply.
 func (s *Server) forward(tenant string, asker netip.Addr, reply *dns.Msg, datagram bool) (later func(context.Context)) {
 	got, find, err := s.Forwarder.ask(tenant, asker, reply.Question[0], datagram)
 	if find == nil {
@@ -205,7 +202,7 @@ func (s *Server) forward(tenant string, asker netip.Addr, reply *dns.Msg, datagr
 	}
 }
 
-// complete puts into a reply what others say.
+// complete puts an answer of the upstream servers, or its failure, into a reply.
 func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	if err != nil {
 		s.counts.failed.Add(1)
@@ -223,7 +220,7 @@ func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	}
 	s.counts.forwarded.Add(1)
 	name := reply.Question[0].Name
-	for _, r := range got.answer { // which are this question's own; what was kept may have been asked for in other case
+	for _, r := range got.answer { // copies of this query; the cached query may have had another case
 		if strings.EqualFold(r.Header().Name, name) {
 			r.Header().Name = name
 		}
@@ -231,7 +228,7 @@ func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	reply.Rcode, reply.Answer, reply.Ns, reply.Truncated = got.rcode, got.answer, got.authority, got.cut
 }
 
-// askerOf is where a connection comes from.
+// askerOf is the client's address of a connection.
 func askerOf(a net.Addr) netip.Addr {
 	if a, is := a.(*net.TCPAddr); is {
 		return a.AddrPort().Addr().Unmap()

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Service is a name with an address and ports, and those who serve it.
+// Service is a name with addresses and ports, and the addresses of its providers.
 type Service struct {
 	ID        string
 	Tenant    string
@@ -17,8 +17,7 @@ type Service struct {
 	Providers []netip.Addr // without those that drain
 }
 
-// service is a service in a zone, and what its providers are called, once somebody has asked
-// for one of them.
+// service is a service in a zone. The names of its providers are computed when a client asks for one.
 type service struct {
 	Service
 	called atomic.Pointer[labels]
@@ -46,7 +45,7 @@ type Port struct {
 	Target   uint16 // of the providers
 }
 
-// SetService enters a service, or another version of it.
+// SetService adds or replaces a service.
 func (z *Zones) SetService(wanted Service) {
 	s := &service{Service: wanted}
 	s.Name = fold(s.Name)
@@ -65,13 +64,13 @@ func (z *Zones) SetService(wanted Service) {
 	})
 }
 
-// finds tells whether a service has its name and its addresses, and no other has taken them.
+// finds tells whether lookups of a service's name and addresses find this service, not another one.
 func (z *Zones) finds(s *service) bool {
 	in := z.tenants[s.Tenant]
 	return in != nil && in.services[s.Name] == s && !slices.ContainsFunc(s.addresses(), func(a netip.Addr) bool { return in.virtual[a] != s })
 }
 
-// RemoveService takes a service away, if it is there.
+// RemoveService removes a service, if it is there.
 func (z *Zones) RemoveService(id string) {
 	z.change(func() bool { return z.removeService(id) })
 }
@@ -82,7 +81,7 @@ func (z *Zones) removeService(id string) (known bool) {
 		return false
 	}
 	delete(z.services, id)
-	in := z.tenant(s.Tenant) // another with its name may have been the last that the zone had
+	in := z.tenant(s.Tenant) // the zone may have been removed with another service of that name
 	if in.services[s.Name] == s {
 		delete(in.services, s.Name)
 	}

@@ -2,17 +2,17 @@ package nameserver
 
 import "time"
 
-// State says how the name server of a node is.
+// State is the state of a node's name server, for inspection.
 type State struct {
 	On        bool     `json:"on"`
 	Listening bool     `json:"listening"` // at all places
-	Upstream  []string `json:"upstream"`  // who is asked for all other names
-	Problem   string   `json:"problem"`   // why the last question to them had no answer; empty: it had
-	// PassedOver is why those before who answered it did not; empty: the first one did, or nobody.
+	Upstream  []string `json:"upstream"`  // the servers for all other names
+	Problem   string   `json:"problem"`   // why the last query to them had no answer; empty: it had one
+	// PassedOver is why the servers before the one that answered did not; empty: the first one answered, or none.
 	PassedOver string `json:"passedOver"`
 }
 
-// State returns what is so now.
+// State returns the present state.
 func (n *Node) State() State {
 	s := State{On: len(n.servers) > 0, Listening: len(n.servers) > 0, Upstream: []string{}}
 	for _, server := range n.servers {
@@ -28,7 +28,7 @@ func (n *Node) State() State {
 	return s
 }
 
-// note keeps why a question had no answer, or else who was passed over for it, and forgets those of the one before.
+// note records why a query had no answer, or which servers were passed over for it, in place of those of the query before.
 func (f *Forwarder) note(failure, passed error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,16 +41,16 @@ func (f *Forwarder) note(failure, passed error) {
 	}
 }
 
-// tellPause is the time between two of a kind of message about questions: how many there are is up to who asks.
+// tellPause is the least time between two log lines with the same message: clients decide how many queries there are.
 const tellPause = time.Minute
 
-// What the log says of name servers of others, no more than once in that time.
+// Log messages about upstream servers, each at most once per tellPause.
 const (
 	noAnswer   = "name servers of others give no answer: told once a minute"
 	passedOver = "name servers of others are passed over, which takes its time: told once a minute"
 )
 
-// tellNow tells whether such a message is due.
+// tellNow tells whether a message may be logged now, and notes that it is.
 func (f *Forwarder) tellNow(message string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

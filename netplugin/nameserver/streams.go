@@ -18,7 +18,7 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// serveStreams answers on the connections of a listener until ctx is done, and closes all.
+// serveStreams serves the connections of a listener until ctx is done, and closes them and the listener.
 func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -48,15 +48,14 @@ func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error 
 	return group.Wait()
 }
 
-// passes tells whether the next connection may be accepted though this one was not.
+// passes tells whether an error of accept is temporary, so that the next connection may be accepted.
 func passes(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && errno.Temporary()
 }
 
-// stream is a connection. Each question is answered as soon as its answer is there, whatever was asked before
-// (RFC 7766, section 6.2.1.1): what the names of the tenant tell at once, in their order, and what others have to be
-// asked for in a goroutine of its own, of which there are maxAtOnce.
+// stream is a connection. Each query is answered as soon as its answer is there, in any order (RFC 7766, section
+// 6.2.1.1): from Zones and the cache at once; forwarded ones each in a goroutine of its own, maxAtOnce at a time.
 type stream struct {
 	*Server
 	conn  net.Conn
@@ -65,11 +64,11 @@ type stream struct {
 	writing sync.Mutex
 }
 
-// serve answers until the asker ends the connection, has asked all that he may, or asks nothing for too long, and closes
-// it when all answers are sent.
+// serve answers until the client ends the connection, has sent maxOnConnection queries, or has sent none for too long. It
+// closes the connection when all answers are sent.
 func (c *stream) serve(ctx context.Context) {
 	defer c.conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })() // its answers are for nobody
+	defer context.AfterFunc(ctx, func() { _ = c.conn.Close() })() // the server ends
 	var waiting errgroup.Group
 	waiting.SetLimit(maxAtOnce)
 	defer func() { _ = waiting.Wait() }() // no goroutine fails
@@ -89,7 +88,7 @@ func (c *stream) serve(ctx context.Context) {
 	}
 }
 
-// take answers a message. Finding the answer is left for later if it may take its time.
+// take answers a message. For a forwarded query, it passes to later the function that waits for the answer.
 func (c *stream) take(ctx context.Context, data []byte, later func(find func() []byte)) {
 	tenant, known := c.Tenant(c.asker)
 	m, refusal := c.question(data, tenant, known)
@@ -99,7 +98,7 @@ func (c *stream) take(ctx context.Context, data []byte, later func(find func() [
 	}
 	reply, by := c.reply(tenant, m)
 	if by == forwarded {
-		later(func() []byte { // where its turn comes: who begins a question has others wait for it
+		later(func() []byte { // forward only when later runs this: other clients may wait for a query once it has begun
 			if find := c.forward(tenant, c.asker, reply, false); find != nil {
 				find(ctx)
 			}
@@ -110,7 +109,7 @@ func (c *stream) take(ctx context.Context, data []byte, later func(find func() [
 	c.write(c.packWithin(dns.MaxMsgSize, reply, m))
 }
 
-// lengthBytes are before each message.
+// lengthBytes is the length of the field before each message that has the message's length.
 const lengthBytes = 2
 
 // read reads a message.
@@ -127,7 +126,8 @@ func (c *stream) read(wait time.Duration) ([]byte, error) {
 	return data, err
 }
 
-// write sends an answer, if there is one. Behind one that was not sent whole nothing can be read any more.
+// write sends an answer, if there is one. If it cannot be sent whole, the connection is closed: its client could read
+// nothing that comes after it.
 func (c *stream) write(answer []byte) {
 	if len(answer) == 0 {
 		return

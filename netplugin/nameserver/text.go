@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// fold makes names comparable: case does not count.
+// fold returns a name in lower case: names are compared without case.
 func fold(name string) string { return strings.ToLower(name) }
 
 // isLabel tells whether a name can be one label of a domain name.
@@ -17,8 +17,7 @@ func isLabel(name string) bool {
 	return ok && name != "" && len(name) <= 63 && !strings.ContainsAny(name, `.\ `)
 }
 
-// parseReverse returns the address that a name below in-addr.arpa or ip6.arpa
-// stands for.
+// parseReverse returns the address of a name below in-addr.arpa or ip6.arpa.
 func parseReverse(name string) (netip.Addr, bool) {
 	if rest, ok := strings.CutSuffix(name, ".in-addr.arpa"); ok {
 		parts := strings.Split(rest, ".")

@@ -12,28 +12,28 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// nextTurn is how long a name server is waited for before the next one is asked as well: longer than
-// most answers take, so that a quick one is all who is asked, and so short that the others have time left.
+// nextTurn is how long a name server may take until the next one is asked as well: longer than
+// most answers take, so that mostly one server is asked, and short enough to leave time for the others.
 const nextTurn = 400 * time.Millisecond
 
-// turn is a question to one of several name servers.
+// turn is a query to one of several name servers.
 type turn struct {
 	server netip.AddrPort
 	began  time.Time
-	err    error // why it has no answer; nil: it is waited for
+	err    error // why it has no answer; nil: it is still under way
 }
 
-// outcome is what has become of a turn.
+// outcome is the result of a turn.
 type outcome struct {
 	turn  int
 	reply *dns.Msg
 	err   error
 }
 
-// inTurn asks name servers in their order: the next one as soon as one has failed, and as well when nobody
-// has answered for a while. The first answer that can be used is the reply; without one it is nil. Passed says
-// of those before whoever has answered, or of all, why they did not. When it returns nobody is asked any more. The last one
-// is asked early enough to have its share of the patience.
+// inTurn asks name servers in their order: the next one as soon as one has failed, or when none has answered for
+// nextTurn, which is less with many servers, so that each gets a share of the patience. It returns the first usable reply;
+// nil: there is none. passed says why the servers before the one that replied, or all, did not. When it returns, no query is
+// under way any more.
 func inTurn(ctx context.Context, servers []netip.AddrPort, patience time.Duration, ask func(context.Context, netip.AddrPort) (*dns.Msg, error)) (reply *dns.Msg, passed error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -66,7 +66,7 @@ func inTurn(ctx context.Context, servers []netip.AddrPort, patience time.Duratio
 	return nil, unanswered(turns)
 }
 
-// unanswered says why turns have no answer; nil: there are none.
+// unanswered joins the reasons why turns have no answer; nil without turns.
 func unanswered(turns []turn) error {
 	var all []error
 	for _, t := range turns {

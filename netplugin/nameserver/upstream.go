@@ -12,13 +12,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Upstream tells which name servers are asked, in their order.
+// Upstream returns the upstream name servers, in the order in which they are asked.
 type Upstream func() []netip.AddrPort
 
-// Fixed are always the same.
+// Fixed is an Upstream of servers that do not change.
 func Fixed(servers ...netip.AddrPort) Upstream { return func() []netip.AddrPort { return servers } }
 
-// ParseServer reads an address, or address:port; the port is 53 where there is none.
+// ParseServer parses an address, or address:port. The port is 53 by default.
 func ParseServer(text string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.AddrPortFrom(a, dnsPort), nil
@@ -32,11 +32,11 @@ func ParseServer(text string) (netip.AddrPort, error) {
 
 const dnsPort = 53
 
-// lookAgain is how often it is looked whether a file has changed.
+// lookAgain is the least time between two checks whether a file has changed.
 const lookAgain = 5 * time.Second
 
-// FromFile are the servers that a resolv.conf names, as it is at the time. One that
-// cannot be read changes nothing.
+// FromFile is the servers of a resolv.conf, which is read again when it changes. While it
+// cannot be read, the servers stay the same.
 func FromFile(path string, now func() time.Time) Upstream {
 	var (
 		mu      sync.Mutex

@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// Zones are the names of tenants. They are written by whoever follows the store,
-// object by object, in any order.
+// Zones are the names of all tenants. The agent writes them, object by object as the
+// store has them, in any order.
 type Zones struct {
 	mu        sync.RWMutex
 	tenants   map[string]*zone
 	networks  map[string]Network  // by id
 	endpoints map[string]*host    // by id
 	services  map[string]*service // by id
-	partial   bool                // more is to come
-	version   atomic.Uint64       // another one whenever any of it is different
+	partial   bool                // objects of the store are still to come
+	version   atomic.Uint64       // incremented with each change
 }
 
-// Network is what a network says about names: which addresses are its tenant's.
+// Network is the part of a network that matters here: its subnets are addresses of its tenant.
 type Network struct {
 	ID      string
 	Tenant  string
@@ -28,28 +28,28 @@ type Network struct {
 	Shared  bool            // machines outside have addresses of the subnets, too
 }
 
-// Endpoint has up to three names, and addresses. Empty names are none.
+// Endpoint has up to three names, and addresses. A name may be empty.
 type Endpoint struct {
 	ID        string // in the store
 	Tenant    string
 	Group     string // its endpoint group
 	Container string // its container
-	Runtime   string // what the container runtime calls it
+	Runtime   string // its name in the container runtime
 	IPv4      netip.Addr
 	IPv6      netip.Addr // invalid: none
 }
 
-// zone is what a tenant has, by what is asked for.
+// zone has the names and addresses of a tenant, indexed for lookups.
 type zone struct {
 	networks  map[string]Network // by id
 	named     [classes]map[string][]*host
 	addressed map[netip.Addr][]*host
 	services  map[string]*service
 	virtual   map[netip.Addr]*service
-	version   uint64 // another one whenever an endpoint comes or goes
+	version   uint64 // incremented when an endpoint comes or goes
 }
 
-// Classes of names of endpoints, in the order in which they are looked at.
+// Classes of names of endpoints, in the order of lookup.
 const (
 	byGroup = iota
 	byContainer
@@ -57,11 +57,11 @@ const (
 	classes
 )
 
-// host is an endpoint with its names as they are compared.
+// host is an endpoint with its names in lower case.
 type host struct {
 	Endpoint
 	names [classes]string
-	place [classes]int // among those of its names
+	place [classes]int // its index in the list of hosts with that name
 }
 
 func (h *host) addresses() (list []netip.Addr) {
@@ -73,7 +73,7 @@ func (h *host) addresses() (list []netip.Addr) {
 	return list
 }
 
-// change makes a change, which says whether anything is different now.
+// change runs do with the lock, which returns whether it has changed anything.
 func (z *Zones) change(do func() bool) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -87,8 +87,8 @@ func NewZones() *Zones {
 	return &Zones{tenants: map[string]*zone{}, networks: map[string]Network{}, endpoints: map[string]*host{}, services: map[string]*service{}}
 }
 
-// SetPartial says whether more is to come: then a name that is not there is not
-// denied.
+// SetPartial says whether objects of the store are still to come: then a missing name is SERVFAIL, not
+// NXDOMAIN.
 func (z *Zones) SetPartial(partial bool) {
 	z.change(func() bool {
 		before := z.partial
@@ -97,14 +97,14 @@ func (z *Zones) SetPartial(partial bool) {
 	})
 }
 
-// Partial tells whether more is to come.
+// Partial tells whether objects of the store are still to come.
 func (z *Zones) Partial() bool {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	return z.partial
 }
 
-// SetNetwork enters a network, or another version of it.
+// SetNetwork adds or replaces a network.
 func (z *Zones) SetNetwork(n Network) {
 	z.change(func() bool {
 		if old, known := z.networks[n.ID]; known && old == n {
@@ -117,7 +117,7 @@ func (z *Zones) SetNetwork(n Network) {
 	})
 }
 
-// RemoveNetwork takes a network away, if it is there.
+// RemoveNetwork removes a network, if it is there.
 func (z *Zones) RemoveNetwork(id string) {
 	z.change(func() bool { return z.removeNetwork(id) })
 }
@@ -132,7 +132,7 @@ func (z *Zones) removeNetwork(id string) (known bool) {
 	return known
 }
 
-// SetEndpoint enters an endpoint, or another version of it.
+// SetEndpoint adds or replaces an endpoint.
 func (z *Zones) SetEndpoint(e Endpoint) {
 	z.change(func() bool {
 		if old, known := z.endpoints[e.ID]; known && old.Endpoint == e {
@@ -160,7 +160,7 @@ func (z *Zones) addEndpoint(e Endpoint) {
 	}
 }
 
-// RemoveEndpoint takes an endpoint away, if it is there.
+// RemoveEndpoint removes an endpoint, if it is there.
 func (z *Zones) RemoveEndpoint(id string) {
 	z.change(func() bool { return z.removeEndpoint(id) })
 }
@@ -200,7 +200,7 @@ func (z *Zones) tenant(name string) *zone {
 	return in
 }
 
-// forget drops the zone of a tenant that has nothing any more.
+// forget removes the zone of a tenant if it is empty.
 func (z *Zones) forget(tenant string) {
 	in := z.tenants[tenant]
 	for _, named := range in.named {
@@ -213,7 +213,8 @@ func (z *Zones) forget(tenant string) {
 	}
 }
 
-// dropAt takes a host from those with a property; the last of them takes its place.
+// dropAt removes the host at an index from the list of a property. The last host of the list moves to that index, and
+// is returned.
 func dropAt[K comparable](index map[K][]*host, property K, at int) (moved *host) {
 	list := index[property]
 	last := len(list) - 1
@@ -236,25 +237,25 @@ func (z *Zones) TenantOf(endpointID string) (tenant string, known bool) {
 	return h.Tenant, true
 }
 
-// maxAddresses bounds how many endpoints of a group an answer names. Which ones
+// maxAddresses is the most endpoints of a group in one answer. Which ones
 // they are differs from answer to answer.
 const maxAddresses = 64
 
-// found is what a name stands for.
+// found is the result of a lookup.
 type found struct {
-	known     bool // there is such a name
-	unsure    bool // it may be among what is to come, or cannot be told
-	cut       bool // there are more than are named here
+	known     bool // the name exists
+	unsure    bool // it may be among objects that are still to come, or cannot be encoded
+	cut       bool // only a part is here
 	addresses []netip.Addr
 	ports     []Port
 
-	ofProviders bool // it is not the service's own
+	ofProviders bool // it is the providers of a service, not the service
 	providers   []provider
 }
 
-// lookup finds what a name of a tenant stands for. A name is one label or more,
-// without the tenant's domain; ours tells that nobody else could know it. Others'
-// domains are not hidden by what a service and a container are called.
+// lookup finds a name of a tenant. The name is one label or more, without the tenant's
+// domain; ours as returned by relative. Names of providers are found only if ours, so that a
+// service and a container together do not hide a domain name of others.
 func (z *Zones) lookup(tenant, name string, ours bool) found {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -288,9 +289,9 @@ func (z *Zones) lookup(tenant, name string, ours bool) found {
 	return found{unsure: z.partial}
 }
 
-// owner finds the names of an address of a tenant. Inside tells that nobody else could know
-// it: the tenant has it, or it is in a subnet that no machine outside shares. Unsure tells
-// that it may be of what is to come.
+// owner finds the names of an address of a tenant. inside tells that the query is not forwarded: the tenant
+// has the address, or it is in a subnet that no machine outside shares. unsure tells that its
+// endpoint may be among objects that are still to come.
 func (z *Zones) owner(tenant string, a netip.Addr) (names []string, inside, unsure bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()

@@ -134,9 +134,6 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the address taken.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
 // Serve answers until ctx is done; requests in progress may finish.
 func (s *Server) Serve(ctx context.Context) error {
 	listeners := []net.Listener{s.listener}

@@ -133,7 +133,7 @@ func start(t *testing.T, n *node, change ...func(*Config)) string {
 			t.Error(err)
 		}
 	})
-	_, port, err := net.SplitHostPort(server.Addr().String())
+	_, port, err := net.SplitHostPort(server.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

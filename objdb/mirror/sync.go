@@ -15,7 +15,7 @@ import (
 
 var (
 	// errGap means that the store no longer has the revisions a watch asked for, or
-	// that a watch has left some out.
+	// that a watch has skipped some.
 	errGap = errors.New("watch cannot resume")
 	// errUncertain means that the store may not be the one it was.
 	errUncertain = errors.New("the store's standing has changed")
@@ -38,7 +38,7 @@ func (m *Mirror) catchUp(ctx context.Context, history int) error {
 	}
 	kvs = slices.DeleteFunc(kvs, func(kv objdb.KV) bool { return !m.wants(kv.Key) })
 	if m.db.Standing().History != history {
-		return errUncertain // perhaps in the middle of the listing
+		return errUncertain // it may have changed during the listing
 	}
 	m.supersede(kvs, rev, another)
 	m.listed(history, rev)
@@ -82,10 +82,10 @@ func (m *Mirror) hold(kvs []objdb.KV) {
 // client resumes it when one of several members goes away; what is returned
 // here needs a new watch, or, for errGap, a new listing.
 //
-// It begins with the last event, which the mirror knows, or with what the store
-// still tells after that, rather than after the mirror's revision: a store that
-// went back to somewhere in between may have written there anew. What came and went
-// before a listing is told once more by that, and left out (past).
+// It begins at the revision of the last event that the receiver has, or at the oldest one after that
+// which the store still has, rather than after the mirror's revision: a store that was restored
+// to a revision in between may have written other events there. Events before
+// a listing may come again by that; they are left out (past).
 func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := m.db.Client(ctx)
 	if err != nil {
@@ -114,38 +114,47 @@ func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress fu
 			if open && resp.Err() == nil {
 				m.db.Heard(standing.History, resp.Header.GetRevision())
 			}
-			switch {
-			case !open:
+			if !open {
 				return errors.New("watch ended")
-			case resp.CompactRevision > from && resp.CompactRevision <= m.Revision()+1:
-				m.forgotten = resp.CompactRevision
-				return errUncertain
-			case resp.CompactRevision != 0:
-				return fmt.Errorf("%w after revision %d: compacted up to %d", errGap, m.Revision(), resp.CompactRevision)
-			case objdb.IsUnreadable(resp.Err()): // what comes later may be readable
-				return fmt.Errorf("%w after revision %d: %w", errGap, m.Revision(), resp.Err())
-			case resp.Err() != nil:
-				return resp.Err()
-			case resp.IsProgressNotify():
-				if err := m.verify(ctx, resp.Header.Revision); err != nil {
-					return err
-				}
-				m.reached(resp.Header.Revision)
-			default:
-				past, err := m.past(ctx, resp.Events)
-				if err != nil {
-					return err
-				}
-				m.apply(resp.Events, past)
+			}
+			if err := m.receive(ctx, resp, from); err != nil {
+				return err
 			}
 			progress()
 		}
 	}
 }
 
-// confirm asks whether the last event has happened in the store as it is now. A
-// store that went back and then on, to where the mirror was or further, is known
-// by that only.
+// receive processes one response of a watch that began at revision from.
+func (m *Mirror) receive(ctx context.Context, resp clientv3.WatchResponse, from int64) error {
+	switch {
+	case resp.CompactRevision > from && resp.CompactRevision <= m.Revision()+1:
+		m.forgotten = resp.CompactRevision
+		return errUncertain
+	case resp.CompactRevision != 0:
+		return fmt.Errorf("%w after revision %d: compacted up to %d", errGap, m.Revision(), resp.CompactRevision)
+	case objdb.IsUnreadable(resp.Err()): // later events may be readable
+		return fmt.Errorf("%w after revision %d: %w", errGap, m.Revision(), resp.Err())
+	case resp.Err() != nil:
+		return resp.Err()
+	case resp.IsProgressNotify():
+		if err := m.verify(ctx, resp.Header.Revision); err != nil {
+			return err
+		}
+		m.reached(resp.Header.Revision)
+		return nil
+	}
+	past, err := m.past(ctx, resp.Events)
+	if err != nil {
+		return err
+	}
+	m.apply(resp.Events, past)
+	return nil
+}
+
+// confirm reads whether the last event is in the history of the store as it is now. Only
+// that shows that a store was restored to an earlier revision and has reached the mirror's
+// revision again.
 func (m *Mirror) confirm(ctx context.Context, history int) error {
 	if m.newest.rev == 0 {
 		return nil
@@ -169,8 +178,8 @@ func eventOf(ev *clientv3.Event) event {
 	return event{string(ev.Kv.Key), ev.Kv.ModRevision, ev.Type == clientv3.EventTypeDelete}
 }
 
-// happened asks the store. What it has forgotten may have happened, unless the
-// key is there with a write from before.
+// happened reads whether the event is in the store's history. If the store has compacted that, it is
+// taken to be, unless the key is there with an earlier write.
 func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	there, err := db.GetAt(ctx, e.key, e.rev)
 	if e.deleted && fault.Is(err, fault.NotFound) {
@@ -190,10 +199,10 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	return there.ModRevision == e.rev, err
 }
 
-// past finds events that the mirror's revision has passed and that are no news: of keys that neither the receiver nor the
-// store has. These were written and deleted between the newest key of a listing and its revision; a receiver that heard of
-// them would be taken back to a state from before the listing. A store that went back and wrote some of the keys anew tells
-// all of its events, as those of one revision belong together.
+// past finds events at or below the mirror's revision that must not be delivered: of keys that neither the receiver nor the
+// store has. They were written and deleted between the newest key of a listing and its revision; delivered, they would take
+// the receiver back to a state before the listing. If a restored store has written some of the keys anew,
+// all events are delivered, since those of one revision belong together.
 //
 // The store is asked once, however many keys there are: through a gate, a node may ask some fifty times a second.
 func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*clientv3.Event]bool, err error) {

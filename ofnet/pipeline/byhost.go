@@ -7,26 +7,25 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// byHost is how who comes in by the host reaches providers of a service that are no endpoints:
-// processes of the nodes themselves, and machines outside. Endpoints reach those as they reach
-// everybody outside. A client from there would be answered past the switch, which has
-// to translate the answer; so the provider sees an address of the host's port instead of the
-// client's, and the connection tracker remembers both in a zone of its own:
+// byHost has the flows by which clients that come in by the host reach providers that are no endpoints:
+// processes of the nodes, and machines outside. (Endpoints reach those like anything outside.) Such a provider
+// would answer the client directly, past the switch, which has to translate the answer. So the client's
+// address is translated to one of the host's port, in a zone of its own:
 //
-//	FORWARD   came in by the host, for nobody here: ct(commit,nat(src=that address)), and
+//	FORWARD   came in by the host, for no endpoint: ct(commit,nat(src=that address)), and
 //	          back to the host, which routes it; the mark has the VRF
-//	CLASSIFY  from the host, for that address: who was the client?
-//	SOURCE    and what was the service: ct in the zone of the VRF
+//	CLASSIFY  from the host, to that address: ct(nat) restores the client
+//	SOURCE    ct(nat) in the zone of the VRF restores the service
 //	FORWARD   back to the host
 type byHost struct{ gateway [6]byte }
 
-// beyondNode takes the place of the port's number in that address. No port has this number.
+// beyondNode is the number of that private address. No port of the switch has this number.
 const beyondNode = 0xfffc
 
-// BeyondNode is the sender that backends which are no endpoints see instead of a client who came in by this host.
+// BeyondNode is the source that providers which are no endpoints see instead of a client that came in by this host.
 func BeyondNode(private netip.Prefix) netip.Addr { return OutsideAddress(private, beyondNode) }
 
-// beyondZone is the connection tracker's zone. No VRF and no tiers have this one (MaxVRF).
+// beyondZone is the connection tracker's zone for this. It is no zone of a VRF or of tiers (MaxVRF).
 const beyondZone = 65534
 
 // originBeyond is what the mark of such a connection has in place of ORIGIN.
@@ -59,7 +58,7 @@ func (b byHost) outside(w *Wants, o Outside, port uint32) {
 	}
 }
 
-// hide gives a packet another sender, and goes on in OUTPUT.
+// hide translates the source of a packet, and goes on in OUTPUT.
 func (byHost) hide(as netip.Addr) openflow.Action {
 	return openflow.CT{Commit: true, Zone: beyondZone, Recirculate: true, Table: tableOutput, Actions: []openflow.Action{
 		openflow.NAT{Kind: openflow.NATSource, MinIP: as},

@@ -6,46 +6,45 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// ended keeps what has ended out of the way of what begins. The connection tracker knows a connection of TCP for half a minute
-// and more after its end. A client that has asked a provider through the service, and then asks it directly from the
-// same port, as one does by chance that asks often, would be answered by the service all that time, and never connect.
+// ended has the entries of ended TCP connections give way to new ones. The connection tracker keeps an entry for half a minute
+// and more after the end of a connection. A client that has connected to a provider by the service, and then connects to it directly
+// from the same source port, would get answers from the service's address all that time, and never connect.
 //
-// A provider accepts a connection once. It repeats that until it knows that the client has heard it, and sends nothing else before.
-// What it accepts after that is another connection, for which it must have no more of the first:
+// A provider sends SYN-ACK for a connection, again until it has the client's ACK, and nothing else before that. A SYN-ACK
+// after anything else belongs to another connection, for which the provider has closed the first:
 //
-//	OUTPUT, FORWARD  from a provider: its port of TCP to the second half of DST_MAC, which has been used
+//	OUTPUT, FORWARD  from a provider: its TCP port is saved in the second half of DST_MAC, which is not needed any more
 //
-//	ANSWERED  the provider sends something else than an acceptance: the mark of the connection says that it is open
-//	SOURCE    so it does if the client resets it, which it may at once
-//	ANSWERED  an acceptance that comes to a connection with that mark is of another one, and comes from the provider again
-//	COUNTED   asked about it: the tracker forgets the connection
+//	ANSWERED  the provider sends something other than SYN-ACK: markOpened is set in the mark of the connection
+//	SOURCE    the client sends RST, which it may do at once: likewise
+//	ANSWERED  a SYN-ACK on a connection with that bit is of another connection: the provider becomes its source again
+//	COUNTED   ct(commit,force) on that SYN-ACK: the tracker removes the entry
 //
-// COUNTED does it, as the switch refuses a flow that matches what the tracker takes for invalid and commits it, and does it aside
-// (stray.go). An acceptance of which the port is not known, as of a provider of a routed VLAN, goes no further: the provider
-// repeats it a second later, and the client gets it. While a client has a connection through the service, a provider does not accept
-// one from the same port. That a client has begun anew through the service takes the mark away, as the tracker makes another
-// connection of it.
-// With the mark no packet of the client is matched by the flags of TCP, which would cost each of them a longer look-up.
+// That is done in COUNTED, on a copy (stray.go), because the switch refuses a flow that matches packets which are invalid to the
+// tracker and commits them. A SYN-ACK whose port was not saved, as of a provider in a routed VLAN, is dropped: the provider
+// repeats it a second later, and the client gets that. While a client has a connection by the service, the provider
+// accepts no other one from the same source port. If the client connects by the service anew, the tracker makes a new entry, without
+// the bit. No flow matches the TCP flags of all packets of clients, which would make each look-up longer; those of RST only.
 //
-// Datagrams have no end. An answer has the ends of a connection through the service, whatever it answers, and what the client
-// sends to the provider itself has not, so the tracker (of Open vSwitch 3.1, and the kernel's) knows nothing about that. A copy
-// of it with its ends exchanged has, and ct(commit,force) of that would have the connection forgotten. But what writes one field
-// of a packet into another makes the datapath's flow one of this address and port alone: ovs-vswitchd would be asked for each
-// port of a client that asks a provider directly, and meters drop packets, not copies, so that an endpoint could keep it busy
-// with nothing in the way.
+// There is nothing alike for UDP, which has no end of connections. An answer matches the entry of the connection by the service,
+// whichever datagram it answers, but a datagram of the client to the provider itself does not, so the tracker (of Open
+// vSwitch 3.1, and the kernel's) does not notice it. ct(commit,force) on a copy with source and destination exchanged would remove
+// the entry. But to copy fields of a packet makes the datapath's flow match this address and port exactly: each source port of a
+// client that asks a provider directly would cost an upcall to ovs-vswitchd, and meters do not limit copies, so an endpoint could
+// keep it busy without a limit.
 type ended struct{}
 
-// markOpened is the bit of a mark that says that the provider has accepted the connection for good, or that it is reset.
+// markOpened is the bit of the mark that is set once the provider has sent something other than SYN-ACK, or the client RST.
 const markOpened = uint32(1) << (markOrigin + 3)
 
 func (ended) base(w *Wants) {
 	mark := openflow.CTMark(markOpened, markOpened)
 	notes := aside(inZoneOfVRF(openflow.CT{Commit: true, Actions: []openflow.Action{set(mark)}}))
-	forgets := inZoneOfVRF(openflow.CT{Commit: true, Force: true}) // the other way round, and no acceptance begins a connection
+	forgets := inZoneOfVRF(openflow.CT{Commit: true, Force: true}) // a SYN-ACK in the other direction, which cannot begin a connection
 	ask := openflow.Resubmit{Table: tableCounted}
 	forget := aside(regReason.set(uint32(reasonInvalid)), ask)
 	noPort := openflow.Reg(regDstMAC.Index+1, 0, ^uint32(0))
-	served := openflow.CTMark(uint32(openflow.ProtoTCP)<<markProtocol, 0xff<<markProtocol|markOpened) // what only passes by has no protocol
+	served := openflow.CTMark(uint32(openflow.ProtoTCP)<<markProtocol, 0xff<<markProtocol|markOpened) // of services: only these have a protocol
 	goesOn := openflow.TCPFlags(0, openflow.TCPSyn)
 	const accepts = openflow.TCPSyn | openflow.TCPAck
 	for _, f := range []family{ipv4(), ipv6()} {
@@ -59,7 +58,7 @@ func (ended) base(w *Wants) {
 		w.flow(
 			opens(tableAnswered, priorityService, answering(), goesOn, regOut.is(0)).do(notes, ask).backTo(tableForward),
 			opens(tableAnswered, priorityRefuse, answering(), goesOn).do(notes, ask).backTo(tableOutput),
-			// Once: then it is counted.
+			// Once: noted in the reason, the packet is counted when it comes back to the table.
 			opens(tableSource, priorityGuard, ongoing(), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst), regReason.is(0)).
 				do(notes, regReason.set(noted)).backTo(tableSource),
 			accepted(priorityEntered, noPort).do(forget).drop(reasonInvalid),
@@ -69,15 +68,15 @@ func (ended) base(w *Wants) {
 	}
 }
 
-// noted is a reason for which nothing is thrown away: it has been noted that the packet resets a connection.
+// noted is no reason for a drop: it notes that the packet's RST is in the mark already.
 const noted = 1<<8 - 1
 
-// ongoing matches what the connection tracker knows as part of a connection, and not as an answer.
+// ongoing matches packets of an established connection in its original direction.
 func ongoing() openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk|openflow.CTEst, openflow.CTTrk|openflow.CTEst|openflow.CTRpl|openflow.CTInv)
 }
 
-// lookUpAnswerOf looks up what a provider sends from a port, and keeps that: of TCP it may have to be restored.
+// lookUpAnswerOf looks up what a provider sends from a port. A TCP port is saved, since it may have to be restored.
 func (o Service) lookUpAnswerOf(b backend) (actions []openflow.Action) {
 	if b.protocol == openflow.ProtoTCP {
 		actions = append(actions, set(openflow.Reg(regDstMAC.Index+1, uint32(b.at.Port()), ^uint32(0))))
@@ -85,7 +84,7 @@ func (o Service) lookUpAnswerOf(b backend) (actions []openflow.Action) {
 	return append(actions, o.lookUpAnswer(b.at.Addr())...)
 }
 
-// restored makes the provider the sender again, with what was kept of it.
+// restored makes the provider the source again, by the saved address and port.
 func restored(f family) []openflow.Action {
 	actions := []openflow.Action{openflow.Move{Src: keptPort, Dst: openflow.FieldTCPSrc, Bits: 16}}
 	if f.srcField.Bits() <= 32 {
@@ -96,7 +95,7 @@ func restored(f family) []openflow.Action {
 		openflow.Move{Src: openflow.FieldXReg(regScratch.Index/2 + 1), Dst: f.srcField, Bits: half})
 }
 
-// inZoneOfVRF has the tracker look in the zone of the services of the packet's VRF.
+// inZoneOfVRF sets the zone of the services of the packet's VRF.
 func inZoneOfVRF(ct openflow.CT) openflow.CT {
 	ct.ZoneField = openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits}
 	return ct

@@ -8,30 +8,28 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// entrance is how those who are not endpoints reach services: the host's own
-// processes, and who comes in from outside by the host, to addresses of services that
-// are served FromHost. The host only steers: it routes such an address to its port, and
-// turns its own address and a node port into NodePorts and that port.
+// entrance has the flows by which clients that are no endpoints reach services: processes of the
+// host, and machines outside by the host, at addresses that are served FromHost. The host only
+// routes such an address to its port of the switch, and translates its own address and
+// a node port to NodePorts and that port.
 //
-//	CLASSIFY  what the host sends, and not to an endpoint
-//	ROUTER    for a port of a service: VRF and network are those of the service, and
-//	            all is as for an endpoint's packet from here on
+//	CLASSIFY  packets of the host's port that are not for an endpoint
+//	ROUTER    for a port of a service: VRF and network become those of the service; from
+//	            here on it is handled like an endpoint's packet
 //
-// The client keeps its address, which any provider sees. The provider may be on
-// another node, so that one must know by which node the client came in, and send the
-// answers back there, where the connection is translated:
+// Providers see the client's own address. A provider may be on another node; that node must
+// know by which node the client came in, and send the answers there, where the
+// connection is translated:
 //
-//	OUTPUT    into the tunnel           from entranceMAC
-//	PEER      out of it, entranceMAC    ct(commit): the label is the other node's tunnel
-//	                                    address
-//	FORWARD   from a provider's port, for no endpoint: is it of such a connection?
-//	            of one that came in by another node: into the tunnel to that node
-//	            of one that came in by this host: from the service again, to the host
-//	            of none: as any packet
+//	OUTPUT    into the tunnel           source MAC entranceMAC
+//	PEER      out of it, entranceMAC    ct(commit): the label is the VTEP of the other node
+//	FORWARD   from a provider's port, for no endpoint: ct
+//	            a connection that came in by another node: into the tunnel to that node
+//	            a connection that came in by this host: translated back, to the host
+//	            no such connection: like any packet
 //
-// A mark tells these connections apart by where they came from: its highest bits are
-// ORIGIN. The groups of endpoints are not looked up for such clients, whatever address
-// they have.
+// The highest bits of a connection's mark are ORIGIN, which tells these connections apart.
+// For such clients no groups are looked up, whatever address they have.
 type entrance struct {
 	gateway    [6]byte
 	tunnelPort uint32
@@ -39,17 +37,17 @@ type entrance struct {
 	size       tooBig
 }
 
-// entranceMAC is where packets come from, in tunnels, whose sender came in by the host.
+// entranceMAC is the source MAC, in tunnels, of packets whose client came in by the host.
 var entranceMAC = [6]byte{0x02, 0x63, 0x6e, 0x73, 0x00, 0x02}
 
-// outsideNode takes the place of the port's number in the address at which the host's
-// port has the node ports, in both versions of IP. No port has this number.
+// outsideNode is the number of the private address with the node ports, in both versions of IP. No
+// port of the switch has this number.
 const outsideNode = 0xfffd
 
 // NodePorts is the address of the node ports at a host's port.
 func NodePorts(private netip.Prefix) netip.Addr { return OutsideAddress(private, outsideNode) }
 
-// origin matches the connections that a sort of packets has begun.
+// origin matches connections by the ORIGIN in their mark.
 func origin(of uint32) openflow.FieldMatch {
 	return openflow.CTMark(of<<markOrigin, (1<<regOrigin.Bits-1)<<markOrigin)
 }
@@ -64,7 +62,7 @@ func (e entrance) base(w *Wants) {
 	}
 }
 
-// peer's flows remember by which node a client came in.
+// peer has the flows that record by which node a client came in.
 func (e entrance) peer(w *Wants, p Peer) {
 	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
 	if e.underlay6 {
@@ -81,7 +79,7 @@ func (e entrance) peer(w *Wants, p Peer) {
 	}
 }
 
-// network's flow sends answers to the node by which the client came in.
+// network has the flow that sends answers to the node by which the client came in.
 func (e entrance) network(w *Wants, n Network) {
 	if n.Mode.Bridged() || n.Encap == VLAN {
 		return
@@ -97,7 +95,7 @@ func (e entrance) network(w *Wants, n Network) {
 	}
 }
 
-// answering matches what the connection tracker knows as an answer.
+// answering matches packets of an established connection in the reply direction.
 func answering() openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk|openflow.CTRpl, openflow.CTTrk|openflow.CTRpl)
 }
@@ -113,7 +111,7 @@ func (e entrance) outside(w *Wants, o Outside, port uint32) {
 			at(tableClassify, priorityExcept, openflow.InPort(port), f.is(), node).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableClassify, priorityAnswer, openflow.InPort(port), f.is(), f.dst(AllStandIns(p))).do(arrived(originEntered)...).goTo(tableRouter),
 			at(tableRouter, priorityRefuse, regOrigin.is(originEntered), f.is(), node).goTo(tableAnswer),
-			// What is still for a node port is of no connection, and would go back to the host.
+			// A packet that is not translated here belongs to no connection, and would go back to the host.
 			at(tableDest, priorityRefuse, regOrigin.is(originEntered), f.is(), node).drop(reasonNoProvider),
 			at(tableForward, priorityAnswer, regOut.is(0), f.is(), answering(), origin(originEntered)).
 				do(e.size.check()...).do(toHost...).goTo(tableOutput))
@@ -166,7 +164,7 @@ func (e entrance) service(w *Wants, o Service) {
 	}
 }
 
-// port takes in what is for a port of a service.
+// port has the flows for packets to a port of a service.
 func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	o.takeIn(p.Address, p.From, func(of netip.Prefix, priority uint16, actions ...openflow.Action) {
@@ -176,8 +174,8 @@ func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	})
 }
 
-// takeIn adds what takes in packets of some clients for an address. Where those from outside are told
-// apart, everybody is one of them but who has an address in Inner.
+// takeIn adds the flows for packets of some clients to an address. Where clients from outside are told
+// apart, all are from outside whose address is not in Inner.
 func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefix, priority uint16, actions ...openflow.Action)) {
 	look := append(o.enter(), o.translate(tableSource))
 	if clients&(FromHost|FromTenants) != 0 {
@@ -194,7 +192,7 @@ func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefi
 	}
 }
 
-// clients are all that some port at an address serves, by the address.
+// clients are, by address, the kinds of clients that some port at the address serves.
 func (o Service) clients() map[netip.Addr]Clients {
 	all := map[netip.Addr]Clients{}
 	for _, p := range o.Ports {
@@ -203,19 +201,19 @@ func (o Service) clients() map[netip.Addr]Clients {
 	return all
 }
 
-// entered matches what came in by the host for an address.
+// entered matches packets that came in by the host, to an address.
 func entered(to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
 	return at(tableRouter, priority, append([]openflow.FieldMatch{regOrigin.is(originEntered), f.is(), f.dst(inet.Host(to))}, more...)...)
 }
 
-// enterNodePort looks up what is for a node port, and does not say which, among the connections of a VRF.
+// enterNodePort looks up packets to node ports that have no port, in the zone of a VRF.
 func enterNodePort(vrf uint16) []openflow.Action {
 	return []openflow.Action{regVRF.set(uint32(vrf)), regRouted.set(1),
 		openflow.CT{Zone: vrf, Recirculate: true, Table: tableSource, Actions: []openflow.Action{openflow.NAT{}}}}
 }
 
-// enter makes a packet one of the service's tenant and network.
+// enter sets VRF and network of a packet to those of the service.
 func (o Service) enter() []openflow.Action {
 	return []openflow.Action{regVRF.set(uint32(o.VRF)), regNetwork.set(uint32(o.Tag)), regRouted.set(1)}
 }

@@ -6,21 +6,22 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A load balancer may give a service the address of a machine, such as a node. Only what is for a port of the service
-// there is the service's, and the switch answers for nothing else of it: endpoints ask the machine, as if there was no
-// service. What tells the one from the other is the port, so
+// A load balancer may give a service the address of a machine, such as a node. Then only packets to a port of the service
+// there are the service's; with all others endpoints reach the machine, as if there was no service. Only the port tells them
+// apart, so
 //
-//   - fragments are the machine's, as later ones do not say it. The host leads those that it has put together to the service, if the address is its own;
-//   - of TCP a connection to the service begins with a SYN: an endpoint that answers a process of the machine which has asked it from
-//     a port of that number sends none;
-//   - errors are the service's if they are about what it has answered, and else the machine's.
+//   - fragments go to the machine, because later ones have no port. If the address is the host's own, the host reassembles
+//     them and leads them to the service;
+//   - a TCP connection to the service begins with a SYN without ACK: answers of an endpoint to a process of the machine,
+//     which has used the service's port number as source port, are none;
+//   - ICMP errors are the service's if they are about its answers, and else the machine's.
 //
-// Who comes in by the machine itself is led to what stands in for the address (StandIns).
+// Clients that come in by the machine itself get to an address that stands in for it (StandIns).
+//
+// A process of the machine at that very port may be a provider. Then a translated packet still has the address of the
+// service, and must not begin another connection.
 
-// A process of the machine at that very port may be a provider. So a connection that has begun begins no more, though
-// it is still for the address.
-
-// looked matches what the tracker is asked about.
+// looked matches packets that are looked up in the tracker.
 func (p ServicePort) looked() openflow.Match {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	if p.Machine {
@@ -29,7 +30,7 @@ func (p ServicePort) looked() openflow.Match {
 	return to
 }
 
-// opens matches of that what may begin a connection.
+// opens matches those of them that may begin a connection.
 func (p ServicePort) opens() openflow.Match {
 	to := p.matches(openflow.TCPDst, openflow.UDPDst, p.Port)
 	if p.Machine && p.Protocol == openflow.ProtoTCP {
@@ -38,7 +39,7 @@ func (p ServicePort) opens() openflow.Match {
 	return to
 }
 
-// begins matches what is of no connection yet.
+// begins matches packets of no connection yet.
 func (p ServicePort) begins() openflow.Match {
 	if p.Machine {
 		return append(p.opens(), openflow.CTMark(0, ^uint32(0)))
@@ -57,7 +58,7 @@ func (s services) atMachines(w *Wants, o arranged, serving map[netip.Addr]bool) 
 		if len(o.behind(p)) == 0 && !p.Silent {
 			w.flow(s.arrival(o.Service, p.Address, priorityRefuse, append(p.opens(), openflow.IPWhole())...).goTo(tableAnswer))
 		}
-		if len(p.Sources) > 0 { // the machine does not know who asks
+		if len(p.Sources) > 0 { // the machine does not know the client's address
 			w.flow(s.arrival(o.Service, p.Address, priorityExcept, append(to, openflow.IPFragment())...).drop(reasonNotServed))
 		}
 		if !serving[p.Address] || seen[p.Address] {

@@ -7,10 +7,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Who is behind the ports of a service. All ports of a service have the same providers,
-// or each says its own.
+// The providers of a service's ports. All ports of a service have the same providers,
+// or each has its own.
 
-// backend is a provider of one port, as it answers.
+// backend is a provider's address and port, the source of its answers.
 type backend struct {
 	protocol uint8
 	at       netip.AddrPort
@@ -25,8 +25,8 @@ func (b backend) matches(tcp, udp func(uint16) openflow.FieldMatch) openflow.Mat
 	return append(m, udp(b.at.Port()))
 }
 
-// providers are those that connections to a port may have, of the version of IP of its address:
-// new ones, and those that there are already.
+// providers are the providers of a port, of the version of IP of its address: those for new connections, and
+// those that drain.
 func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
 	if p.Target == 0 {
 		return p.Serving, p.Draining
@@ -42,13 +42,13 @@ func (o Service) providers(p ServicePort) (serving, draining []netip.AddrPort) {
 	return at(o.Providers), at(o.Draining)
 }
 
-// behind are all of them.
+// behind are all providers of a port.
 func (o Service) behind(p ServicePort) []netip.AddrPort {
 	serving, draining := o.providers(p)
 	return slices.Concat(serving, draining)
 }
 
-// serving are the addresses at which some port has somebody behind it.
+// serving are the addresses at which some port has providers.
 func (o Service) serving() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
@@ -59,7 +59,7 @@ func (o Service) serving() map[netip.Addr]bool {
 	return all
 }
 
-// backends are those of the ports that serve some of the given clients, each once.
+// backends are the backends of the ports that serve some of the given clients, each once.
 func (o Service) backends(clients Clients) (all []backend) {
 	seen := map[backend]bool{}
 	for _, p := range o.Ports {
@@ -90,8 +90,8 @@ func (o Service) served() (all []netip.Addr) {
 	return all
 }
 
-// addresses are those at which all of the given clients are served, but for those that
-// the service shares with others, or with a machine.
+// addresses are those at which all of the given clients are served, without those that
+// the service shares with other services or with a machine.
 func (o Service) addresses(from Clients) (all []netip.Addr) {
 	seen := map[netip.Addr]bool{}
 	for _, p := range o.Ports {
@@ -103,8 +103,8 @@ func (o Service) addresses(from Clients) (all []netip.Addr) {
 	return all
 }
 
-// admit lets in the clients of a prefix, or all if it is invalid; where a port serves some only, those of
-// them, by flows of the next priority, and the others are dropped.
+// admit adds the flow for clients of a prefix, or for all if it is invalid. Where a port serves certain sources
+// only, it adds flows of the next priority for those, and the others are dropped.
 func (p ServicePort) admit(w *Wants, of netip.Prefix, priority uint16, flow func(uint16, ...openflow.FieldMatch) flowBuilder, actions ...openflow.Action) {
 	from := func(clients netip.Prefix) openflow.Match {
 		if !clients.IsValid() {

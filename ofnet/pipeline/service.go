@@ -10,52 +10,51 @@ import (
 
 // services are virtual addresses, each with providers behind it.
 //
-// A packet for a service is routed: the address is answered for with the
-// gateway's MAC. The connection tracker translates it on the client's node, with
+// A packet for a service is routed: ARP and ND for the address are answered with the
+// gateway's MAC. The connection tracker translates the packet on the client's node, with
 // one zone for each VRF:
 //
-//	ROUTER   for a port of the service: what was this connection translated to?
+//	ROUTER   for a port of the service: ct(nat), by the connection's entry if there is one
 //	SOURCE   counts it for the provider
-//	DEST     a new one: the group of the port chooses a provider by a hash
-//	           ct(commit,nat(dst=provider:port)), and begins again at BEGUN
-//	BEGUN    has it been taken in? Then on to SOURCE
-//	         otherwise it is for the provider now, as any packet
+//	DEST     not translated, so a new connection: the group of the port chooses a provider
+//	           by a hash, ct(commit,nat(dst=provider:port)), and resubmits to BEGUN
+//	BEGUN    committed? Then on to SOURCE
+//	         from here on it is forwarded to the provider like any packet
 //	OUTPUT   from a provider's port to a local endpoint: if it is an answer of
-//	           a translated connection, it comes from the service again (answered.go)
+//	           a translated connection, its source becomes the service again (answered.go)
 //
-// Whatever is neither sent to a service nor comes from the port of a provider
-// never sees the connection tracker, but for ICMP errors from other nodes and from outside:
-// a router on the way to a provider says them of what the client sent to the service (related.go).
-// Between ROUTER and OUTPUT a packet has the address of the provider. The policy knows
-// nothing of services: it is judged between the client and the provider, in both directions
+// Other packets never pass the connection tracker, except ICMP errors from other nodes and
+// from outside: a router on the path to a provider sends them about translated packets (related.go).
+// Between ROUTER and OUTPUT a packet has the address of the provider. Policies know
+// nothing of services: they apply between the client and the provider, in both directions
 // and on both nodes.
 //
-// Which provider a connection has is known to the connection tracker only.
-// Another provider changes nothing about it; one that goes takes its own
-// connections along (connection.go). One that drains keeps its connections and
-// gets no new ones: its bucket has no weight.
+// Only the connection tracker knows the provider of a connection. Adding a provider
+// does not change existing connections; removing one removes its own
+// (connection.go). A provider that drains keeps its connections and
+// gets no new ones: its bucket has weight 0.
 //
-// A provider that calls its own service may be given itself. It would not accept
-// a packet from its own address, so it gets it from another one, and
-// what it answers there comes back to it:
+// A provider may be chosen for a connection to its own service. It would not accept
+// a packet with its own source address, so the packet gets another source, and
+// answers to that address come back to the provider:
 //
 //	OUTPUT   provider -> provider       from that address, back to the port
 //	ROUTER   provider -> that address   to the provider itself
 //	OUTPUT   provider -> provider       translated as any answer, back to the port
 //
-// In a bridged network (bridge.go) there may be no gateway to send that to. There it
-// comes from the address of the service, for which every endpoint asks its neighbours:
+// In a bridged network (bridge.go) there may be no gateway for such answers. There the source
+// is the address of the service, which every endpoint resolves by ARP or ND:
 //
 //	ROUTER   provider:port -> service   to the provider itself
 //
-// What else is sent to the address goes to table ANSWER: pings are answered,
-// and connections refused (refuse.go). Who is not an endpoint comes in by the
+// All else that is sent to the address goes to table ANSWER: pings are answered,
+// and connections refused (refuse.go). Clients that are no endpoints come in by the
 // host (entrance.go).
 type services struct{ gateway [6]byte }
 
-// hairpin numbers the address from which a provider gets what it sends itself,
-// among those on the link of the name server. No network has them; hosts send what
-// they have for them to their gateway.
+// hairpin is the number of the source address for a provider that is its own client, among
+// the addresses on the link of the name server. No network has these addresses; endpoints send
+// packets for them to their gateway.
 const hairpin = 0xfd
 
 func (f family) hairpinAddress() netip.Addr {
@@ -79,7 +78,7 @@ func (s services) service(w *Wants, wanted Service) {
 		}
 		w.flow(
 			s.arrival(o.Service, a, priorityRefuse).goTo(tableAnswer),
-			// Wherever a route leads, what is still for the service goes nowhere, such as later fragments of what is refused.
+			// Packets that are not translated, such as later fragments of a refused datagram, must not follow a route.
 			at(tableDest, priorityRefuse, o.match(familyOf(a).is(), familyOf(a).dst(inet.Host(a)), regRouted.is(1))...).drop(reasonNoProvider))
 		if !serving[a] {
 			continue
@@ -104,15 +103,15 @@ func (s services) service(w *Wants, wanted Service) {
 	}
 }
 
-// withoutPorts match what is sent to a service for its connections and does not say their ports: later
-// fragments, which the connection tracker puts together, and ICMP errors. A first fragment says its port, and
-// is looked up only if the port is served, and to this client.
+// withoutPorts match packets to a service that belong to connections but have no ports: later fragments, which the
+// connection tracker reassembles, and ICMP errors. A first fragment has its port, and is
+// looked up only if the port is served to this client.
 func withoutPorts(of netip.Addr) []openflow.Match {
 	return append(errorsAbout(of), openflow.Match{openflow.IPLaterFragment()})
 }
 
-// ofAnyPort match what a provider says without its port. Of what it sends in fragments all are looked up
-// or none, also if it is from no port of the service: else the tracker would keep the later ones in vain.
+// ofAnyPort match packets of a provider that have no port. All fragments of a datagram are looked up, also if
+// it is from no port of the service: else the tracker would keep the later ones waiting for the first.
 func ofAnyPort(provider netip.Addr) []openflow.Match {
 	return append(errorsAbout(provider), openflow.Match{openflow.IPFragment()})
 }
@@ -127,7 +126,7 @@ func errorsAbout(a netip.Addr) (list []openflow.Match) {
 	return list
 }
 
-// port balances what is for one port.
+// port has the flows and groups that balance one port.
 func (s services) port(w *Wants, o arranged, p ServicePort) {
 	serving, draining := o.providers(p)
 	var choices [][]openflow.Action
@@ -168,8 +167,8 @@ func (s services) port(w *Wants, o arranged, p ServicePort) {
 	o.choose(w, p, priorityChoose, priorityHairpin, regAffinity.is(1))
 }
 
-// choose lets the group of a port find a provider. Fragments have a higher priority, as they
-// must all get the same one.
+// choose has the group of a port choose a provider. Flows for fragments have a higher priority, since all fragments
+// of a datagram must get the same one.
 func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more ...openflow.FieldMatch) {
 	group := openflow.OutputGroup{ID: p.Group}
 	to := o.fresh(port, p, append(p.begins(), more...)...)
@@ -182,7 +181,7 @@ func (o arranged) choose(w *Wants, p ServicePort, port, fragments uint16, more .
 	}
 }
 
-// fragments match those that can only be for a port of UDP, though they do not say it: the service has no other
+// fragments match the later fragments that can only be for one UDP port, though they have none: the service has no other
 // UDP port at the address.
 func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine || p.Mixed || o.onlyUDP[p.Address] != p.Port {
@@ -194,7 +193,7 @@ func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 	return list
 }
 
-// answers restores the service as the sender of what a provider answers. Own are its addresses for endpoints.
+// answers has the flows that make the service the source of a provider's answers again. own are its addresses for endpoints.
 func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
@@ -220,7 +219,7 @@ func (o Service) match(more ...openflow.FieldMatch) openflow.Match {
 	return append(openflow.Match{regVRF.is(uint32(o.VRF))}, more...)
 }
 
-// arrival matches what a local endpoint sends to an address of a service.
+// arrival matches packets of a local endpoint to an address of a service.
 func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(to)
 	m := o.match(f.is(), openflow.EthDst(s.gateway), f.dst(inet.Host(to)))
@@ -230,16 +229,16 @@ func (s services) arrival(o Service, to netip.Addr, priority uint16, more ...ope
 	return at(tableRouter, priority, append(m, more...)...)
 }
 
-// fresh matches what is still for a service: it begins a connection.
+// fresh matches packets that the tracker has not translated: they begin a connection.
 func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(p.Address)
 	return at(tableDest, priority, slices.Concat(o.match(f.is(), f.dst(inet.Host(p.Address)),
 		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)
 }
 
-// departure matches what is about to be delivered from a provider and has not been looked up.
-// What is flooded is no answer, and of its copies, if they are fragments, the connection
-// tracker might make one packet.
+// departure matches packets of a provider before delivery that have not been looked up. Flooded packets are
+// excluded: they are no answers, and the connection tracker might reassemble fragments of several
+// copies to one packet.
 func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(from)
 	m := o.match(f.is(), f.src(inet.Host(from)), openflow.CTState(0, openflow.CTTrk))
@@ -249,12 +248,12 @@ func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.Fi
 	return at(tableOutput, priority, append(m, more...)...)
 }
 
-// translate looks a packet up, does to it what its connection says, and goes on in a table.
+// translate is ct(nat): it translates a packet by the entry of its connection, and goes on in a table.
 func (o Service) translate(table uint8) openflow.Action {
 	return openflow.CT{Zone: o.VRF, Recirculate: true, Table: table, Actions: []openflow.Action{openflow.NAT{}}}
 }
 
-// matches is the port at which clients ask.
+// matches matches a port number of the service, by functions for its protocol.
 func (p ServicePort) matches(tcp, udp func(uint16) openflow.FieldMatch, port uint16) openflow.Match {
 	return backend{p.Protocol, netip.AddrPortFrom(p.Address, port)}.matches(tcp, udp)
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// tiers are the rules by which connections are judged; track.go tells when.
+// tiers are the policy rules for connections; track.go is when they are applied.
 //
-// A rule says: connections of one of its subjects with one of its peers, to one of its
+// A rule is about connections of one of its subjects with one of its peers, to one of its
 // ports. Subjects and peers are classes, which are sets of endpoints that no rule tells
-// apart; peers may be addresses as well. A class is in a register like a group, so what a
-// rule costs does not depend on how many endpoints there are, and an endpoint that
+// apart; peers may be addresses as well. Like a group, a class is in a register, so the flows of a
+// rule do not depend on the number of endpoints, and an endpoint that
 // comes, goes or changes its class changes its own flows only.
 //
-// Ports that peers call by a name have other numbers in other classes: what such a rule says of
-// addresses holds for receivers of some classes only.
+// A named port has different numbers in different classes. So a rule with named ports and addresses
+// is for receivers of certain classes only (Serving).
 //
 // Each of these is a dimension of a conjunction (ovs-fields(7)): a flow for each class, prefix
-// and run of ports, and one for all of them together, which the number of the rule
-// names. A rule of one dimension needs no conjunction. One dimension may be that of many rules:
+// and masked range of ports, and one for the conjunction, whose id is the number of the
+// rule. A rule of one dimension needs no conjunction. Rules may share a dimension:
 // the driver unites their flows (Merge).
 //
-// In the first tier and in the last one the rules are asked in their order. In the tier
-// of policies all of them allow, so the order does not matter and they share a priority.
+// In the first tier and in the last one the first rule that matches decides. In the tier
+// of policies all rules allow, so their order does not matter and they share a priority.
 type tiers struct{}
 
 // TierRule is a rule of a tier.
 type TierRule struct {
 	ID       string
 	Tier     Tier
-	Out      bool // about what subjects send; else about what they receive
+	Out      bool // egress: connections that subjects begin; else ingress
 	Rank     uint16
 	Verdict  Verdict
 	Number   uint32 // of its conjunction, which no other rule has
@@ -41,9 +41,9 @@ type TierRule struct {
 	AnyPeer  bool
 	AnyPod   bool           // peers are those of any class: each class has a bit that is set, so a flow for each bit finds them
 	Peers    []uint16       // classes, ascending; of no meaning with AnyPeer or AnyPod
-	Nets     []netip.Prefix // peers, too, whoever has the addresses; masked
-	Begun    []netip.Prefix // peers, too, of connections that have been answered: these go on, and none begins; masked
-	Serving  []uint16       // classes: the receiver is of one of them, too; nil: whoever it is
+	Nets     []netip.Prefix // peers by address, endpoints or not; masked
+	Begun    []netip.Prefix // likewise, for connections that have been answered only: no new one may begin; masked
+	Serving  []uint16       // classes of the receiver; nil: any
 	Ports    []PortRange    // nil: any, of any protocol
 }
 
@@ -53,20 +53,20 @@ type PortRange struct {
 	First, Last uint16
 }
 
-// Tier is one of those that judge, in this order.
+// Tier is a tier of rules. They are applied in this order.
 type Tier uint8
 
 // Tiers.
 const (
-	FirstTier  Tier = iota // of the cluster's owner
-	PolicyTier             // of policies that isolate
-	LastTier               // of the cluster's owner, for what policies say nothing about
+	FirstTier  Tier = iota // of cluster administrators
+	PolicyTier             // of policies, which isolate
+	LastTier               // of cluster administrators, for endpoints that no policy isolates
 )
 
 // drops are the reasons of what tiers deny.
 var drops = [...]Reason{FirstTier: reasonFirstTier, PolicyTier: reasonPolicyTier, LastTier: reasonLastTier}
 
-// Verdict is what a rule says of a connection, in its direction.
+// Verdict is the action of a rule.
 type Verdict uint8
 
 // Verdicts.
@@ -117,7 +117,7 @@ var sides = map[bool]side{
 		regDstTiers, JudgesIn, IsolatesIn, openflow.CTNwSrc},
 }
 
-// base lets those pass who are not judged in a direction, and drops what isolates.
+// base has the flows that admit connections of endpoints without tiers in a direction, and drop what no rule of an isolating tier allows.
 func (tiers) base(w *Wants) {
 	for _, s := range []side{sides[true], sides[false]} {
 		w.flow(
@@ -126,14 +126,14 @@ func (tiers) base(w *Wants) {
 	}
 }
 
-// outside's flows let isolated endpoints reach their own node. That is what policies allow, so the other tiers
-// are asked as ever. A tenant may have an endpoint with an address of the node: only what has no receiver in the tenant is
-// for the node, and only what comes from the host is an answer of it. A port by which the node leads to somebody else is
-// not the node.
+// outside has the flows that let isolated endpoints reach their own node, as a rule of the policy tier; the other tiers
+// apply as usual. A tenant may have an endpoint with an address of the node: so only packets without a receiver in the tenant are
+// for the node, and only packets from the host's port are its answers. Host ports and node ports that lead to something else are not
+// the node.
 //
-// Nothing judges what the node itself sends to its endpoints, also if it comes with an address of the node, as to a node port:
-// the node forwards nothing from elsewhere with a source of its own (package hostaccess). Of a connection that such a packet has
-// begun, what the endpoint answers is judged again after a change of policies, and passes, too, as long as it is for nobody in the tenant.
+// No tier applies to packets of the node itself to its endpoints, also with an address of the node as source, as by a node port:
+// the node forwards nothing from elsewhere with a source of its own (package hostaccess). After a change of policies, answers on a
+// connection that such a packet has begun are judged again; they pass as long as their destination is no endpoint of the tenant.
 func (tiers) outside(w *Wants, o Outside, port uint32) {
 	s, in := sides[true], sides[false]
 	isolated := s.tiers.has(s.isolates, s.isolates)
@@ -167,7 +167,7 @@ func (r Register) has(v, mask Tiers) openflow.FieldMatch {
 func (tiers) tierRule(w *Wants, r TierRule) {
 	dimensions := r.dimensions()
 	if slices.ContainsFunc(dimensions, func(d []openflow.Match) bool { return len(d) == 0 }) {
-		return // it is about nobody
+		return // without subjects or peers
 	}
 	if len(dimensions) == 1 {
 		for _, m := range dimensions[0] {
@@ -186,7 +186,7 @@ func (tiers) tierRule(w *Wants, r TierRule) {
 	}
 }
 
-// dimensions are the alternatives of each thing that a rule asks for.
+// dimensions are the dimensions of a rule, each with its alternatives.
 func (r TierRule) dimensions() [][]openflow.Match {
 	s := r.side()
 	all := [][]openflow.Match{ofClasses(s.subject, r.Subjects)}
@@ -230,7 +230,7 @@ func ofClasses(in Register, numbers []uint16) (all []openflow.Match) {
 	return all
 }
 
-// ofAnyClass matches all classes but 0. OpenFlow cannot ask for what is not 0; parts of a conjunction may overlap.
+// ofAnyClass matches all classes but 0. OpenFlow has no match for "not 0", so it has one for each bit; flows of a dimension may overlap.
 func ofAnyClass(in Register) (all []openflow.Match) {
 	for bit := range in.Bits {
 		one := uint32(1) << (in.Ofs + bit)
@@ -239,12 +239,12 @@ func ofAnyClass(in Register) (all []openflow.Match) {
 	return all
 }
 
-// trackedState is what matches of a connection's first packet need beside them.
+// trackedState is the prerequisite of matches on the original direction's tuple.
 func trackedState() openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk, openflow.CTTrk|openflow.CTInv)
 }
 
-// answeredState is that of connections whose receiver has answered: they were admitted once.
+// answeredState matches connections whose receiver has answered: they were admitted once.
 func answeredState() openflow.FieldMatch {
 	state := openflow.CTTrk | openflow.CTEst
 	return openflow.CTState(state, state|openflow.CTInv)
@@ -254,9 +254,9 @@ func (r TierRule) side() side { return sides[r.Out] }
 
 func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
 
-// alone is how far above other rules of its rank one of a single dimension is. Policies share
-// a rank: where another of them has its subject as a clause, a switch can have only one
-// of the two flows at one priority.
+// alone is how far a rule of one dimension is above other rules of its rank. Policies share
+// a rank, and a rule's only match may be a clause of another rule's conjunction: at one priority a switch can have only
+// one of the two flows.
 func (r TierRule) alone() uint16 {
 	if r.Tier == PolicyTier {
 		return 1
@@ -264,7 +264,7 @@ func (r TierRule) alone() uint16 {
 	return 0
 }
 
-// decides is a flow that does what the rule says.
+// decides is a flow with the rule's action.
 func (r TierRule) decides(priority uint16, m ...openflow.FieldMatch) openflow.Flow {
 	s := r.side()
 	flow := at(s.tables[r.Tier], priority, m...)
@@ -294,7 +294,7 @@ func (p PortRange) matches(f family) (all []openflow.Match) {
 	return all
 }
 
-// run is some ports that one match finds: those with the value where the mask is.
+// run is a masked port: those ports that have the value in the bits of the mask.
 type run struct{ value, mask uint16 }
 
 // masked are the fewest runs that make a range: at most 30.
@@ -310,8 +310,8 @@ func masked(first, last uint16) (runs []run) {
 	return runs
 }
 
-// Judges tells whether connections may be judged wrongly while the switch refuses to change a flow of a table: always
-// where rules are, and where it is found out about whom they are, if there is another flow in the place.
+// Judges tells whether policies may be applied wrongly while the switch refuses to change a flow of a table: always in
+// the tables of rules; in those that classify endpoints, if there is another flow in its place.
 func Judges(table uint8, there bool) bool {
 	switch table {
 	case tableClassify, tableSource, tableDest, tablePeer, tableTrack, tableKnown, tableAdmit:

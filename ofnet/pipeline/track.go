@@ -5,13 +5,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// tracking has tiers of rules judge connections: those of the endpoints that have Tiers,
-// and of nobody else. The rules are in tier.go.
+// tracking applies the rules of tiers (tier.go) to connections, of endpoints with Tiers only.
 //
 // Rules of groups (policy.go) judge packets. Tiers judge the first packet of a
-// connection: what the sender may begin, on its node, and what the receiver accepts,
-// on its own. What follows, in both directions, passes by the connection tracker, in a
-// zone for each VRF that nobody else uses.
+// connection: egress on the node of the sender, ingress on that of the receiver. Later
+// packets, in both directions, pass by the connection tracker, in a zone for each VRF
+// that is used for nothing else.
 //
 //	FORWARD    of a tracked endpoint, before anything else there -> TRACK
 //	TRACK      ct(zone)                                          -> KNOWN
@@ -25,84 +24,84 @@ import (
 //	           who came in by the host: the same, of a copy      -> FORWARD
 //	ADMITTED   not a stray fragment (stray.go)                   -> FORWARD
 //
-// A packet that goes back to FORWARD has forgotten that it was tracked. It is as any
-// other there, and what services have to look up later they look up in their own zone.
+// A packet goes back to FORWARD with its conntrack state cleared (ct_clear): it is like any
+// other there, and services look it up in their own zone.
 //
-// Whatever the rules say changes the epoch. A connection that was admitted in another
-// epoch is judged anew with its next packet, as a whole: an answer as the connection
-// that it belongs to. So rules compare with what the connection tracker knows of the
-// connection's first packet: its addresses, protocol and port. Of later fragments the
-// userspace datapath does not know the port; they are of no use without the first one, which
-// is judged, and go with it, as the tracker wants to see all of them each time. (The first one
-// of SCTP it sees once.) Fragments that a bridged network floods must not reach the tracker. It
-// would put fragments of the copies for several receivers together, and so deliver a first
-// fragment to a receiver whose rules deny it. Where sender or receiver are judged, they are dropped.
+// Each change of rules changes the epoch. A connection that was admitted in another
+// epoch is judged anew with its next packet, in its original direction even if that packet is an
+// answer. So rules match the original tuple of the connection tracker: addresses, protocol and
+// port of the first packet.
 //
-// A packet's ends are classified in its first pass, and the tracker ends a pass. The datapath
-// has a flow for each pass, and ovs-vswitchd looks at them one after the other when rules
-// change, so an old first pass may be followed by a new last one. Therefore a packet keeps
-// the epoch of its first pass, and a connection is marked in that epoch only. In another one
-// the packet is judged, but the connection is judged again with its next packet.
+// In the userspace datapath the tuple of later fragments has no port. They are admitted: without the
+// first fragment, which is judged, they are of no use, and the tracker needs all fragments of a datagram on each pass.
+// (The first one of SCTP it sees once.) Fragments that a bridged network floods must not reach the tracker: it
+// would reassemble fragments of the copies for several receivers, and so deliver a first
+// fragment to a receiver whose rules deny it. They are dropped if sender or receiver are judged.
+//
+// Sender and receiver of a packet are classified in its first pass; each ct action begins another pass. The datapath
+// has a flow for each pass, and ovs-vswitchd revalidates them one after the other when rules
+// change, so an old first pass may be followed by a new last one. Therefore a packet carries
+// the epoch of its first pass, and the connection is marked only if that is still the present epoch. Otherwise
+// the packet is judged, and the connection is judged again with its next packet.
 //
 //	CLASSIFY   EPOCH writes the epoch into a register, for all passes
 //	ADMIT      of this epoch: its mark; of another one: ct(commit) without one
 //
-// Who began a connection is known of those that began after the tracker has seen one of
-// their ends. So an endpoint that may be judged one day is tracked from its start, and as
-// long as nothing of either end is judged, what the tracker takes for invalid passes, too.
-// A connection that is older than that counts as begun by whoever speaks first.
+// The tracker knows who began a connection only if it has seen the first packet. So an endpoint
+// that may get rules later is tracked from its start. While neither sender nor receiver has
+// rules, packets that are invalid to the tracker pass, too. An older connection counts as begun
+// by the sender of the first packet that the tracker sees.
 //
-// Nobody judges what an endpoint sends to itself, what it exchanges with the host it
-// is on, and neighbour discovery. Of what comes in by the host, that is what the host
-// itself sends, by the address that only it has on that link, where it takes nothing but
-// answers (netplugin/hostaccess); ICMP errors pass, too, as they quote an address that the
-// tracker does not know (quoted.go).
+// No rule applies to packets of an endpoint to itself, to packets between an endpoint and the host it
+// is on, and to neighbour discovery. Packets of the host itself are those from the address that only
+// the host has on that link, where it accepts answers only (netplugin/hostaccess). ICMP errors from there
+// pass, too, since they quote an address that the tracker does not know (quoted.go).
 //
-// Before 3.2 Open vSwitch's userspace datapath takes all of SCTP between two addresses
-// for one connection, so SCTP is judged packet by packet on every datapath, each as the
-// first of one.
+// Before 3.2 Open vSwitch's userspace datapath takes all SCTP packets between two addresses
+// for one connection, so on every datapath each packet of SCTP is judged like the first of a
+// connection.
 type tracking struct{}
 
-// Tiers are what they judge of an endpoint.
+// Tiers are the directions in which tiers apply to an endpoint.
 type Tiers uint8
 
-// What is judged of an endpoint, by direction of the connection. Where policies isolate
-// it, only what a rule of theirs allows is admitted.
+// Bits of Tiers, by direction of the connection. Where policies isolate an endpoint, only connections
+// are admitted that one of their rules allows.
 const (
 	JudgesOut Tiers = 1 << iota
 	IsolatesOut
 	JudgesIn
 	IsolatesIn
-	Tracked // its connections are known to the tracker; so are those of whom anything is judged
+	Tracked // its connections are tracked; each other bit implies that
 )
 
-// EpochCycle is after how many epochs one has the number of another in the register. The datapath's
-// flows are looked at again long before.
+// EpochCycle is the number of epochs after which the number in the register repeats. The datapath's
+// flows are revalidated long before.
 const EpochCycle = 63
 
 // short is the epoch in the register, never 0.
 func (e Epoch) short() uint32 { return 1 + e.Number%EpochCycle }
 
-// arrived writes down where a packet came from, and in which epoch, before anything else.
+// arrived records in registers where a packet came from, and in which epoch, before anything else.
 func arrived(where uint32) []openflow.Action {
 	return []openflow.Action{regOrigin.set(where), openflow.Resubmit{Table: tableEpoch}}
 }
 
-// judgement is what the registers have of it.
+// judgement are the bits of Tiers that are in registers.
 const judgement = JudgesOut | IsolatesOut | JudgesIn | IsolatesIn
 
 // Epoch tells connections that were admitted by the present rules from those that were
 // admitted before. There is one in a switch; without one every packet is judged.
 type Epoch struct{ Number uint32 }
 
-// zoneOf is where the number of the zone is kept. Services have the zones with the numbers
+// zoneOf is the field with the number of the zone. Services have the zones with the numbers
 // of their VRFs, 1 to MaxVRF; those of the tiers have bit 15 as well, and that of the
 // shared VRF, which has all bits, is 32767.
 var zoneOf = openflow.Subfield{Field: openflow.FieldReg(regScratch.Index), Bits: 16}
 
 const tierZone = 1 << 15
 
-// classed writes down how tiers see an end of a connection.
+// classed sets the registers with class and Tiers of sender or receiver.
 func (e placed) classed(class, tiers Register) (actions []openflow.Action) {
 	if e.Class != 0 {
 		actions = append(actions, class.set(uint32(e.Class)))
@@ -113,12 +112,12 @@ func (e placed) classed(class, tiers Register) (actions []openflow.Action) {
 	return actions
 }
 
-// unjudged lets a packet go on as if there were no tiers.
+// unjudged has a packet go on as if there were no tiers.
 func (b flowBuilder) unjudged() openflow.Flow {
 	return b.do(regTracked.set(0)).backTo(tableForward)
 }
 
-// admitted is unjudged for what the connection tracker has seen.
+// admitted is unjudged for packets that have passed the connection tracker.
 func (b flowBuilder) admitted() openflow.Flow { return b.do(openflow.CTClear{}).unjudged() }
 
 func (t tracking) base(w *Wants) {
@@ -152,23 +151,23 @@ func (t tracking) base(w *Wants) {
 		at(tableKnown, priorityOther, tracked(0)).goTo(tableFirstOut))
 }
 
-// toKnown asks the connection tracker, in the zone that is written down.
+// toKnown is ct in the zone of zoneOf.
 var toKnown = openflow.CT{ZoneField: zoneOf, Recirculate: true, Table: tableKnown}
 
-// askTracker asks it in the zone of the packet's VRF.
+// askTracker is ct in the zone of the packet's VRF.
 func askTracker() openflow.Action {
 	return aside(
 		openflow.Move{Src: openflow.FieldReg(regVRF.Index), SrcOfs: regVRF.Ofs, Dst: zoneOf.Field, Bits: regVRF.Bits},
 		openflow.LoadReg(regScratch.Index, 15, 1, 1), toKnown)
 }
 
-// tracked matches what the tracker has seen, and found to be so.
+// tracked matches packets that have passed the tracker with a certain flag.
 func tracked(flag uint32) openflow.FieldMatch {
 	return openflow.CTState(openflow.CTTrk|flag, openflow.CTTrk|flag)
 }
 
-// network has what the endpoints of a bridged network tell their neighbours pass, which no router passes on. In others the switch
-// answers it, and a message of such a type is as good as any other.
+// network has the flows that let neighbour discovery between endpoints of a bridged network pass. In routed networks the switch
+// answers it, and rules apply to such messages like to others.
 func (t tracking) network(w *Wants, n Network) {
 	if !n.Mode.Bridged() {
 		return
@@ -178,10 +177,10 @@ func (t tracking) network(w *Wants, n Network) {
 	}
 }
 
-// ndTypes are the types of neighbour discovery, and of those who listen to multicast.
+// ndTypes are the ICMPv6 types of neighbour discovery and of multicast listener discovery.
 var ndTypes = []uint8{130, 131, 132, 133, 134, 135, 136, 137, 143}
 
-// turnedEnds has the ends of a connection change places, for an answer.
+// turnedEnds exchanges the registers of sender and receiver, for an answer.
 func turnedEnds() []openflow.Action {
 	return append(turned(regSrcClass, regDstClass), turned(regSrcTiers, regDstTiers)...)
 }
@@ -198,7 +197,7 @@ func turned(a, b Register) []openflow.Action {
 	return []openflow.Action{move(part(a), spare), move(part(b), part(a)), move(spare, part(b))}
 }
 
-// endpoint's flows except what it sends to itself, and what it exchanges with the host.
+// endpoint has the flows that except packets of an endpoint to itself, and those between it and the host.
 func (tracking) endpoint(w *Wants, e placed) {
 	switch {
 	case !e.local():
@@ -211,9 +210,9 @@ func (tracking) endpoint(w *Wants, e placed) {
 	}
 }
 
-// outside's flows except the host itself, by the address that it has on that link. The
-// tracker sees what is for that address, though nobody judges it: a host that reaches
-// an endpoint of another node by a service is judged there, and this is the answer.
+// outside has the flows that except the host itself, by the address that it has on that link. Packets to that
+// address pass the tracker, though no rule applies: if a host reaches an endpoint of another node by
+// a service, rules apply there, and such packets are the answers.
 func (tracking) outside(w *Wants, o Outside, port uint32) {
 	for _, p := range o.Prefixes() {
 		f, host := familyOf(p.Addr()), inet.Host(OutsideAddress(p, OutsideHost))
@@ -236,22 +235,22 @@ func (tracking) epoch(w *Wants, e Epoch) {
 	}
 }
 
-// admit gives the tracker a connection, and takes the packet back from it.
+// admit is ct(commit) of a connection, after which the packet goes on.
 func admit(more ...openflow.Action) openflow.CT {
 	return openflow.CT{Commit: true, ZoneField: zoneOf, Recirculate: true, Table: tableAdmitted, Actions: more}
 }
 
-// enteredWhole matches what begins a connection by a service as if the host had sent it, and is no fragment. Of an
-// endpoint of another tenant (visit.go) it has been sent round five times by now: asked about and admitted in that
-// one's zone, asked about, given a provider by a group and taken in, in that of the service; and a sixth time it has
-// been asked about here. The userspace datapath drops what goes round a seventh time.
+// enteredWhole matches unfragmented packets that begin a connection by a service and came in by the host. The userspace datapath
+// drops a packet that recirculates a seventh time. Such a packet of an endpoint of another tenant (visit.go) has recirculated six
+// times by now: looked up and admitted in the zone of that tenant; looked up, given a provider by a group and committed in
+// that of the service; and looked up here.
 func enteredWhole(f family) openflow.Match {
 	return openflow.Match{f.is(), regOrigin.is(originEntered), openflow.IPWhole()}
 }
 
-// admitAside gives the tracker a copy, so that the packet is not sent round once more. It may: a copy that
-// the tracker gives back is the end of it, and so are stray fragments that come with it. Of a fragment the tracker must have the
-// packet itself, or it would go on before it is known whether the first one is admitted.
+// admitAside is admit on a copy, so that the packet itself does not recirculate once more. The copy is dropped when it
+// comes back, with stray fragments that come with it. It must not be used for fragments: they would go on before it is known
+// whether the first one is admitted.
 func admitAside(more ...openflow.Action) openflow.Action {
 	ct := admit(more...)
 	ct.Recirculate, ct.Table = false, 0

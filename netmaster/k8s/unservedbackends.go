@@ -15,18 +15,18 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// unmatchedGrace is how long slices may not match their service untold: of two objects one changes first, and controllers that
-// make slices follow services after a moment.
+// unmatchedGrace is how long slices may mismatch their service until that is reported: controllers change slices some time
+// after services.
 const unmatchedGrace = 10 * time.Second
 
-// unmatchedSince is since when backends of a service are not served for one reason.
+// unmatchedSince is a reason why backends of a service are not served, and since when.
 type unmatchedSince struct {
 	why string
 	at  time.Time
 }
 
-// unmatched counts backends in slices to which no port, or no address, of their service leads, and tells of the first slice why. record has
-// the addresses of the service. It says the same of slices in whatever order.
+// unmatched counts backends in slices to which no port, or no address, of their service leads, and returns the reason for the first
+// slice by name. record has the addresses of the service.
 func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []any) (count int, first string) {
 	if len(service.Spec.Ports) == 0 {
 		return 0, "" // none could match; the API server lets in none such that has an address
@@ -54,8 +54,8 @@ func unmatched(service *corev1.Service, record mastercfg.K8sService, objects []a
 	return count, first
 }
 
-// mismatch is what makes a slice, or a port of its service in it, useless to the service, which has these ports, with a remedy; empty:
-// nothing does. Slices may have ports besides, as long as one is the service's.
+// mismatch is why a slice, or a port of its service in it, is not served, with a remedy; empty if it is. ports are those of the
+// service. A slice may have other ports as well.
 func mismatch(service *corev1.Service, ports map[portID]struct{}, record mastercfg.K8sService, slice *discoveryv1.EndpointSlice) (why string) {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return "is of addressType FQDN, and nobody looks names up; let it be of IPv4 or IPv6, with addresses"
@@ -86,16 +86,16 @@ func mismatch(service *corev1.Service, ports map[portID]struct{}, record masterc
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
 
-// useless tells of the backends of a service that are not served, each after a while: those that mismatch, as was found out, and those of
-// whom nobody knows whose they are. again is when to look again.
-func (b *balancer) useless(service string, strangers map[netip.Addr]bool, mismatched int, mismatch string, now time.Time) (told []string, again time.Duration) {
+// unservedBackends is the problem of a service's backends that are not served: mismatched ones after unmatchedGrace, those at an address
+// of no known owner (strangers) after the balancer's grace. again is after how long to call it again; 0: no need.
+func (b *balancer) unservedBackends(service string, strangers map[netip.Addr]bool, mismatched int, mismatch string, now time.Time) (problems []string, again time.Duration) {
 	count, why := 0, ""
 	if mismatch == "" {
 		b.matched(service)
 	} else if again = b.unmatchedWaits(service, mismatch, now); again <= 0 {
 		count, why, again = mismatched, mismatch, 0
 	}
-	long := b.strangersFor(service, strangers, now)
+	long := b.unknownBackends(service, strangers, now)
 	if count += len(long); len(long) > 0 {
 		why = cmp.Or(why, stranger(long[0]))
 	}
@@ -106,19 +106,20 @@ func (b *balancer) useless(service string, strangers map[netip.Addr]bool, mismat
 		again = sooner(again, unknownLater)
 	}
 	if count > 0 {
-		told = []string{fmt.Sprintf("%d backends are not served, the first because %s", count, why)}
+		problems = []string{fmt.Sprintf("%d backends are not served, the first because %s", count, why)}
 	}
-	return told, again
+	return problems, again
 }
 
-// stranger says why a backend is not served of whom nobody knows whose it is.
+// stranger is why a backend at an address of no known owner is not served.
 func stranger(address netip.Addr) string {
 	return fmt.Sprintf("%s is said to be of a pod (targetRef) that is not there, or of another tenant, "+
 		"or has no place in the network; name the pod that has the address, or none if it is no pod's", address)
 }
 
-// strangersFor are those of a service's backends that nobody has known for a while, sorted. Others are forgotten.
-func (b *balancer) strangersFor(service string, addresses map[netip.Addr]bool, now time.Time) (long []netip.Addr) {
+// unknownBackends records since when backends of a service have no known owner, and returns those without one for the balancer's
+// grace, sorted.
+func (b *balancer) unknownBackends(service string, addresses map[netip.Addr]bool, now time.Time) (long []netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, since := b.strangers[service], map[netip.Addr]time.Time{}

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// What of a service is not served as it says, by the reason of the event that tells.
+// Reasons of events about parts of a service that are not served.
 const (
 	addressNotServed = "AddressNotServed"
 	portNotServed    = "PortNotServed"
@@ -21,7 +21,7 @@ const (
 	notShared        = "SharingNotAllowed"
 )
 
-// What is no trouble of the cluster, and somebody should know of.
+// Reasons of events that are no problems.
 const (
 	externalIPUsed  = "ExternalIPUsed"
 	externalIPsOff  = "ExternalIPsOff"
@@ -29,8 +29,8 @@ const (
 	affinityTooLong = "AffinityTooLong"
 )
 
-// externalUsed tells of addresses that the owner of a service has written down: of all that a service says, they alone take
-// something that is not its own.
+// externalUsed is the note on external IPs, which the owner of a service has chosen: nothing else in a service takes
+// packets that may be for others.
 func externalUsed(served mastercfg.K8sService) string {
 	if len(served.External) == 0 {
 		return ""
@@ -54,8 +54,8 @@ func unserved(s mastercfg.K8sService) (texts []string) {
 	return texts
 }
 
-// forgotten tells of clients that the switch forgets before the service says so.
-func forgotten(s mastercfg.K8sService) string {
+// shortenedAffinity is the note on a service whose affinity timeout is longer than a switch keeps affinity.
+func shortenedAffinity(s mastercfg.K8sService) string {
 	if s.Affinity <= pipeline.MaxAffinity {
 		return ""
 	}
@@ -63,8 +63,9 @@ func forgotten(s mastercfg.K8sService) string {
 		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity)
 }
 
-// nobodys tells of backends in slices at addresses that no host can have, and at what is no address. Of slices of names unmatched tells.
-func nobodys(objects []any) (texts []string) {
+// invalidAddresses is the problem of backends in slices whose address is invalid or cannot be that of one host. Slices of type FQDN
+// are reported by unmatched.
+func invalidAddresses(objects []any) (texts []string) {
 	var odd []string
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
@@ -87,7 +88,7 @@ func nobodys(objects []any) (texts []string) {
 	return texts
 }
 
-// tooLarge tells of ports with more backends than a node balances over, in one tenant.
+// tooLarge are the problems of ports with more backends, in one tenant, than a node balances over.
 func tooLarge(all []backend, most int) (texts []string) {
 	type of struct {
 		port string
@@ -106,8 +107,8 @@ func tooLarge(all []backend, most int) (texts []string) {
 	return texts
 }
 
-// tell tells what is not served of a service, and what else somebody should know; nil: there is none any more.
-func (b *balancer) tell(service *corev1.Service, key string, should desired) {
+// reportEvents reports what is not served of a service, and what else somebody should know; nil: there is none any more.
+func (b *balancer) reportEvents(service *corev1.Service, key string, should desired) {
 	if service == nil {
 		b.warnings.gone("service/" + key)
 		b.notes.gone("service/" + key)

@@ -11,24 +11,24 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// nodeObject is an object that a node does not serve as it should. A node is believed about pods of its own, and about services, which all
-// nodes serve. A pod that is made again under its name has another UID; agents of earlier versions tell none.
+// nodeObject is an object that a node does not serve as it should. A node may report pods of its own, and services, which all
+// nodes serve. Another pod with the same name has another UID; agents of earlier versions send none.
 type nodeObject struct{ kind, namespace, name, uid, reason string }
 
-// key is what the object is called among warnings.
+// key is the key of the object's warnings.
 func (o nodeObject) key() string { return o.kind + "/" + o.namespace + "/" + o.name }
 
-// nodeReasons are those that a node may give, by the kind of objects.
+// nodeReasons are the reasons that a node may give, by the kind of object.
 var nodeReasons = map[string][]string{
 	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.BalancerPortInUse, mastercfg.HealthPortClosed},
 	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.HostPortConflict, mastercfg.ProbesNotReached},
 }
 
-// tellOfNodes tells of objects that nodes do not serve as they should, and forgets those that they do. What is gone takes what was
-// wrong with it along.
-func (r *reports) tellOfNodes(nodes map[string]mastercfg.K8sEnforced) {
+// reportNodeProblems warns of objects that nodes do not serve as they should, and ends the warnings of those that they do. The
+// warnings of a removed object end with it.
+func (r *reports) reportNodeProblems(nodes map[string]mastercfg.K8sEnforced) {
 	now := r.nodeMessages(nodes)
-	for o := range r.told {
+	for o := range r.nodeProblems {
 		if now[o] == "" {
 			r.warnings.set(o.key(), "", o.reason, "")
 		}
@@ -38,10 +38,10 @@ func (r *reports) tellOfNodes(nodes map[string]mastercfg.K8sEnforced) {
 			r.warn(object, o.key(), o.reason, "Serve", message)
 		}
 	}
-	r.told = now
+	r.nodeProblems = now
 }
 
-// nodeMessages are sentences about the objects, by the first of the nodes that say something about them.
+// nodeMessages are the messages about objects: for each that of the first node, by name, that reports it.
 func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeObject]string {
 	all, others := map[nodeObject]string{}, map[nodeObject]bool{}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
@@ -52,7 +52,7 @@ func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeO
 			}
 			where := node
 			if others[o] {
-				where += " and others" // not how many: another number would be another event
+				where += " and others" // without their number: each number would be another event
 			}
 			all[o], others[o] = fmt.Sprintf("on %s: %s", where, p.Message), true
 		}
@@ -66,7 +66,7 @@ func (r *reports) isOn(o nodeObject, node string) bool {
 	return is && pod.Spec.NodeName == node
 }
 
-// object is the one, as the API server has it; nil: it is gone.
+// object is the object as the API server has it; nil: it is gone.
 func (r *reports) object(o nodeObject) runtime.Object {
 	if o.kind == mastercfg.K8sOfPod {
 		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == uidOf(pod)) {

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// tellCluster tells the engine what has become of a ClusterNetworkPolicy.
-func (p *policies) tellCluster(name string) error {
+// updateClusterPolicy sets or removes a ClusterNetworkPolicy in the engine.
+func (p *policies) updateClusterPolicy(name string) error {
 	key := ofClusterPolicy + name
 	policy, err := p.cluster.get(name)
 	if apierrors.IsNotFound(err) {
 		p.engine.RemovePolicy(key)
 		p.warnings.gone(key)
-		delete(p.told, name)
+		delete(p.clusterSpecs, name)
 		p.ranked(name, nil)
 		return nil
 	}
@@ -71,7 +71,7 @@ func (p *policies) translate(policy *v1alpha2.ClusterNetworkPolicy) (doubts []st
 	} else {
 		p.engine.SetPolicy(ofClusterPolicy+policy.Name, *meaning)
 	}
-	p.told[policy.Name] = specOf(policy)
+	p.clusterSpecs[policy.Name] = specOf(policy)
 	return doubts
 }
 
@@ -94,8 +94,8 @@ func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
 	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names; to choose another order, give each a priority of its own", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
 }
 
-// tellNodes tells it what has become of nodes, for policies of which they are peers.
-func (p *policies) tellNodes() error {
+// updateNodes updates the policies in the engine that have nodes as peers.
+func (p *policies) updateNodes() error {
 	for _, policy := range p.cluster.list() {
 		if slices.ContainsFunc(policy.Spec.Egress, namesNodes) {
 			p.translate(policy)
