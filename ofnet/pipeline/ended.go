@@ -10,7 +10,8 @@ import (
 // and more after its end. A client that has asked a provider through the service, and then asks it directly from the
 // same port, as one does by chance that asks often, would be answered by the service all that time, and never connect.
 //
-// A provider accepts a connection once. It repeats that until it knows that the client has heard it, and sends nothing else before.
+// A provider accepts a connection once. It repeats that until it knows that the client has heard it, and sends nothing else before
+// (but for answers to data that came with the SYN, by TCP Fast Open: then an acceptance that is repeated is taken for another one's).
 // What it accepts after that is another connection, for which it must have no more of the first:
 //
 //	OUTPUT, FORWARD  from a provider: its port of TCP to the second half of DST_MAC, which has been used
