@@ -25,7 +25,7 @@ import (
 // (stray.go). An acceptance of which the port is not known, as of a provider of a routed VLAN, goes no further: the provider
 // repeats it a second later, and the client gets it. While a client has a connection through the service, a provider does not accept
 // one from the same port. That a client has begun anew through the service takes the mark away, as the tracker makes another
-// connection of it.
+// connection of it. Of one that both ends have lost without FIN or RST it does not: then the client connects by its second SYN.
 // With the mark no packet of the client is matched by the flags of TCP, which would cost each of them a longer look-up.
 //
 // Datagrams have no end. An answer has the ends of a connection through the service, whatever it answers, and what the client
