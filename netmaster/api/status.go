@@ -55,7 +55,7 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 		return err
 	})
 	if err == nil && whole {
-		err = a.partsOfCluster(ctx, &s)
+		err = a.partsOfCluster(ctx, a.missing(r.Context()), &s)
 	}
 	if err == nil && whole {
 		s.Kubernetes, err = a.kubernetes(r.Context())
@@ -64,9 +64,8 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 }
 
 // partsOfCluster adds to a status which netmasters, nodes and members of the store there are.
-func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
+func (a *API) partsOfCluster(ctx context.Context, missing func() []string, s *contivmodel.Status) error {
 	s.Store.Endpoints = a.store.Endpoints()
-	missing := a.missing(ctx)
 	if learners, err := a.store.Learners(ctx); err == nil { // a store of others may not tell
 		s.Store.Learners = learners
 	}
@@ -100,10 +99,13 @@ func (a *API) partsOfCluster(ctx context.Context, s *contivmodel.Status) error {
 }
 
 // missing begins to ask which members of the store do not answer: a machine that is off has to be waited for, and what else
-// is asked meanwhile needs the time as well.
+// is asked meanwhile needs the time as well. They have a time of their own: when the store has used up its own,
+// as without a majority, those that answer would be missing, too.
 func (a *API) missing(ctx context.Context) (names func() []string) {
 	found := make(chan []string, 1)
 	go func() {
+		ctx, cancel := context.WithTimeout(ctx, storePatience)
+		defer cancel()
 		var names []string
 		if a.config.StoreMissing != nil {
 			names, _ = a.config.StoreMissing(ctx) // those that have not answered in time are among them

@@ -11,7 +11,8 @@ import (
 // from the same source port, would get answers from the service's address all that time, and never connect.
 //
 // A provider sends SYN-ACK for a connection, again until it has the client's ACK, and nothing else before that. A SYN-ACK
-// after anything else belongs to another connection, for which the provider has closed the first:
+// after anything else belongs to another connection, for which the provider has closed the first. (With TCP Fast Open it may
+// answer data of the SYN before that ACK; a SYN-ACK that is repeated then is taken for another connection's.)
 //
 //	OUTPUT, FORWARD  from a provider: its TCP port is saved in the second half of DST_MAC, which is not needed any more
 //
@@ -24,7 +25,8 @@ import (
 // tracker and commits them. A SYN-ACK whose port was not saved, as of a provider in a routed VLAN, is dropped: the provider
 // repeats it a second later, and the client gets that. While a client has a connection by the service, the provider
 // accepts no other one from the same source port. If the client connects by the service anew, the tracker makes a new entry, without
-// the bit. No flow matches the TCP flags of all packets of clients, which would make each look-up longer; those of RST only.
+// the bit; but not if both ends have lost the connection without FIN or RST: then the client connects by its second SYN. Packets of
+// clients are matched by TCP flags only until the bit is set, as that makes each look-up longer.
 //
 // There is nothing alike for UDP, which has no end of connections. An answer matches the entry of the connection by the service,
 // whichever datagram it answers, but a datagram of the client to the provider itself does not, so the tracker (of Open
