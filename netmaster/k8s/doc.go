@@ -19,5 +19,5 @@
 // An informer's event marks an object; a worker then makes its record what the
 // caches say, so that it does not matter in which order, how often or how late events
 // come. While the API server is away nothing changes. A list that was never complete
-// deletes nothing.
+// deletes nothing, and one of before (freshlist.go) is not asked for.
 package k8s

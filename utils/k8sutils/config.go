@@ -1,5 +1,5 @@
 // Package k8sutils connects the daemons to the Kubernetes API server that
-// contiv.json names.
+// contiv.json names, and has its client write to their log.
 package k8sutils
 
 import (
