@@ -78,14 +78,27 @@ func (c Closed) sets() []set {
 // and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
+// errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
+// that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
+// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection.
+func (c Closed) errors() []rule {
+	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
+	return []rule{
+		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
+		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
+		{knftables.Concat("ct state related ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
+	}
+}
+
 // here are the rules for all addresses of this host.
 func (c Closed) here() chain {
-	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
+	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
 		{"ct direction reply accept", "what the host has asked for, by whatever port"},
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 		{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
-	}}.fromAllEndpoints()
+	})}.fromAllEndpoints()
 }
 
 // chains are the rules for this host, and those for other machines by their known addresses.
@@ -93,12 +106,12 @@ func (c Closed) chains() []chain {
 	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []chain{
 		c.here(),
-		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
+		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
 			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
-		}}.fromEndpoints(),
+		})}.fromEndpoints(),
 	}
 }
