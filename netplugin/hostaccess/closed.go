@@ -78,6 +78,11 @@ func (c Closed) sets() []set {
 // and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
+// withoutPorts are all protocols but those with ports, and ICMP. Of the others, such as GRE and ESP, the connection tracker
+// knows only both addresses: what a machine of the cluster sends this host by such a tunnel would be an answer to the endpoint
+// that has sent it something.
+const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, ipv6-icmp }"
+
 // errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
 // that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
 // quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection.
@@ -110,6 +115,8 @@ func (c Closed) chains() []chain {
 			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+			{knftables.Concat(from, "ip daddr @"+setNodes, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
+			{knftables.Concat(from, "ip6 daddr @"+setNodes6, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
 		})}.fromEndpoints(),
