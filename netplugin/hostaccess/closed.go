@@ -106,19 +106,16 @@ func (c Closed) here() chain {
 	})}.fromAllEndpoints()
 }
 
-// chains are the rules for this host, and those for other machines by their known addresses.
-func (c Closed) chains() []chain {
-	from := knftables.Concat("iifname", quoted(outsideLink))
-	return []chain{
-		c.here(),
-		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
-			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
-			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat(from, "ip daddr @"+setNodes, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
-			{knftables.Concat(from, "ip6 daddr @"+setNodes6, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
-			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
-			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
-		})}.fromEndpoints(),
-	}
+// there are those for other machines, by their known addresses. In a bridged infra network endpoints reach the host's interface,
+// which forwards what is for somebody else.
+func (c Closed) there() chain {
+	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
+		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
+		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+		{knftables.Concat("ip daddr @"+setNodes, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
+		{knftables.Concat("ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+	})}.fromAllEndpoints()
 }
