@@ -39,7 +39,7 @@ type balancer struct {
 
 	mu        sync.Mutex
 	tenants   map[string]map[string]struct{}      // for whom a service is noted, by namespace/name
-	strangers map[string]map[netip.Addr]time.Time // since when backends of services are nobody's, by namespace/name
+	unreached map[string]map[netip.Addr]time.Time // since when backends of services are not reached, by namespace/name
 	unmatched map[string]unmatchedSince           // of services with backends in slices that are not served, by namespace/name
 	judged    map[string]int64                    // by which revision of its namespace's tenant a service was, by namespace/name
 	former    map[string]formerNames              // of services' ports, by namespace/name
@@ -57,7 +57,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, strangers: map[string]map[netip.Addr]time.Time{},
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, unreached: map[string]map[netip.Addr]time.Time{},
 		former: map[string]formerNames{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
@@ -262,7 +262,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if !served {
 		b.unjudged(key)
 		b.matched(key)
-		b.unknownBackends(key, nil, time.Now())
+		b.unreachedBackends(key, nil, time.Now())
 		b.forgetNames(key)
 		return d, nil
 	}
@@ -290,9 +290,12 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: invalidAddresses(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	mismatched, mismatch := unmatched(service, record, objects)
-	unserved, again := b.unservedBackends(key, all.strangers, mismatched, mismatch, now)
+	unserved, again := b.unservedBackends(key, all.nowhere, mismatched, mismatch, now)
 	d.problem(backendNotServed, unserved...)
 	d.lookAgain(again)
+	if b.mayBecomeVirtual(list) {
+		d.lookAgain(externalAgain)
+	}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.lookAgain(externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))
