@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -75,6 +76,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 			{informer: endpoints, concerns: serviceOf},
 			{informer: core.Namespaces().Informer(), concerns: within(core.Services().Informer())},
 			{informer: core.Nodes().Informer(), concerns: b.atAddressesOf, same: sameAddresses},
+			{informer: core.Pods().Informer(), concerns: b.publishing, same: bothRun},
 		},
 	}
 	return []*reconciler{services, b.tenantReconciler(services)}
@@ -87,6 +89,31 @@ func serviceOf(object any) []string {
 		return nil
 	}
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}
+}
+
+// publishing are the services that a pod is still behind that has ended, as they have pods which are not ready, too: Kubernetes
+// changes a slice as a pod becomes ready or no longer is, and not as it ends.
+func (b *balancer) publishing(object any) (services []string) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || !isFinished(pod) {
+		return nil
+	}
+	all, err := b.services.Services(pod.Namespace).List(labels.Everything())
+	if err != nil { // of a cache it never fails
+		return nil
+	}
+	for _, s := range all {
+		if s.Spec.PublishNotReadyAddresses && len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			services = append(services, s.Namespace+"/"+s.Name)
+		}
+	}
+	return services
+}
+
+// bothRun tells whether a pod has not ended by now.
+func bothRun(_, now any) bool {
+	pod, _ := now.(*corev1.Pod)
+	return pod != nil && !isFinished(pod)
 }
 
 // known finds the services that have records. It remembers for whom.

@@ -31,6 +31,7 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 		switch at, err := b.owner(r, namespace, home, one); {
 		case err != nil:
 			return all, err
+		case at.ended: // it is among a service's until Kubernetes looks at its slice again
 		case at.unknown:
 			all.nowhere[one.Address.Addr()] = stranger(one.Address.Addr())
 		case at.tenant == "":
