@@ -145,6 +145,7 @@ const (
 type owner struct {
 	tenant  string // empty: everybody's
 	unknown bool   // nobody's, until more is known
+	ended   bool   // a pod's of which no process runs: the address may be another one's by now
 }
 
 // owner finds the tenant of a backend's pod. home is that of the service. Pods without a record are
@@ -159,6 +160,9 @@ func (b *balancer) owner(r ledger.Reader, namespace, home string, one backend) (
 		return owner{}, err
 	}
 	if pod != nil {
+		if isFinished(pod) {
+			return owner{ended: true}, nil
+		}
 		if pod.Spec.HostNetwork {
 			return owner{}, nil
 		}
@@ -169,7 +173,7 @@ func (b *balancer) owner(r ledger.Reader, namespace, home string, one backend) (
 		return owner{unknown: true}, nil
 	}
 	if err == nil {
-		return owner{record.Tenant, record.Tenant == ""}, nil
+		return owner{tenant: record.Tenant, unknown: record.Tenant == ""}, nil
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return owner{}, err

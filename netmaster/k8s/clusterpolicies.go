@@ -178,6 +178,13 @@ func (c *clusterPolicies) set(lister policylisters.ClusterNetworkPolicyLister) {
 	c.lister = lister
 }
 
+// followed tells whether the API server has the kind, as far as is known.
+func (c *clusterPolicies) followed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lister != nil
+}
+
 // list returns what there is.
 func (c *clusterPolicies) list() []*v1alpha2.ClusterNetworkPolicy {
 	c.mu.Lock()

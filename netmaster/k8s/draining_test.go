@@ -218,3 +218,25 @@ func TestATimeThatAWrongClockHasNotedCountsForNoLonger(t *testing.T) {
 		}
 	}
 }
+
+// Kubernetes changes a slice as a pod becomes ready or no longer is, and not as it ends. With publishNotReadyAddresses it stays there as
+// ready, while its address may be given to another pod.
+func TestPodsThatHaveEndedServeNobody(t *testing.T) {
+	w := newWorld(t)
+	run := func(phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Phase, p.Labels = phase, map[string]string{"app": "web"} }
+	}
+	w.pod("web", "u1", "node1", run(corev1.PodRunning))
+	w.service("web", func(s *corev1.Service) {
+		s.Spec.PublishNotReadyAddresses, s.Spec.Selector = true, map[string]string{"app": "web"}
+	}, "http=80")
+	w.service("other", nil, "http=80")
+	w.slice("web-1", "web", "http", 80, nil, "10.128.0.9 u1 node1")
+	w.slice("other-1", "other", "http", 80, nil, "10.128.0.9 u1 node1")
+	w.follow()
+	w.wantServices("default/shop/other", "default/shop/web", "default/shop/other/http/10.128.0.9:80", "default/shop/web/http/10.128.0.9:80")
+	w.change("web", run(corev1.PodFailed))
+	w.wantServices("default/shop/other", "default/shop/web", "default/shop/other/http/10.128.0.9:80")
+	w.slice("other-1", "other", "http", 81, nil, "10.128.0.9 u1 node1")
+	w.wantServices("default/shop/other", "default/shop/web")
+}

@@ -89,6 +89,31 @@ func TestListsThatAreRefusedRemoveNothing(t *testing.T) {
 	})
 }
 
+// A right to one kind of objects may be taken away while watches go on: nothing shows that until they end.
+func TestAKindThatMayNotBeListedAnyMoreIsAProblem(t *testing.T) {
+	w := newWorld(t)
+	c := w.started()
+	problem := func(want string) {
+		t.Helper()
+		w.eventually(func() error {
+			if s := c.State(t.Context()); !strings.Contains(s.Problem, want) || (want == "") != (s.Problem == "") {
+				return fmt.Errorf("state %+v, want %q", s, want)
+			}
+			return nil
+		})
+	}
+	problem("")
+	for _, kind := range []string{"nodes", "namespaces", "pods", "services", "endpointslices", "networkpolicies", "servicecidrs"} {
+		var may atomic.Bool
+		w.client.PrependReactor("list", kind, func(k8stesting.Action) (bool, runtime.Object, error) {
+			return !may.Load(), nil, apierrors.NewForbidden(corev1.Resource(kind), "", errors.New("no such right"))
+		})
+		problem("netmaster may not list what it follows: " + kind + " is forbidden: no such right; deploy/kubernetes/base/rbac.yaml has what it needs")
+		may.Store(true)
+		problem("")
+	}
+}
+
 // streams makes watches of pods that a test speaks for; lists are those of the API server.
 func (w *world) streams() <-chan *watch.FakeWatcher {
 	opened := make(chan *watch.FakeWatcher, 16)

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -39,7 +40,7 @@ type balancer struct {
 
 	mu        sync.Mutex
 	tenants   map[string]map[string]struct{}      // for whom a service is noted, by namespace/name
-	strangers map[string]map[netip.Addr]time.Time // since when backends of services are nobody's, by namespace/name
+	unreached map[string]map[netip.Addr]time.Time // since when backends of services are not reached, by namespace/name
 	unmatched map[string]unmatchedSince           // of services with backends in slices that are not served, by namespace/name
 	judged    map[string]int64                    // by which revision of its namespace's tenant a service was, by namespace/name
 	former    map[string]formerNames              // of services' ports, by namespace/name
@@ -57,7 +58,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
 		nodes: core.Nodes().Lister(), slices: endpoints.GetIndexer(), addressed: core.Services().Informer().GetIndexer(), ranges: c.informers.Networking().V1().ServiceCIDRs().Informer(),
-		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, strangers: map[string]map[netip.Addr]time.Time{},
+		tenants: map[string]map[string]struct{}{}, judged: map[string]int64{}, unmatched: map[string]unmatchedSince{}, unreached: map[string]map[netip.Addr]time.Time{},
 		former: map[string]formerNames{}, grace: cmp.Or(c.cfg.UnmatchedGrace, unmatchedGrace)}
 	services := &reconciler{
 		prepare: func() error {
@@ -75,6 +76,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 			{informer: endpoints, concerns: serviceOf},
 			{informer: core.Namespaces().Informer(), concerns: within(core.Services().Informer())},
 			{informer: core.Nodes().Informer(), concerns: b.atAddressesOf, same: sameAddresses},
+			{informer: core.Pods().Informer(), concerns: b.publishing, same: bothRun},
 		},
 	}
 	return []*reconciler{services, b.tenantReconciler(services)}
@@ -87,6 +89,31 @@ func serviceOf(object any) []string {
 		return nil
 	}
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}
+}
+
+// publishing are the services that a pod is still behind that has ended, as they have pods which are not ready, too: Kubernetes
+// changes a slice as a pod becomes ready or no longer is, and not as it ends.
+func (b *balancer) publishing(object any) (services []string) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || !isFinished(pod) {
+		return nil
+	}
+	all, err := b.services.Services(pod.Namespace).List(labels.Everything())
+	if err != nil { // of a cache it never fails
+		return nil
+	}
+	for _, s := range all {
+		if s.Spec.PublishNotReadyAddresses && len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			services = append(services, s.Namespace+"/"+s.Name)
+		}
+	}
+	return services
+}
+
+// bothRun tells whether a pod has not ended by now.
+func bothRun(_, now any) bool {
+	pod, _ := now.(*corev1.Pod)
+	return pod != nil && !isFinished(pod)
 }
 
 // known finds the services that have records. It remembers for whom.
@@ -262,7 +289,7 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	if !served {
 		b.unjudged(key)
 		b.matched(key)
-		b.unknownBackends(key, nil, time.Now())
+		b.unreachedBackends(key, nil, time.Now())
 		b.forgetNames(key)
 		return d, nil
 	}
@@ -290,9 +317,12 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		portNotServed: unserved(record), serviceTooLarge: tooMany(service, record),
 		addressNotServed: invalidAddresses(objects), notShared: share(&record, service, namespace, b.cfg.Choice)}
 	mismatched, mismatch := unmatched(service, record, objects)
-	unserved, again := b.unservedBackends(key, all.strangers, mismatched, mismatch, now)
+	unserved, again := b.unservedBackends(key, all.nowhere, mismatched, mismatch, now)
 	d.problem(backendNotServed, unserved...)
 	d.lookAgain(again)
+	if b.mayBecomeVirtual(list) {
+		d.lookAgain(externalAgain)
+	}
 	if len(record.External)+len(record.LoadBalancers) > 0 {
 		d.lookAgain(externalAgain)
 		refused, err := b.admit(r, &record, slices.Collect(maps.Keys(all.of)))

@@ -7,19 +7,23 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"github.com/contiv/netplugin/objdb/ledger"
+	"github.com/contiv/netplugin/utils/inet"
 )
 
 // tenantBackends are the backends of a service by the tenant of their pods.
 type tenantBackends struct {
-	of         map[string][]backend // the tenant of the service's namespace is always in it
-	everywhere []backend            // no pods: they serve in every tenant
-	strangers  map[netip.Addr]bool  // of those at these addresses it is not known, or not yet, whose they are
+	of         map[string][]backend  // the tenant of the service's namespace is always in it
+	everywhere []backend             // no pods: they serve in every tenant
+	nowhere    map[netip.Addr]string // why those at these addresses are not reached, or not yet
 }
 
 // byTenant finds the tenants of a service's backends. home is that of its namespace; empty: it has none.
 func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []backend) (all tenantBackends, err error) {
-	all.of, all.strangers = map[string][]backend{}, map[netip.Addr]bool{}
+	all.of, all.nowhere = map[string][]backend{}, map[netip.Addr]string{}
 	if home != "" {
 		all.of[home] = nil
 	}
@@ -27,10 +31,14 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 		switch at, err := b.owner(r, namespace, home, one); {
 		case err != nil:
 			return all, err
+		case at.ended: // it is among a service's until Kubernetes looks at its slice again
 		case at.unknown:
-			all.strangers[one.Address.Addr()] = true
+			all.nowhere[one.Address.Addr()] = stranger(one.Address.Addr())
 		case at.tenant == "":
 			all.everywhere = append(all.everywhere, one)
+			if err := b.noteVirtual(all.nowhere, one); err != nil {
+				return all, err
+			}
 		default:
 			all.of[at.tenant] = append(all.of[at.tenant], one)
 		}
@@ -68,4 +76,35 @@ func (t tenantBackends) forHosts(home string) string {
 		}
 	}
 	return home
+}
+
+// noteVirtual notes a backend that is no pod and whose address is the cluster address of a service: packets are translated once. It
+// stays a backend, as such a range may have been made over addresses that others have, such as an API server.
+func (b *balancer) noteVirtual(nowhere map[netip.Addr]string, one backend) error {
+	if one.Pod != "" {
+		return nil
+	}
+	address := one.Address.Addr()
+	all, err := b.addressed.ByIndex(addressIndex, address.String())
+	for _, object := range all {
+		s := object.(*corev1.Service) // the index has nothing else
+		if record, served := serviceRecord(s); served && slices.Contains(record.Addresses, address) {
+			nowhere[address] = fmt.Sprintf("%s is the cluster address of service %s/%s, and no packet is led from one service to another; "+
+				"name the addresses of the pods behind that service", address, s.Namespace, s.Name)
+		}
+	}
+	return err
+}
+
+// mayBecomeVirtual tells whether a backend that is no pod has an address that Kubernetes may give to a service, at any time.
+func (b *balancer) mayBecomeVirtual(list []backend) bool {
+	var all []claim
+	for _, object := range b.ranges.GetStore().List() {
+		for _, text := range object.(*networkingv1.ServiceCIDR).Spec.CIDRs { // the store has nothing else
+			all = claimed(all, "", text)
+		}
+	}
+	return slices.ContainsFunc(list, func(one backend) bool {
+		return one.Pod == "" && overlapping(inet.Host(one.Address.Addr()), all) != nil
+	})
 }

@@ -86,21 +86,21 @@ func mismatch(service *corev1.Service, ports map[portID]struct{}, record masterc
 // String is a port as messages show it.
 func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.protocol) }
 
-// unservedBackends is the problem of a service's backends that are not served: mismatched ones after unmatchedGrace, those at an address
-// of no known owner (strangers) after the balancer's grace. again is after how long to call it again; 0: no need.
-func (b *balancer) unservedBackends(service string, strangers map[netip.Addr]bool, mismatched int, mismatch string, now time.Time) (problems []string, again time.Duration) {
+// unservedBackends is the problem of a service's backends that are not served: mismatched ones after unmatchedGrace, those that are not
+// reached, for the reasons in nowhere, after the balancer's grace. again is after how long to call it again; 0: no need.
+func (b *balancer) unservedBackends(service string, nowhere map[netip.Addr]string, mismatched int, mismatch string, now time.Time) (problems []string, again time.Duration) {
 	count, why := 0, ""
 	if mismatch == "" {
 		b.matched(service)
 	} else if again = b.unmatchedWaits(service, mismatch, now); again <= 0 {
 		count, why, again = mismatched, mismatch, 0
 	}
-	long := b.unknownBackends(service, strangers, now)
+	long := b.unreachedBackends(service, nowhere, now)
 	if count += len(long); len(long) > 0 {
-		why = cmp.Or(why, stranger(long[0]))
+		why = cmp.Or(why, nowhere[long[0]])
 	}
 	switch {
-	case len(long) < len(strangers):
+	case len(long) < len(nowhere):
 		again = sooner(again, unknownAgain)
 	case len(long) > 0:
 		again = sooner(again, unknownLater)
@@ -117,12 +117,12 @@ func stranger(address netip.Addr) string {
 		"or has no place in the network; name the pod that has the address, or none if it is no pod's", address)
 }
 
-// unknownBackends records since when backends of a service have no known owner, and returns those without one for the balancer's
-// grace, sorted.
-func (b *balancer) unknownBackends(service string, addresses map[netip.Addr]bool, now time.Time) (long []netip.Addr) {
+// unreachedBackends records since when backends of a service are not reached, and returns those that are not for the balancer's grace,
+// sorted.
+func (b *balancer) unreachedBackends(service string, addresses map[netip.Addr]string, now time.Time) (long []netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, since := b.strangers[service], map[netip.Addr]time.Time{}
+	before, since := b.unreached[service], map[netip.Addr]time.Time{}
 	for address := range addresses {
 		at, known := before[address]
 		if !known {
@@ -132,8 +132,8 @@ func (b *balancer) unknownBackends(service string, addresses map[netip.Addr]bool
 			long = append(long, address)
 		}
 	}
-	if b.strangers[service] = since; len(since) == 0 {
-		delete(b.strangers, service)
+	if b.unreached[service] = since; len(since) == 0 {
+		delete(b.unreached, service)
 	}
 	slices.SortFunc(long, netip.Addr.Compare)
 	return long

@@ -2,12 +2,17 @@ package k8s
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
 // Whatever of slices leads nowhere, the event of their service says why, and what to do.
@@ -91,6 +96,48 @@ func TestOnlySlicesThatStayUnmatchedAreTold(t *testing.T) {
 	for _, e := range list.Items {
 		if e.Regarding.Name != "odd" {
 			t.Errorf("told of %s: %s", e.Regarding.Name, e.Note)
+		}
+	}
+}
+
+// As with kube-proxy, a packet is translated once: behind the cluster address of a service nobody is reached by another service. A
+// range of services may lie over addresses of others, so such a backend stays.
+func TestBackendsAtClusterAddressesAreTold(t *testing.T) {
+	w := newWorld(t)
+	at := func(address string) func(*corev1.Service) {
+		return func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = address, []string{address} }
+	}
+	w.service("db", at("10.96.0.8"), "http=80")
+	w.service("elsewhere", func(s *corev1.Service) {
+		at("10.96.0.9")(s)
+		s.Labels = map[string]string{proxyLabel: "other"}
+	}, "http=80")
+	w.service("web", nil, "http=80")
+	w.slice("web-1", "web", "http", 80, nil, "10.96.0.8", "10.96.0.9", "192.0.2.1")
+	c := w.controller()
+	w.run(c)
+	w.toldThat("web", "BackendNotServed", "1 backends are not served, the first because 10.96.0.8 is the cluster address of service shop/db, "+
+		"and no packet is led from one service to another; name the addresses of the pods behind that service")
+	w.wantTroubles(c, "service shop/web BackendNotServed")
+	w.wantServices("default/shop/db", "default/shop/web", "default/shop/web/http/10.96.0.8:80", "default/shop/web/http/10.96.0.9:80", "default/shop/web/http/192.0.2.1:80")
+	w.slice("web-1", "web", "http", 80, nil, "192.0.2.1")
+	w.wantTroubles(c, []string{}...)
+}
+
+// A service may be given the address of a backend later, which no event tells the backend's service.
+func TestBackendsInRangesOfServicesAreLookedAtAgain(t *testing.T) {
+	ranges := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Networking().V1().ServiceCIDRs().Informer()
+	if err := ranges.GetStore().Add(serviceCIDR("10.96.0.0/16", "fd00:96::/108")); err != nil {
+		t.Fatal(err)
+	}
+	b := &balancer{ranges: ranges}
+	for text, want := range map[string]bool{"10.96.7.7": true, "fd00:96::7": true, "192.0.2.1": false, "fd00:97::1": false} {
+		one := backend{K8sBackend: mastercfg.K8sBackend{Address: netip.AddrPortFrom(netip.MustParseAddr(text), 80)}}
+		if got := b.mayBecomeVirtual([]backend{one}); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+		if one.Pod = "u1"; b.mayBecomeVirtual([]backend{one}) {
+			t.Errorf("%s is looked at again, though a pod has it", text)
 		}
 	}
 }
