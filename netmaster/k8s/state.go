@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,21 +79,11 @@ func (c *Controller) answers(ctx context.Context) error {
 			return nil // the kind has just been removed
 		})
 	}
-	type answer struct {
-		of  int
-		err error
-	}
-	answers, errs := make(chan answer, len(questions)), make([]error, len(questions))
+	var asked sync.WaitGroup
+	errs := make([]error, len(questions))
 	for i, ask := range questions {
-		go func() { answers <- answer{i, ask()} }()
+		asked.Go(func() { errs[i] = ask() })
 	}
-	for range questions {
-		select {
-		case a := <-answers:
-			errs[a.of] = a.err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	asked.Wait()
 	return cmp.Or(errs...)
 }
