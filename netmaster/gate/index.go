@@ -171,6 +171,19 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	return now
 }
 
+// scopeByValue is whose an indexed record is by its value, with the networks that there are. The lock is held.
+func (x *index) scopeByValue(key string, value []byte) scope {
+	var r struct{ NetID, HomingHost, Tenant string }
+	_ = json.Unmarshal(value, &r) // of one that cannot be read, nobody
+	if strings.HasPrefix(key, mastercfg.NetworkPrefix) {
+		return scope{tenant: r.Tenant}
+	}
+	if host, is := podHost(key); is {
+		return scope{tenant: r.Tenant, host: host}
+	}
+	return scope{tenant: x.networks[r.NetID].tenant, host: r.HomingHost}
+}
+
 // more is closed when something has changed.
 func (x *index) more() <-chan struct{} {
 	x.mu.RLock()

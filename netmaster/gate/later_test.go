@@ -37,6 +37,55 @@ func TestANodeGoesOnAtAGateThatBeganLater(t *testing.T) {
 	}
 }
 
+// A node whose last news was of a record that was deleted and made again while it did not hear of it goes on: the store is the one
+// it was, whether the node had last heard that the record came or that it went, and at a gate that began later, too.
+func TestANodeGoesOnWhenItsLastNewsWasMadeAgain(t *testing.T) {
+	networkKey := mastercfg.NetworkPrefix + mastercfg.NetworkID("blue", "again")
+	for kind, r := range map[string]struct {
+		key  string
+		make func(*bed)
+	}{
+		"endpoint": {endpointKey("blue", "net", "again"), func(b *bed) { b.endpoint("blue", "net", "again", "h2") }},
+		"network":  {networkKey, func(b *bed) { b.network("blue", "again") }},
+	} {
+		for _, went := range []bool{false, true} {
+			for _, later := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s,went=%t,later=%t", kind, went, later), func(t *testing.T) {
+					b := newBed(t)
+					b.network("blue", "net")
+					b.endpoint("blue", "net", "mine", "h1")
+					first, second := b.open(), b.open()
+					n := b.through(b.join("h1", []string{"192.0.2.1"}), first)
+					f := b.follow(n, mastercfg.StateRoot)
+					r.make(b)
+					testkit.Eventually(t, soon, "the node has the record", func() bool { return f.has(r.key) })
+					if went {
+						b.remove(r.key)
+						testkit.Eventually(t, soon, "the node hears that it is gone", func() bool { return !f.has(r.key) })
+					}
+					first.stop()
+					if !went {
+						b.remove(r.key)
+					}
+					r.make(b)
+					if later {
+						second = b.open()
+					}
+					if err := n.SetEndpoints(second.url); err != nil {
+						t.Fatal(err)
+					}
+					next := endpointKey("blue", "net", "next")
+					b.endpoint("blue", "net", "next", "h2")
+					testkit.Eventually(t, soon, "the node goes on", func() bool { return f.has(next) && f.has(r.key) })
+					if history := n.Standing().History; history != 0 {
+						t.Errorf("the store is said to have gone back or to be another one %d times", history)
+					}
+				})
+			}
+		}
+	}
+}
+
 // Many pods that came and went before a node listed its state do not keep what comes next from it: a node asks about all
 // of them at once, as a gate answers nodeRate requests a second.
 func TestANodeHearsWhatIsNewSoonAfterItsListing(t *testing.T) {

@@ -120,7 +120,7 @@ func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *ra
 			kv.Value = nil
 		}
 	}
-	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
+	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && (g.index.forgot(string(r.Key)) || g.index.remade(c.host, page.Kvs[0])) {
 		return nil, 0, rpctypes.ErrGRPCCompacted
 	}
 	return seen, count, nil
@@ -206,6 +206,19 @@ func (x *index) forgot(key string) bool {
 	_, there := x.records[key]
 	_, gone := x.recent.gone[key]
 	return indexed && !there && !gone
+}
+
+// remade tells whether a record of the past, whose key another one has had since, may have been one that the node saw, as far as its
+// value says. It is not told to the node, as its network may have been another one, too; and that it never was would be another store.
+func (x *index) remade(host string, past *mvccpb.KeyValue) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	key := string(past.Key)
+	r, there := x.records[key]
+	if !there {
+		r = x.recent.gone[key]
+	}
+	return past.ModRevision < r.born && x.sees(host, x.scopeByValue(key, past.Value), math.MaxInt64)
 }
 
 // filter keeps what a node may see: what was written at a revision or later, and the number of all. Of nobody's lease the

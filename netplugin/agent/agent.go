@@ -183,7 +183,11 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 			a.held.rewound = true
 			a.report.Send()
 		}
+		known := len(a.cache.endpointsOn[a.cfg.HostLabel])
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
+		if b.Another && len(a.cache.endpointsOn[a.cfg.HostLabel]) > known {
+			a.returned(strings.TrimPrefix(event.Key, mastercfg.EndpointPrefix))
+		}
 	}
 	a.expelClashing()
 	m.complete = m.complete || b.Snapshot

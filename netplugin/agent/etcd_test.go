@@ -73,6 +73,28 @@ func (e *etcd) wipe() {
 	}
 }
 
+// backup saves what the store has, for restore.
+func (e *etcd) backup() (file string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
+	defer cancel()
+	file, err := e.process.Backup(ctx)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return file
+}
+
+// restore replaces the store by a backup of it.
+func (e *etcd) restore(file string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), etcdLimit)
+	defer cancel()
+	if err := e.process.Restore(ctx, file); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
 // put writes pairs of keys and values in one transaction and returns its revision.
 func (e *etcd) put(pairs ...string) int64 {
 	e.t.Helper()

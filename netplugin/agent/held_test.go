@@ -265,6 +265,31 @@ func TestEndpointsInNobodysHandsAreFound(t *testing.T) {
 	}
 }
 
+// What was deleted since a backup is there again when that is restored, and its address may be another one's by now.
+func TestEndpointsThatCameBackWithABackupAreFoundAtOnce(t *testing.T) {
+	store := newEtcd(t).start()
+	store.put(blueState...)
+	store.put(epKey("web.blue-8"), epValue("web.blue", me, "10.1.0.8"), epKey("web.blue-9"), epValue("web.blue", "elsewhere", "10.1.0.9"))
+	a := startAgent(t, store.db, newRecorder())
+	a.awaitReady(t)
+	attachBlue(t, a)
+	backup := store.backup()
+	went := store.del(epKey("web.blue-8"), epKey("web.blue-9"))
+	eventually(t, "the deletion is seen", func() error { return a.mirrors[0].WaitRevision(t.Context(), went) })
+	store.put(epKey("web.blue-7"), epValue("web.blue", me, "10.1.0.8"))
+	store.restore(backup)
+	eventually(t, "the endpoint of this node that nobody has is found", func() error {
+		var found []string
+		for _, at := range a.Unclaimed(func(string) bool { return false }) {
+			found = append(found, at.Endpoint.ID)
+		}
+		if !slices.Equal(found, []string{"web.blue-8"}) {
+			return fmt.Errorf("unclaimed: %q", found)
+		}
+		return nil
+	})
+}
+
 // The copy of a node's disk knows the boots of the node, and calls itself by its label.
 func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
 	store := newEtcd(t).start()

@@ -155,9 +155,17 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 	return next
 }
 
+// returned notes an endpoint of this node that a store which went back has again: it was deleted since, and need not wait for
+// SweepGrace. Until it is gone, a container that was given its address since cannot be announced, on this node or another. It is
+// called with the lock.
+func (a *Agent) returned(id string) {
+	a.unclaimed.since[id] = time.Now().Add(-a.cfg.SweepGrace)
+	a.held.unclaimed = append(a.held.unclaimed, id)
+}
+
 // Unclaimed lists the endpoints that the store has on this node although nobody
 // has held them since this process started or for SweepGrace, and at once those that were attached
-// in a boot that has ended. Who keeps record
+// in a boot that has ended, or that a store which went back has again. Who keeps record
 // of the containers decides whether one uses them: a port is given if there is one.
 //
 // There are none while another node has this one's label, and for SweepGrace after: a copy of
