@@ -139,7 +139,7 @@ func (k *keeper) keepPorts(ctx context.Context) error {
 			k.db.links.add(name)
 		}
 	}
-	return errors.Join(append(problems, errGone(gone))...)
+	return errors.Join(append(problems, errLinksGone(gone))...)
 }
 
 // goneLink is the error of an endpoint's port whose link does not exist.
@@ -151,7 +151,7 @@ func (g goneLink) Error() string { return "link of endpoint " + g.endpoint + " i
 // removed would change the text, which is logged at each change.
 const shownGone = 5
 
-func errGone(endpoints []string) error {
+func errLinksGone(endpoints []string) error {
 	more := ""
 	if n := len(endpoints) - shownGone; n > 0 {
 		more = fmt.Sprintf(" and of %d more", n)

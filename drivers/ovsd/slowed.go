@@ -96,8 +96,8 @@ func (d *Driver) slowedPorts() (count int) {
 	return count
 }
 
-// looksForWhom tells whether there are enough masks to count them by port.
-func (d *Driver) looksForWhom(found masks) bool {
+// countsMasksByPort tells whether there are enough masks to count them by port.
+func (d *Driver) countsMasksByPort(found masks) bool {
 	return d.slowing.from > 0 && found.count >= d.slowing.from
 }
 
@@ -149,7 +149,7 @@ func (d *Driver) noteSlowed(ctx context.Context, a attached, is slowdown) bool {
 	text := is.String()
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Interface", ovsdb.Where("_uuid", a.link.UUID), noted(idSlowed, text)...)); err != nil {
+	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Interface", ovsdb.Where("_uuid", a.link.UUID), setExternalID(idSlowed, text)...)); err != nil {
 		d.log.WithError(err).WithField("port", a.link.Name).Warn("whether its port is slowed down is not written")
 		return false
 	}
