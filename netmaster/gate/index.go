@@ -171,8 +171,8 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	return now
 }
 
-// more is closed when something has changed.
-func (x *index) more() <-chan struct{} {
+// changed returns a channel that is closed at the next change.
+func (x *index) changed() <-chan struct{} {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.recent.more
@@ -185,7 +185,7 @@ func (x *index) setMode(value []byte, rev int64) {
 		x.routing = routing
 		for host, tenants := range x.serves {
 			if s := tenants[everything]; s != nil {
-				x.lose(host, rev)
+				x.addLoss(host, rev)
 				s.since = rev
 			}
 		}

@@ -113,14 +113,14 @@ func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *ra
 	}
 	seen, count = g.index.filter(c.host, page.Kvs, r.MinModRevision)
 	if q.isRange() {
-		c.budget.scanned(len(page.Kvs), g.index.size())
+		c.budget.chargeScan(len(page.Kvs), g.index.size())
 	}
 	if q.bare {
 		for _, kv := range seen {
 			kv.Value = nil
 		}
 	}
-	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && g.index.forgot(string(r.Key)) {
+	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && g.index.mayHaveExisted(string(r.Key)) {
 		return nil, 0, rpctypes.ErrGRPCCompacted
 	}
 	return seen, count, nil
@@ -197,9 +197,10 @@ func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []
 	return err
 }
 
-// forgot tells whether it is not known whose a record was: it is gone since before what is kept of the past, or since before this
-// gate began. A node that asks for what it once had is not told that it never was: to the node that would be another store.
-func (x *index) forgot(key string) bool {
+// mayHaveExisted tells whether a missing key may have had a record whose owner is unknown now: it was deleted before the kept
+// history begins, or before this gate started. A node that reads such a key gets an error instead of "not found": by that, it
+// would conclude that the store was replaced.
+func (x *index) mayHaveExisted(key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	_, indexed := scopeByKey(key)

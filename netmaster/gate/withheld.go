@@ -24,7 +24,7 @@ type withheld struct {
 	hosts map[string]bool
 }
 
-// withholds tells whether a record is not told to a node now, and notes that.
+// withholds tells whether a record is withheld from a node at present, and records that.
 func (x *index) withholds(host, key string, value []byte) bool {
 	if key != mastercfg.BgpPrefix+host || x.open == nil || !bytes.Contains(value, []byte(secret.SealedPrefix)) {
 		return false
@@ -60,7 +60,7 @@ func (g *Gate) KeyringChanged() {
 	x.recent.wake()
 }
 
-// isDue tells once whether a watch has to begin with another listing, as something was withheld from that before.
+// isDue tells, once, whether a watch has to start again with a listing, because a record was withheld from it before.
 func (x *index) isDue(host string, w *watch) bool {
 	if key := mastercfg.BgpPrefix + host; key < w.key || key >= w.end {
 		return false
