@@ -20,8 +20,8 @@ var (
 	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
-// judgeEntry is about a registration: it is of the node, at an address that it joined with. It may tell of others that are nobody's
-// tunnel ends, as many as agents take.
+// judgeEntry checks a registration: it must be the node's, at an address that it joined with. It may list further addresses that are
+// no other node's tunnel ends, up to the limit of agents.
 func (x *index) judgeEntry(host, key string, value []byte) error {
 	var s objdb.Service
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -55,7 +55,7 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 	return errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
 }
 
-// freeEntry fails if a registration is there, of another node that joined before.
+// freeEntry returns an error if the key has the registration of another node that joined before.
 func (x *index) freeEntry(host, key string) error {
 	other := x.entries[key]
 	if joined, known := x.nodes[other]; other != host && known && joined.Joined.Before(x.nodes[host].Joined) {
@@ -64,7 +64,7 @@ func (x *index) freeEntry(host, key string) error {
 	return nil
 }
 
-// splitEntry takes the key of a registration of a node apart.
+// splitEntry parses the key of a node's registration.
 func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
 	rest, vtep := strings.CutPrefix(key, vtepPrefix)
 	if !vtep {

@@ -13,15 +13,15 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// kvServer answers reads and writes of keys.
+// kvServer serves KV.Range and KV.Txn.
 type kvServer struct {
 	pb.UnimplementedKVServer
 	g *Gate
 }
 
-// Range reads a key, or a range of keys. Of a range with values the answer has no more than
-// a page, whatever the limit that is asked for; Count is that of the answer then, and that of the
-// range where values are not asked for.
+// Range reads a key or a range of keys. The response to a read of a range with values has at most one
+// page, whatever limit the request has; its Count is that of the response. For a read without values, Count is that of the
+// range.
 func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return s.g.read(ctx, wire, c, r)
 }
 
-// scan waits until a node may read many keys, and for room for that. A node has one such read at a time: of a node that asks for many at
-// once, the others wait for one, and what that took counts for them. The room is given back by done.
+// scan waits until a node may read many keys, and for one of the gate's places for that. A node has one such read at a time;
+// its further ones wait, and the cost of the former counts for them. done frees the place.
 func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	if err := occupy(ctx, b.scanning); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	return func() { <-g.scans; <-b.scanning }, nil
 }
 
-// occupy takes a place, which is given back by receiving.
+// occupy takes a place; receiving from the channel frees it.
 func occupy(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
@@ -75,7 +75,7 @@ func occupy(ctx context.Context, places chan struct{}) error {
 	}
 }
 
-// read asks the store, page by page and at one revision, and leaves out what the node may not see.
+// read reads the store, page by page at one revision, and leaves out records that the node may not see.
 func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	q := newRangeRead(r)
 	for {

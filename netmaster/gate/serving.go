@@ -12,14 +12,14 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// loss is when what a node may see became less.
+// loss counts how often a node has ceased to serve a tenant, so that it may see fewer records, with the last time.
 type loss struct {
 	times int
 	at    int64     // revision, of the last time
 	when  time.Time // the last time
 }
 
-// service is what a node has of a tenant.
+// service tells by how many endpoints, and since when, a node serves a tenant.
 type service struct {
 	endpoints int
 	since     int64     // revision

@@ -1,7 +1,7 @@
 package gate
 
-// scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
-// the record of its key was another one then. The lock is held.
+// scopeOf returns the scope of a key's record at a revision; of a deleted record while its deletion is among the recent
+// changes. It is no node if the key had another record at that revision. The caller holds the lock.
 func (x *index) scopeOf(key string, at int64) scope {
 	byKey, indexed := scopeByKey(key)
 	if !indexed {
@@ -17,7 +17,8 @@ func (x *index) scopeOf(key string, at int64) scope {
 	return r.scope
 }
 
-// sees tells whether a node may see a record, with what it has served before a revision. The lock is held.
+// sees tells whether a node may see a record of a scope, by the tenants that it has served since before a revision. The caller
+// holds the lock.
 func (x *index) sees(host string, s scope, before int64) bool {
 	switch {
 	case s.all, s.host == host && host != "":

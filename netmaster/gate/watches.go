@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// watchServer answers watches.
+// watchServer serves Watch.
 type watchServer struct {
 	pb.UnimplementedWatchServer
 	g *Gate
@@ -33,7 +33,7 @@ type watch struct {
 	told     time.Time // when it heard last
 }
 
-// watching is one stream of a node.
+// watching is one watch stream of a node.
 type watching struct {
 	g       *Gate
 	c       *caller
@@ -46,8 +46,8 @@ type watching struct {
 	watches map[int64]*watch
 }
 
-// Watch serves the watches of one stream until the node ends it or is removed. What it is told is told by a
-// task of its own that ends when there is nothing left to tell: a node that hears nothing new costs one task.
+// Watch serves the watches of one stream until the node ends it or is removed. A second goroutine sends the messages; it ends when
+// there are none left, so that an idle node costs one goroutine.
 func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	c, err := s.g.caller(stream.Context())
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	}
 }
 
-// receive reads a request. A watch is begun when the index is as new as its beginning.
+// receive reads a request. A watch begins when the index has reached its start revision.
 func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
 	r, err := w.stream.Recv()
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
 	return r, nil
 }
 
-// take begins or ends a watch.
+// take creates or cancels a watch.
 func (w *watching) take(r *pb.WatchRequest) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Txn writes what a node may write: its registrations, with a lease of its own; what it reports of
-// endpoints that are homed on it; and what it reports of itself. Conditions are about what
-// it may read. The gate adds conditions, so that what it has judged by still holds: a node writes nothing after its name was taken from its
-// key, also where that is not known yet.
+// Txn carries out a transaction of a node. The node may write its registrations, with a lease of its own, and its reports about
+// endpoints on it and about itself. Conditions may name keys that it may read. The gate adds conditions
+// by which the store checks the records on which the decision relies: so a removed node cannot
+// write, even if this gate does not know of the removal yet.
 func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
