@@ -217,8 +217,8 @@ func (e *Engine) RevisitAll() {
 // does not refuse those of several containers that do not: other namespaces' rules about the name would be as many.
 const maxNumbers = 10
 
-// look finds out what selects a pod.
-func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
+// selectedBy computes what selects a pod.
+func (e *Engine) selectedBy(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
 	by = map[uint32]*selector{}
 	for s := range e.reach.into[p.namespace] {
 		if s.spec.Pods.Matches(p.labels) {
@@ -232,11 +232,11 @@ func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports 
 			count[port.Name]++
 		}
 	}
-	return sign(by, ports), by, ports
+	return signatureOf(by, ports), by, ports
 }
 
-// sign makes one text of what tells classes apart; nothing for class 0.
-func sign(by map[uint32]*selector, ports []NamedPort) string {
+// signatureOf returns a text that identifies a class: two pods with equal texts are in the same class. It is empty for class 0.
+func signatureOf(by map[uint32]*selector, ports []NamedPort) string {
 	var raw []byte
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		raw = binary.BigEndian.AppendUint32(raw, id)
@@ -255,7 +255,7 @@ func sign(by map[uint32]*selector, ports []NamedPort) string {
 // reclassify finds the class of a pod; preferred is its number, if that is nobody else's.
 func (e *Engine) reclassify(key string, preferred uint16) {
 	p := e.pods[key]
-	signature, by, ports := e.look(p)
+	signature, by, ports := e.selectedBy(p)
 	if p.class != 0 && e.classes[p.class].signature == signature || p.class == 0 && signature == "" {
 		return
 	}
@@ -300,7 +300,7 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 		for _, s := range by {
 			s.classes[number] = struct{}{}
 		}
-		e.touch(number)
+		e.markClass(number)
 	}
 	return e.enter(number)
 }
@@ -328,13 +328,13 @@ func (e *Engine) free() uint16 {
 	return nobodys
 }
 
-// readmit gives pods classes for which there was no number, as far as there are numbers by now. One that a class
-// has had is free when it is written that the class is gone. Classes without pods go for those that still wait.
-func (e *Engine) readmit() {
+// classifyWaiting gives classes to pods for which there was no number, as far as there are numbers now. The number of a former
+// class is free when its deletion has been written. Classes without pods are dropped for the pods that still wait.
+func (e *Engine) classifyWaiting() {
 	full := false
 	for _, key := range slices.Sorted(maps.Keys(e.nobody)) {
 		p := e.pods[key]
-		signature, _, _ := e.look(p)
+		signature, _, _ := e.selectedBy(p)
 		if _, known := e.numbers[signature]; full && !known && signature != "" {
 			continue
 		}
@@ -370,7 +370,7 @@ func (e *Engine) dropOldest() {
 // drop forgets a class that has no members.
 func (e *Engine) drop(number uint16) {
 	c := e.classes[number]
-	e.touch(number)
+	e.markClass(number)
 	for _, s := range c.selectors {
 		delete(s.classes, number)
 	}
@@ -380,8 +380,8 @@ func (e *Engine) drop(number uint16) {
 	delete(e.classes, number)
 }
 
-// touch has the record of a class, and the rules that name it, looked at.
-func (e *Engine) touch(number uint16) {
+// markClass marks the record of a class, and the rules that name it, as changed.
+func (e *Engine) markClass(number uint16) {
 	c := e.classes[number]
 	c.written = false
 	e.dirtyClasses[number] = struct{}{}

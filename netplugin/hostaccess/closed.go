@@ -45,8 +45,8 @@ func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	return m.Closed.Holds(p)
 }
 
-// learnClosed are the closed ports as the store has them now.
-func (m *Manager) learnClosed(access agent.HostAccess) Closed {
+// readClosed returns the closed ports by the present state of the store.
+func (m *Manager) readClosed(access agent.HostAccess) Closed {
 	known := m.Closed.with(access, m.stores)
 	m.closed.Store(&known)
 	return known
@@ -78,8 +78,8 @@ func (c Closed) sets() []set {
 // and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
-// here are the rules for all addresses of this host.
-func (c Closed) here() chain {
+// rulesHere returns the rules for all addresses of this host.
+func (c Closed) rulesHere() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
 		{"ct direction reply accept", "what the host has asked for, by whatever port"},
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
@@ -92,7 +92,7 @@ func (c Closed) here() chain {
 func (c Closed) chains() []chain {
 	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []chain{
-		c.here(),
+		c.rulesHere(),
 		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
 			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},

@@ -123,7 +123,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 
 // tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.here(), switchGuard(), translatedSources(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), switchGuard(), translatedSources(),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }
