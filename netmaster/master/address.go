@@ -175,7 +175,7 @@ func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	return addr, nil
 }
 
-// checkIPv6 refuses an address like ipv4ToBeHad.
+// checkIPv6 returns an error for an address, like checkIPv4.
 func (s *space) checkIPv6(addr netip.Addr) (inUse bool, err error) {
 	pool, err := s.ipv6()
 	if err != nil {

@@ -107,7 +107,7 @@ func homeTenants(access agent.HostAccess) (tenants []string) {
 	return tenants
 }
 
-// foreignSearch is what learnForeign has found so far.
+// foreignSearch is what findForeign has found so far.
 type foreignSearch struct {
 	at        map[netip.Addr]foreignPod
 	others    map[netip.Addr]string // addresses that do not stand for one pod alone, and why

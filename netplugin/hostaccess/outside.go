@@ -138,7 +138,7 @@ func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error
 }
 
 // closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier process stays
-// until keepOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
+// until reconcileOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
 	if m.began || len(access.Networks) == 0 {
 		return nil

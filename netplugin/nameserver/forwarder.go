@@ -54,7 +54,7 @@ type answer struct {
 	cut       bool     // truncated
 }
 
-// NewForwarder makes a forwarder to upstream servers, which are asked in their order until one answers, see inTurn.
+// NewForwarder makes a forwarder to upstream servers, which are queried in their order until one answers, see askServers.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Kinds of owners that are answerable for a place by itself.
+// Kinds of keys that stand for a place itself (errorOwner).
 const (
 	kindUnwanted pipeline.Kind = "unwanted" // nobody claims it
 	kindShared   pipeline.Kind = "shared"   // several objects do
@@ -28,7 +28,7 @@ func (p *place[T]) errorOwner() pipeline.Key {
 	return pipeline.Key{Kind: kindShared, ID: p.name}
 }
 
-// waits tells whether the switch has to change at a place that an owner is answerable for.
+// waits tells whether the switch has to change at a place whose errorOwner is a key.
 func (b *book[T]) waits(owner pipeline.Key) bool {
 	waiting := func(p *place[T]) bool { return p.pending && p.errorOwner() == owner }
 	if p := b.places[owner.ID]; p != nil && waiting(p) {
