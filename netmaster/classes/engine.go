@@ -1,23 +1,23 @@
-// Package classes turns policies of Kubernetes into rules about classes of pods.
+// Package classes converts policies of Kubernetes to rules between classes of pods.
 //
-// A class is a set of pods that no selector of a policy tells apart, and that have the same numbers
-// for the names of ports in policies. Every switch knows the pods of a class by its number. So rules name few classes instead of many pods, and a pod that comes,
-// goes or gets other labels changes nothing but its own class. Pods that nothing
-// selects have none: class 0.
+// A class is a set of pods that are equal to all policies: the same selectors match them, and they have the
+// same numbers for the port names in policies. Every switch knows the pods of a class by the number of the
+// class. So rules name few classes instead of many pods, and a pod that is added, removed or gets other labels
+// changes only its own class. Pods that no selector matches have none: class 0.
 //
 //	pod, namespace, policy --Engine--> classes of pods, rules by policy
 //
-// The engine is told what has changed, and says what has to be written because of it.
-// Each step costs what has changed: a pod is compared with the selectors, a new
-// selector with the pods, and rules are made anew of policies only that select one of
-// the classes that came or went. It remembers and does no I/O.
+// The caller passes changed objects to the engine, and takes from it the records to write.
+// The cost of a step depends on what has changed: a pod is compared with the selectors, a new
+// selector with the pods, and rules are computed again only for policies that select one of
+// the classes that were added or removed. The engine has all state in memory and does no I/O.
 //
 // There are numbers for 65,534 classes. When none is left, pods of further classes get a class
-// that is never written, so they are isolated.
+// whose record is never written, so they are isolated.
 //
-// A class that has lost its last pod is kept for a while, as its next pod is often about
-// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the number of each
-// pod, and SameFor compares what that number stands for by then.
+// A class that has lost its last pod is kept for a while, as its next pod often follows
+// soon, unless pods wait for a number. Numbers stay the same under the next leader: it passes the number of each
+// pod to its engine, and SameFor compares what that number means by then.
 package classes
 
 import (
