@@ -78,27 +78,44 @@ func (c Closed) sets() []set {
 // and the kernel's default port of VXLAN.
 const foreignTunnels = "{ 4790, 6081, 8472 }"
 
+// withoutPorts are all protocols but those with ports, and ICMP. Of the others, such as GRE and ESP, the connection tracker
+// knows only both addresses: what a machine of the cluster sends this host by such a tunnel would be an answer to the endpoint
+// that has sent it something.
+const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, ipv6-icmp }"
+
+// errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
+// that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
+// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection.
+func (c Closed) errors() []rule {
+	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
+	return []rule{
+		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
+		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
+		{knftables.Concat("ct state related ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
+	}
+}
+
 // rulesHere returns the rules for all addresses of this host.
 func (c Closed) rulesHere() chain {
-	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, []rule{
+	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
 		{"ct direction reply accept", "what the host has asked for, by whatever port"},
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 		{knftables.Concat("tcp dport @"+setPorts, "drop"), "this host's control ports"},
-	}}.fromAllEndpoints()
+	})}.fromAllEndpoints()
 }
 
-// chains are the rules for this host, and those for other machines by their known addresses.
-func (c Closed) chains() []chain {
-	from := knftables.Concat("iifname", quoted(outsideLink))
-	return []chain{
-		c.rulesHere(),
-		chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{
-			{knftables.Concat(from, "udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
-			{knftables.Concat(from, "ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
-			{knftables.Concat(from, "ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
-			{knftables.Concat(from, "ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
-		}}.fromEndpoints(),
-	}
+// rulesThere returns the rules for other machines, by their known addresses. In a bridged infra network, endpoints reach the host's
+// interface, and the host forwards packets for other machines.
+func (c Closed) rulesThere() chain {
+	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
+		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
+		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
+		{knftables.Concat("ip daddr @"+setNodes, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, withoutPorts, "drop"), "nor without ports, whose answers are told apart by nothing"},
+		{knftables.Concat("ip daddr @"+setNodes, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+		{knftables.Concat("ip6 daddr @"+setNodes6, "tcp dport @"+setPorts, "drop"), "control ports of other nodes"},
+	})}.fromAllEndpoints()
 }

@@ -86,6 +86,11 @@ func (c chain) judging(except ...any) chain {
 
 type rule struct{ text, comment string }
 
+// masqueradePorts are the ports from which endpoints go out. If an endpoint chose its port, such as that of tunnels, the
+// connection tracker would take what the other machine sends to that port of the host for answers to the endpoint: other
+// tenants' packets in tunnels, clients of node ports, of the store or of netmasters.
+const masqueradePorts = ":32768-65535"
+
 // tableFor is the table of a way out. It leads neither to closed ports nor to the link of the node's BGP
 // routers, which trust packets from there as the node's.
 func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
@@ -93,12 +98,16 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 	limits := shareRules(prefixes, share)
 	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority}
 	for _, p := range prefixes {
+		out := knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink))
 		masquerade.rules = append(masquerade.rules, rule{
-			text:    knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink), "masquerade"),
+			text:    knftables.Concat(out, "meta l4proto { tcp, udp, sctp } masquerade to", masqueradePorts, "fully-random"),
+			comment: fmt.Sprintf("endpoints of %s go out as the host, from ports at which it serves nobody", p),
+		}, rule{
+			text:    knftables.Concat(out, "masquerade"),
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append(closed.chains(), masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
 			comment: "only answers are forwarded to endpoints",
@@ -123,7 +132,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 
 // tableForInfra is the table where there is no way out: hosts have addresses in infra networks all the same.
 func tableForInfra(closed Closed, share int) table {
-	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), switchGuard(), translatedSources(),
+	return table{sets: append(closed.sets(), senderSets()...), chains: []chain{closed.rulesHere(), closed.rulesThere(), switchGuard(), translatedSources(),
 		chain{"share-here", knftables.FilterType, knftables.InputHook, lastPriority, infraShareRules(share)}.fromAllEndpoints(),
 	}}
 }

@@ -30,11 +30,13 @@ import (
 // is the receiver. Whoever is not found by MAC is everybody (flood.go).
 type bridging struct{ others uint32 }
 
-// Frames to these addresses stay on the cable (IEEE 802.1Q, table 8-1).
-var (
-	reservedMAC     = [6]byte{0x01, 0x80, 0xc2, 0x00, 0x00, 0x00}
-	reservedMACMask = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
-)
+// reserved are the addresses by which switches speak with each other, as masks. An endpoint that sends such frames into a VLAN
+// could become the root of its spanning tree, or have the switch outside close the port of the node.
+var reserved = []struct{ address, mask [6]byte }{
+	{[6]byte{0x01, 0x80, 0xc2}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xc0}}, // IEEE 802.1Q: bridges, MRP, connectivity faults
+	{[6]byte{0x01, 0x00, 0x0c}, [6]byte{0xff, 0xff, 0xff}},                   // Cisco: spanning tree for each VLAN, VTP, UDLD
+	{[6]byte{0x01, 0x19, 0xa7}, [6]byte{0xff, 0xff, 0xff}},                   // ITU-T G.8032: rings
+}
 
 // Ports of DHCP, and of DHCP for IPv6.
 const (
@@ -45,7 +47,9 @@ const (
 )
 
 func (bridging) base(w *Wants) {
-	w.flow(at(tableRouter, priorityExcept, openflow.EthDstMasked(reservedMAC, reservedMACMask)).drop(reasonMulticast))
+	for _, r := range reserved {
+		w.flow(at(tableRouter, priorityExcept, openflow.EthDstMasked(r.address, r.mask)).drop(reasonMulticast))
+	}
 }
 
 func (bridging) network(w *Wants, n Network) {

@@ -111,6 +111,18 @@ func TestWhatIsForNobodyInParticularReachesTheMembersOnce(t *testing.T) {
 		{"spanning tree", func(s string) []byte {
 			return ethernet(mac{0x01, 0x80, 0xc2, 0, 0, 0}, lan1.MAC, 0x0027, []byte(s))
 		}, true},
+		{"spanning tree of one VLAN", func(s string) []byte {
+			return ethernet(mac{0x01, 0x00, 0x0c, 0xcc, 0xcc, 0xcd}, lan1.MAC, 0x0032, []byte(s))
+		}, true},
+		{"registration of VLANs", func(s string) []byte {
+			return ethernet(mac{0x01, 0x80, 0xc2, 0, 0, 0x21}, lan1.MAC, 0x88f5, []byte(s))
+		}, true},
+		{"connectivity faults", func(s string) []byte {
+			return ethernet(mac{0x01, 0x80, 0xc2, 0, 0, 0x3f}, lan1.MAC, 0x8902, []byte(s))
+		}, true},
+		{"rings", func(s string) []byte {
+			return ethernet(mac{0x01, 0x19, 0xa7, 0, 0, 1}, lan1.MAC, 0x8902, []byte(s))
+		}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, fence := "text of "+t.Name(), "fence of "+t.Name()

@@ -215,5 +215,6 @@ func (r *Rule) fits(p *probeFrame, from, to uint16) bool {
 		(!r.Src.IsValid() || r.Src.Contains(p.sender)) &&
 		(!r.Dst.IsValid() || r.Dst.Contains(p.to) || r.Dst6.IsValid() && r.Dst6.Contains(p.to)) &&
 		is(uint16(r.Protocol), uint16(p.protocol)) && is(r.SrcPort, p.src) && is(r.DstPort, p.dst) &&
-		(r.TCPFlags == "" || p.syn && !p.ack)
+		(r.TCPFlags == "" && (p.ack || !r.Allow || p.protocol != 6 || r.Protocol != 6 || r.SrcPort == 0 || r.DstPort != 0) || // what answers has ACK
+			r.TCPFlags != "" && p.syn && !p.ack)
 }

@@ -41,16 +41,30 @@ func (policy) rule(w *Wants, r Rule) {
 		if !f.admits(r.Src) || !f.admits(r.Dst) {
 			continue
 		}
-		verdict := at(tablePolicy, r.rank(), ruleMatch(r, f)...)
 		if !r.Allow {
-			w.flow(verdict.drop(reasonDenied))
+			w.flow(at(tablePolicy, r.rank(), ruleMatch(r, f)...).drop(reasonDenied))
 			continue
 		}
-		w.flow(verdict.goTo(tableForward))
+		for _, allowed := range r.allowed(f) {
+			w.flow(at(tablePolicy, r.rank(), allowed...).goTo(tableForward))
+		}
 		if rest := r.ofLaterFragments(f); rest != r {
 			later := append(ruleMatch(rest, f), openflow.IPLaterFragment())
-			w.flow(at(tablePolicy, verdict.Priority, later...).goTo(tableForward))
+			w.flow(at(tablePolicy, r.rank(), later...).goTo(tableForward))
 		}
+	}
+}
+
+// allowed matches what a permission is about. One for the port that answers come from is about answers of TCP, which have ACK or RST: it
+// does not allow to begin a connection from that port.
+func (r Rule) allowed(f family) []openflow.Match {
+	m := ruleMatch(r, f)
+	if r.Protocol != openflow.ProtoTCP || r.SrcPort == 0 || r.DstPort != 0 || r.TCPFlags != "" {
+		return []openflow.Match{m}
+	}
+	return []openflow.Match{
+		append(slices.Clone(m), openflow.TCPFlags(openflow.TCPAck, openflow.TCPAck)),
+		append(slices.Clone(m), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst)),
 	}
 }
 

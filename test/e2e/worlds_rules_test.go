@@ -121,5 +121,5 @@ func (w *world) matches(r mastercfg.CfgPolicyRule, p passing) bool {
 	return number(r.SrcEndpointGroup, w.number(p.from.tenant, p.from.group)) && number(r.DstEndpointGroup, w.number(p.to.tenant, p.to.group)) &&
 		address(r.SrcIPAddr, r.SrcIPv6Addr, p.src) && address(r.DstIPAddr, r.DstIPv6Addr, p.dst) &&
 		number(int(r.IPProtocol), protocol) && number(int(r.SrcPort), p.sport) && number(int(r.DstPort), p.dport) &&
-		(r.TCPFlags == "" || p.opens)
+		(r.TCPFlags == "" || p.opens) && !(p.opens && r.Action == "allow" && r.IPProtocol == 6 && r.SrcPort != 0) // nobody opens from the port of answers
 }

@@ -114,8 +114,8 @@ func (b *bed) find(ctx context.Context, pod int) error {
 	return fmt.Errorf("no network namespace on %s has %s: %s", node.Name, there.Status.PodIP, out)
 }
 
-// admits finds the flow by which connections go on that were admitted in an epoch.
-var admits = regexp.MustCompile(`ct_state=\+est\S*,ct_mark=(0x[0-9a-f]+)`)
+// admits finds the flow by which connections go on that were admitted in an epoch, whose mark is not masked: those of services are.
+var admits = regexp.MustCompile(`ct_state=\+est\+trk,ct_mark=(0x[0-9a-f]+),`)
 
 // epoch is that of all switches.
 func (b *bed) epoch(ctx context.Context) (epoch string, err error) {

@@ -1,0 +1,111 @@
+package hostaccess
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/contiv/netplugin/netplugin/agent"
+	"github.com/contiv/netplugin/test/fakenode"
+	"github.com/contiv/netplugin/test/testkit"
+)
+
+// tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the second one:
+// an echo reply, or a datagram from a port to port 4789.
+const tooBig = `
+import ipaddress, socket, struct, sys
+to, peer, port = ipaddress.ip_address(sys.argv[1]), ipaddress.ip_address(sys.argv[2]), int(sys.argv[3])
+reply = 0 if to.version == 4 else 129
+about = struct.pack("!HHHH", port, 4789, 8, 0) if port else struct.pack("!BBHHH", reply, 0, 0, 7, 1)
+protocol = 17 if port else 1 if to.version == 4 else 58
+if to.version == 4:
+    quoted = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(about), 7, 0, 64, protocol, 0)
+    error = struct.pack("!BBHHH", 3, 4, 0, 0, 600)
+else:
+    quoted = struct.pack("!IHBB", 0x60000000, len(about), protocol, 64)
+    error = struct.pack("!BBHI", 2, 0, 0, 1300)
+quoted += to.packed + peer.packed
+def checksum(b):
+    s = sum(struct.unpack("!%dH" % (len(b) // 2), b))
+    s = (s >> 16) + (s & 0xffff)
+    return ~(s + (s >> 16)) & 0xffff
+if to.version == 4:
+    quoted = quoted[:10] + struct.pack("!H", checksum(quoted)) + quoted[12:]
+packet = error + quoted + about
+if to.version == 4:
+    packet = packet[:2] + struct.pack("!H", checksum(packet)) + packet[4:]
+    s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+else:
+    s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+s.sendto(packet, (sys.argv[1], 0))`
+
+// refused sends a datagram from a port to another, and says how often that was refused.
+const refused = `
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", int(sys.argv[2]))); s.connect((sys.argv[1], int(sys.argv[3]))); s.settimeout(float(sys.argv[4])); s.send(b"hello")
+try: s.recv(1)
+except ConnectionRefusedError: print("refused")
+except TimeoutError: pass`
+
+// A pod that says of what nodes send each other that it is too big makes all packets between them small, or has those of tunnels lost:
+// the kernel believes everybody. Errors about what a pod was sent itself come through.
+func TestErrorsOfEndpointsAreAboutWhatTheyWereSent(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset; ip route flush cache") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+ip route add 198.51.100.80/32 via 172.19.0.7; ip route add 2001:db8:5::80/128 via fd63:6f6e:7469:7601::7
+nsenter --net="$1" sh -ec 'ip link set lo up; ip addr add 198.51.100.80/32 dev lo; ip addr add 2001:db8:5::80/128 dev lo nodad
+sysctl -qw net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0'
+nsenter --net="$2" sh -ec 'ip route add default via 203.0.113.1; ip -6 route add default via 2001:db8::1'
+for chain in in there; do
+	nft add rule inet seen $chain iifname contivh0 icmp type destination-unreachable icmp code 4 counter
+	nft add rule inet seen $chain iifname contivh0 icmpv6 type packet-too-big counter
+done`)
+	guarded := Closed{VXLANPort: 4789, Nodes: []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"),
+		netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")}}
+	in := entrances{agent.Entrances{Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.80"), netip.MustParseAddr("2001:db8:5::80")}}, wayOut, nil}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000).with(in)); err != nil {
+		t.Fatal(err)
+	}
+	python := func(namespace, script string, args ...any) string {
+		t.Helper()
+		program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
+		if namespace != "" {
+			program = "nsenter --net=" + namespace + " " + program
+		}
+		return run(t, program)
+	}
+	const tunnel = 40000 // the port that the host's tunnel has taken
+	for _, v := range []struct{ host, peer, pod, service string }{
+		{"203.0.113.1", "203.0.113.2", "172.19.0.7", "198.51.100.80"},
+		{"2001:db8::1", "2001:db8::2", "fd63:6f6e:7469:7601::7", "2001:db8:5::80"},
+	} {
+		python("", refused, v.peer, tunnel, 4789, 0.01) // the tracker knows of it
+		for _, port := range []int{0, tunnel} {
+			python(inside, tooBig, v.host, v.peer, port)
+			python(inside, tooBig, v.peer, v.host, port) // through the host
+		}
+		// What a pod was sent itself, behind that: by the host, and by somebody outside.
+		for namespace, to := range map[string]string{"": v.pod, world: v.service} {
+			testkit.Eventually(t, time.Minute, "an endpoint refuses what comes to "+to, func() bool {
+				return strings.Contains(python(namespace, refused, to, 0, 9, 5), "refused")
+			})
+		}
+		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made the packets of the host small: %s", got)
+		}
+		if got := run(t, "nsenter --net="+world+" ip route get "+v.host); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made the packets of another machine small: %s", got)
+		}
+	}
+	for _, chain := range []string{"in", "there"} {
+		if got := run(t, "nft list chain inet seen "+chain); strings.Count(got, "packets 0 ") != 2 {
+			t.Errorf("errors about what an endpoint was not sent:\n%s", got)
+		}
+	}
+}
