@@ -138,7 +138,7 @@ func TestWalksNameFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := 0
-	for row := range strings.Lines(section(string(text), "Two calls, file by file")) {
+	for row := range strings.Lines(section(string(text), "Through the code, file by file")) {
 		columns := strings.Split(row, "|")
 		if len(columns) < 4 || !strings.Contains(columns[1], ".go`") {
 			continue

@@ -218,7 +218,7 @@ var limitSections = []struct {
 		{"netplugin/bgp.DefaultClosedTime", span, "for which it is closed"},
 		{"netplugin/bgp.manyEnds", number, "ends of the sessions with a BGP neighbour, in the next time, that are flapping, as `flapping` of `netctl bgp inspect` and `netctl check` say"},
 		{"netplugin/bgp.flapWindow", span, "for which the end of a session counts"},
-		{"netplugin/bgp.toldAgain", span, "between two lines of the log that say so of a neighbour, in which each change of its session is of level debug, or that say the same about one that is not reached, or that somebody who is no neighbour has connected"},
+		{"netplugin/bgp.logPause", span, "between two lines of the log that say so of a neighbour, in which each change of its session is of level debug, or that say the same about one that is not reached, or that somebody who is no neighbour has connected"},
 		{"drivers/ovsd.DefaultAuditInterval", span, "between two audits of the switch"},
 	}},
 }

@@ -19,8 +19,8 @@ const (
 	probeEvery   = 1500 * time.Millisecond // while it does not answer
 )
 
-// attend asks the store whether it is there when there is reason to, until ctx ends.
-func (db *DB) attend(ctx context.Context) {
+// watchHealth probes the store when there is reason to, until ctx ends.
+func (db *DB) watchHealth(ctx context.Context) {
 	for wait := time.Duration(0); ctx.Err() == nil; wait = db.probe(ctx) {
 		timer := time.NewTimer(wait)
 		select {
@@ -35,7 +35,7 @@ func (db *DB) attend(ctx context.Context) {
 // probe asks the store, unless it was heard of lately, and returns how long to
 // wait for the next time.
 func (db *DB) probe(ctx context.Context) time.Duration {
-	if left := db.standing.quiet(); left > 0 {
+	if left := db.standing.idleTime(); left > 0 {
 		return left
 	}
 	asking, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -44,7 +44,7 @@ func (db *DB) probe(ctx context.Context) time.Duration {
 		if ctx.Err() == nil {
 			db.standing.failed(err)
 			if db.route != nil {
-				db.route.doubt(nil)
+				db.route.reportFailure(nil)
 			}
 		}
 		select {
@@ -56,8 +56,8 @@ func (db *DB) probe(ctx context.Context) time.Duration {
 	return quietFor
 }
 
-// quiet is how long the store need not be asked.
-func (s *standing) quiet() time.Duration {
+// idleTime is the time for which the store need not be probed.
+func (s *standing) idleTime() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.certain || !s.connected {
@@ -73,7 +73,7 @@ func (db *DB) observe(ctx context.Context, client *clientv3.Client) {
 	conn := client.ActiveConnection()
 	for state := conn.GetState(); conn.WaitForStateChange(ctx, state); state = conn.GetState() {
 		if state == connectivity.Ready {
-			db.standing.lost()
+			db.standing.noteDisconnect()
 		}
 	}
 }

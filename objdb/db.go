@@ -117,7 +117,7 @@ func Open(cfg Config) (*DB, error) {
 			return nil, err
 		}
 	}
-	db.busy.Go(func() { db.attend(background) })
+	db.busy.Go(func() { db.watchHealth(background) })
 	return db, nil
 }
 
@@ -185,7 +185,7 @@ func longRequest[T any](ctx context.Context, db *DB, what string, call func(cont
 	answer, err := call(ctx, client)
 	if err != nil {
 		if kindOf(err) == fault.Unavailable {
-			db.standing.doubt()
+			db.standing.probeSoon()
 		}
 		return none, db.explain(what, err)
 	}

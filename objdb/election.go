@@ -62,7 +62,7 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	log := db.log.WithField("lock", cfg.Lock)
 	wait := retry.NewPacer(RetryFirst, RetryMost)
 	for {
-		term, err := db.stand(ctx, cfg)
+		term, err := db.campaignOnce(ctx, cfg)
 		switch {
 		case err == nil:
 			log := log.WithField("epoch", term.Epoch())
@@ -77,15 +77,15 @@ func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	}
 }
 
-// stand is one candidacy with one lease.
-func (db *DB) stand(ctx context.Context, cfg CampaignConfig) (*Term, error) {
+// campaignOnce is one candidacy, with one lease.
+func (db *DB) campaignOnce(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	history := db.Standing().History
 	held, err := db.grant(ctx, leaseTTL(cfg.TTL))
 	if err != nil {
 		return nil, err
 	}
 	term := newTerm(db, held, history, cfg)
-	if err := term.win(ctx); err != nil {
+	if err := term.awaitTurn(ctx); err != nil {
 		term.end(err)
 		<-term.kept
 		return nil, errors.Join(err, term.release())
@@ -93,15 +93,14 @@ func (db *DB) stand(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	return term, nil
 }
 
-// win enters the candidate's key, waits for its turn and confirms that the
-// lease survived the wait.
-func (t *Term) win(ctx context.Context) error {
+// awaitTurn writes the candidate's key, waits until it is first in the queue, and confirms that the lease is still valid.
+func (t *Term) awaitTurn(ctx context.Context) error {
 	// The wait is over when the caller gives up or the lease is lost.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 
-	rev, err := t.enter(ctx)
+	rev, err := t.writeCandidate(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,8 +141,8 @@ func (t *Term) confirm(ctx context.Context) error {
 	return nil
 }
 
-// enter writes the candidate's key and returns the revision that is its place in the queue.
-func (t *Term) enter(ctx context.Context) (int64, error) {
+// writeCandidate writes the candidate's key and returns its revision, which is the place in the queue.
+func (t *Term) writeCandidate(ctx context.Context) (int64, error) {
 	resp, err := Call(ctx, t.db, "enter election", func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
 		return c.Put(ctx, t.fence, t.value, clientv3.WithLease(t.lease.id))
 	})

@@ -76,9 +76,9 @@ func (r *route) set(client *clientv3.Client, urls []string) {
 	client.SetEndpoints(r.order...)
 }
 
-// doubt is called when what is asked over a connection is not served; nil: over any. Unless the client has
-// only come there, it goes elsewhere.
-func (r *route) doubt(c *routed) {
+// reportFailure is called when a call over a connection is not served; nil: over any. If there are other endpoints, the client
+// switches to one, unless it has just switched.
+func (r *route) reportFailure(c *routed) {
 	if at := r.leaving(c, time.Now()); len(at) > 0 {
 		r.postpone(at)
 		for _, c := range at {
@@ -109,7 +109,7 @@ func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
 	return at
 }
 
-// postpone has endpoints tried after the others.
+// postpone moves endpoints to the end of the order of tries.
 func (r *route) postpone(at []*routed) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
@@ -130,7 +130,7 @@ func (r *route) postpone(at []*routed) {
 
 // dial makes a connection, which is noted until it is closed.
 func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Control: impatient}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{Control: setUserTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +141,9 @@ func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// impatient has the kernel end a connection when the other side does not acknowledge what was sent. gRPC sees
-// to that only where it dials itself.
-func impatient(_, _ string, conn syscall.RawConn) error {
+// setUserTimeout sets TCP_USER_TIMEOUT, so that the kernel closes a connection whose peer does not acknowledge data. gRPC sets it
+// only for connections that it dials itself.
+func setUserTimeout(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {
 		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(pingTimeout/time.Millisecond))
@@ -167,16 +167,15 @@ func (c *routed) Close() error {
 	return c.Conn.Close()
 }
 
-// judge takes in whether a call was served that was made from a local address. A call whose connection
-// is gone tells nothing about the one that there is now.
-func (r *route) judge(local net.Addr, served bool, now time.Time) {
-	if c := r.failing(local, served, now); c != nil {
-		r.doubt(c)
+// noteCall records whether a call from a local address was served. Calls over connections that are closed by now are ignored.
+func (r *route) noteCall(local net.Addr, served bool, now time.Time) {
+	if c := r.failingConnection(local, served, now); c != nil {
+		r.reportFailure(c)
 	}
 }
 
-// failing is the connection from a local address, if nothing has been served there for too long.
-func (r *route) failing(local net.Addr, served bool, now time.Time) *routed {
+// failingConnection returns the connection from a local address, if no call was served there for too long.
+func (r *route) failingConnection(local net.Addr, served bool, now time.Time) *routed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.conns {

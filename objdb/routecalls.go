@@ -20,9 +20,9 @@ func (r *route) ended(err error, p *peer.Peer) {
 	switch status.Code(err) {
 	case codes.DeadlineExceeded, codes.Canceled: // by us
 	case codes.Unavailable:
-		r.judge(p.LocalAddr, false, time.Now())
+		r.noteCall(p.LocalAddr, false, time.Now())
 	default: // other errors are answers
-		r.judge(p.LocalAddr, true, time.Now())
+		r.noteCall(p.LocalAddr, true, time.Now())
 	}
 }
 

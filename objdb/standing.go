@@ -89,7 +89,7 @@ func (s *standing) answered(q question, answer any) {
 	s.cluster, s.revision = header.ClusterId, max(s.revision, header.Revision)
 	if !s.certain && q.losses == s.losses {
 		s.certain = true
-		s.tell()
+		s.notifyChanged()
 	}
 	if !s.connected {
 		s.connected = true
@@ -101,29 +101,29 @@ func (s *standing) answered(q question, answer any) {
 func (s *standing) begin() {
 	s.history++
 	s.cluster, s.revision, s.since = 0, 0, 0
-	s.tell()
+	s.notifyChanged()
 }
 
-// tell wakes those who wait for another standing. The lock is held.
-func (s *standing) tell() {
+// notifyChanged wakes those that wait for a change of the standing. The caller holds the lock.
+func (s *standing) notifyChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// lost notes that a connection was lost.
-func (s *standing) lost() {
+// noteDisconnect records that a connection was lost.
+func (s *standing) noteDisconnect() {
 	s.mu.Lock()
 	s.losses++
 	if s.certain {
 		s.certain = false
-		s.tell()
+		s.notifyChanged()
 	}
 	s.mu.Unlock()
-	s.doubt()
+	s.probeSoon()
 }
 
-// doubt has the store asked soon.
-func (s *standing) doubt() {
+// probeSoon makes watchHealth probe the store soon.
+func (s *standing) probeSoon() {
 	s.look.Send()
 }
 
@@ -169,9 +169,8 @@ func (db *DB) Standing() Standing {
 	return Standing{History: s.history, Since: s.since, Certain: s.certain, Changed: s.changed}
 }
 
-// outlive blocks until the store has another history than this one; it is
-// false when ctx ends before.
-func (db *DB) outlive(ctx context.Context, history int) bool {
+// awaitOtherHistory blocks until the store has another history than this one; it returns false when ctx ends before.
+func (db *DB) awaitOtherHistory(ctx context.Context, history int) bool {
 	for {
 		s := db.Standing()
 		if s.History != history {

@@ -61,7 +61,7 @@ func TestALateAnswerDoesNotCount(t *testing.T) {
 	if s.history != 1 {
 		t.Errorf("saw %d histories after the first", s.history)
 	}
-	s.lost()
+	s.noteDisconnect()
 	if s.answered(late, answer(11)); s.certain {
 		t.Error("certain by an answer to a question from before the loss")
 	}

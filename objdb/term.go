@@ -53,7 +53,7 @@ func newTerm(db *DB, held *lease, history int, cfg CampaignConfig) *Term {
 		}
 	})
 	keeping.Go(func() {
-		if db.outlive(t.ctx, history) {
+		if db.awaitOtherHistory(t.ctx, history) {
 			t.end(fault.New(fault.NotLeader, "lock %s: the store went back or is another one", t.lock))
 		}
 	})

@@ -120,7 +120,7 @@ func (p *Pair) takeOff(key pipeline.Key, c *drivers.Change) bool {
 	return true
 }
 
-// split says which bridge has which objects; rules are on both.
+// split returns which bridge has which objects; rules are on both.
 func (p *Pair) split(keys []pipeline.Key) (tunnel, uplink []pipeline.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

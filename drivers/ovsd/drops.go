@@ -56,7 +56,7 @@ func (DropMetrics) Describe(to chan<- *prometheus.Desc) { to <- dropsDesc }
 func (m DropMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropsTime)
 	defer cancel()
-	all, _ := m.ask(ctx)
+	all, _ := m.collect(ctx)
 	for bridge, drops := range all {
 		for name, count := range drops {
 			to <- prometheus.MustNewConstMetric(dropsDesc, prometheus.CounterValue, float64(count.Packets), bridge, name)
@@ -67,7 +67,7 @@ func (m DropMetrics) Collect(to chan<- prometheus.Metric) {
 // Inspect returns the drops by bridge, those that there are. A bridge whose switch does
 // not answer is left out; it is an error if none does.
 func (m DropMetrics) Inspect(ctx context.Context) (map[string]map[string]drivers.Count, error) {
-	all, err := m.ask(ctx)
+	all, err := m.collect(ctx)
 	if len(all) == 0 {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func (m DropMetrics) Inspect(ctx context.Context) (map[string]map[string]drivers
 	return all, nil
 }
 
-// ask asks all switches at once, and returns the drops by bridge and what went wrong with the others.
-func (m DropMetrics) ask(ctx context.Context) (map[string]map[string]drivers.Count, error) {
+// collect reads the drops of all switches in parallel. It returns them by bridge, and the errors of the others.
+func (m DropMetrics) collect(ctx context.Context) (map[string]map[string]drivers.Count, error) {
 	answers, errs := make([]map[string]drivers.Count, len(m)), make([]error, len(m))
 	var asking sync.WaitGroup
 	for i, d := range m {

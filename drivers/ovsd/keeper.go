@@ -13,24 +13,24 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keeperPause is how long the keeper waits before it tries again what failed.
+// keeperPause is the time between two tries of the keeper after an error.
 const keeperPause = 2 * time.Second
 
-// Reasons for a driver to do nothing.
+// Reasons why the driver does not write to the database.
 var (
 	errElsewhere  = fault.New(fault.Unavailable, "another agent drives this bridge, waiting until it ends")
 	errNoDatabase = fault.New(fault.Unavailable, "database of the switch cannot be reached")
 )
 
-// keeper makes the rows of our bridge and of its ports right whenever they are
-// not. It is one goroutine. When everything was right for the first time, it
-// opens the driver for use.
+// keeper reconciles the rows of our bridge and its ports in the switch's database, and the links of
+// the ports. It is one goroutine. After the first complete pass it
+// closes Driver.ready, for which all calls wait.
 type keeper struct {
 	*Driver
 	started bool
-	flushed int64 // configuration with which ovs-vswitchd has forgotten the flows; 0: none
+	flushed int64 // next_cfg of the change by which ovs-vswitchd deletes the flows; 0: none
 
-	namesDetached int64 // configuration with which the name server's port was taken off the bridge; 0: none
+	namesDetached int64 // next_cfg of the change that removed the name server's port from the bridge; 0: none
 }
 
 func (d *Driver) keep(ctx context.Context) error {
@@ -54,8 +54,8 @@ func (d *Driver) keep(ctx context.Context) error {
 	}
 }
 
-// look corrects what is wrong. The error says what is still wrong; again tells
-// whether time may help where no change of a row will tell.
+// look makes one pass. Its error names all that is still wrong; again tells
+// whether to retry after keeperPause, as no change of a row may wake the keeper.
 func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	client := k.db.client
 	switch {
@@ -74,28 +74,28 @@ func (k *keeper) look(ctx context.Context) (again bool, err error) {
 	if err := k.keepBridge(ctx); err != nil {
 		return true, err
 	}
-	// One port that cannot be kept must not keep the others waiting.
+	// An error of one port does not stop the others.
 	problem := errors.Join(k.keepPorts(ctx), k.keepNames(ctx))
 	if !k.started {
 		k.started = true
 		k.db.started.Store(true)
 		close(k.ready)
 	}
-	// Without a trunk the node works, but alone.
+	// Without a trunk, pods of this node still reach each other.
 	problem = errors.Join(problem, k.trunkFailure(), k.tunnelRoutes.Failure())
 	return problem != nil, problem
 }
 
-// keepBridge makes the rows of the bridge and its trunk right. If somebody has
-// changed the bridge so that its flows are gone, the programmer is told when
-// ovs-vswitchd has seen all of it: the change, and what has set it right.
+// keepBridge reconciles the rows of the bridge and its trunk. If another program has
+// changed the bridge in a way that deletes its flows, keepBridge sends flowsLost to the programmer when
+// ovs-vswitchd has applied that change and the correction.
 func (k *keeper) keepBridge(ctx context.Context) error {
 	ops, flushed := k.wanted().operations(k.db), k.db.flushed.Swap(false)
 	if len(ops) > 0 || flushed {
 		_, config, err := k.db.client.Configure(ctx, ops...)
 		if err != nil {
 			if flushed {
-				k.db.flushed.Store(true) // another one may have come meanwhile, so never false
+				k.db.flushed.Store(true) // never false here: it may have been set again since Swap
 			}
 			return err
 		}
@@ -111,8 +111,8 @@ func (k *keeper) keepBridge(ctx context.Context) error {
 	return nil
 }
 
-// keepPorts looks at the endpoint ports that something has happened to; at the
-// beginning, at every link that we ever made. What fails is looked at again.
+// keepPorts reconciles the endpoint ports whose rows or links have changed; in the first pass,
+// all links that the driver has made. Ports with errors are tried again in the next pass.
 func (k *keeper) keepPorts(ctx context.Context) error {
 	names := k.db.links.take()
 	if !k.started {
@@ -139,19 +139,19 @@ func (k *keeper) keepPorts(ctx context.Context) error {
 			k.db.links.add(name)
 		}
 	}
-	return errors.Join(append(problems, errGone(gone))...)
+	return errors.Join(append(problems, errLinksGone(gone))...)
 }
 
-// goneLink says that the link of an endpoint's port is gone.
+// goneLink is the error of an endpoint's port whose link does not exist.
 type goneLink struct{ port, endpoint string }
 
 func (g goneLink) Error() string { return "link of endpoint " + g.endpoint + " is gone" }
 
-// shownGone is how many endpoints without links are named. After a restart of the machine all are without, and each that is removed makes
-// another problem of the rest.
+// shownGone limits the endpoints without links that the error names. After a reboot no endpoint has a link, and each one that is
+// removed would change the text, which is logged at each change.
 const shownGone = 5
 
-func errGone(endpoints []string) error {
+func errLinksGone(endpoints []string) error {
 	more := ""
 	if n := len(endpoints) - shownGone; n > 0 {
 		more = fmt.Sprintf(" and of %d more", n)
@@ -163,9 +163,9 @@ func errGone(endpoints []string) error {
 	return fault.New(fault.NotFound, "the link is gone of endpoint %s%s", strings.Join(endpoints, ", "), more)
 }
 
-// chooseDatapath decides which datapath the bridge has. A bridge that is there
-// keeps its own: changing it would remake all its ports. A new one gets the
-// kernel's where there is one, which can be said once ovs-vswitchd runs.
+// chooseDatapath chooses the bridge's datapath type, if it is not configured. An existing bridge
+// keeps its own: changing it would recreate all its ports. A new one gets the
+// kernel's if there is one, which is known when ovs-vswitchd runs.
 func (k *keeper) chooseDatapath() error {
 	choice := k.config.Datapath
 	if bridge, ok := k.db.ourBridge(); ok && choice == DatapathAuto {
@@ -204,8 +204,8 @@ func (d *Driver) wanted() wantedBridge {
 	return wantedBridge{name: d.config.Bridge, datapath: d.datapathType(), trunk: d.trunk()}
 }
 
-// noteKeeper keeps the keeper's problem for Status, and logs it once. Of a lost
-// connection the client itself writes.
+// noteKeeper stores the keeper's error for Status, and logs it when it changes. A lost
+// connection is logged by the client of the database.
 func (d *Driver) noteKeeper(err error) {
 	text := ""
 	if err != nil {
@@ -220,18 +220,18 @@ func (d *Driver) noteKeeper(err error) {
 	}
 }
 
-// keepPort makes the rows of one endpoint port right.
+// keepPort reconciles the rows of one endpoint port.
 //
-// The link in the kernel says what is wanted: it was made by us, has the
-// endpoint's id as its alias, and its other end is in the pod. There are two
-// ways to get a link of ours without a port. The driver was killed between
-// making a link and writing its port: then the pod was never started, and will
-// be asked for again or not at all. Or the rows were lost: somebody removed
-// the port, or the whole database. One cannot be told from the other, so every
-// link that is known to be of an endpoint gets a port. If the endpoint is not
-// wanted any more, the agent will find it among Ports and remove it.
+// The wanted state follows from the link in the kernel: its alias is the
+// endpoint's id, and its other end is in the pod. A link of ours may have no
+// port for two reasons. The driver was killed between creating the link and
+// writing the rows: the pod has not started then, and the runtime repeats the
+// ADD or not. Or the rows were lost: somebody removed the port, or the whole
+// database. The two look the same, so every link with an endpoint's id gets a
+// port. If the endpoint is not wanted any more, the agent finds it in Ports and
+// removes it.
 //
-// A port without a link cannot be helped: its pod's end is gone as well.
+// A port without a link cannot be repaired: the pod's end of the link is gone, too.
 func (k *keeper) keepPort(ctx context.Context, name string) error {
 	end, there, err := k.links.find(name)
 	if err != nil {
@@ -245,22 +245,22 @@ func (k *keeper) keepPort(ctx context.Context, name string) error {
 	}
 	unlock, _ := k.busy.Try(end.endpointID)
 	if unlock == nil {
-		k.db.links.add(name) // AddPort or RemovePort is at it, and wakes the keeper at its end
+		k.db.links.add(name) // AddPort or RemovePort has the lock, and wakes the keeper when it returns
 		return nil
 	}
 	defer unlock()
 	if k.numbers.busy(end.number) {
-		k.db.links.add(name) // so new that it does not say yet whose it is
+		k.db.links.add(name) // being created: it may have no alias yet
 		return nil
 	}
-	// What was found is older than the lock.
+	// The link may have changed before the lock was taken.
 	if end, there, err = k.links.find(name); err != nil || !there {
 		return err
 	}
 	return k.correctPort(ctx, end)
 }
 
-// correctPort is called with the endpoint's lock.
+// correctPort reconciles the port of a link. The caller holds the endpoint's lock.
 func (k *keeper) correctPort(ctx context.Context, end owned) error {
 	log := k.log.WithField("link", end.name).WithField("endpoint", end.endpointID)
 	have, attached := k.db.attachedAs(end.name)
@@ -281,7 +281,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 		_, _, err = k.insertPort(ctx, want)
 		return err
 	case end.endpointID == "":
-		return nil // nobody can say whose it was
+		return nil // its endpoint is unknown
 	case end.down:
 		log.Info("link set up")
 		if err := k.links.setUp(end.name); err != nil {
@@ -301,7 +301,7 @@ func (k *keeper) correctPort(ctx context.Context, end owned) error {
 	case err != nil:
 	case have.link.Error != nil:
 		err = fault.New(fault.Unavailable, "switch refuses the link of endpoint %s: %s", end.endpointID, *have.link.Error)
-	case have.link.OFPort == nil: // nothing tells if none comes
+	case have.link.OFPort == nil: // if it never comes, no row changes
 		err = fault.New(fault.Unavailable, "switch has given the link of endpoint %s no number yet", end.endpointID)
 	}
 	return err

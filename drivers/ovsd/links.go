@@ -21,8 +21,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// Names of the two ends of an endpoint's link: the host's end stays in the
-// switch, the other goes to the pod and loses its name there.
+// Prefixes of the names of an endpoint's veth pair: the host's end is a port of the
+// switch; the pod's end is renamed in the pod.
 const (
 	hostLinkPrefix = "vvport"
 	podLinkPrefix  = "vport"
@@ -44,7 +44,7 @@ func hostLinkNumber(name string) (uint32, bool) {
 	return uint32(n), err == nil && hostLinkName(uint32(n)) == name
 }
 
-// Bytes that VXLAN puts around a frame, and the largest frame worth its buffers.
+// Overhead of VXLAN in bytes, by the IP version of the underlay, and limits of MTUs.
 const (
 	overheadIPv4 = 14 + 20 + 8 + 8
 	overheadIPv6 = 14 + 40 + 8 + 8
@@ -70,7 +70,7 @@ func newLinks(ns *netns.NsHandle, group uint32) (*links, error) {
 	return l, nil
 }
 
-// at is the switch's namespace.
+// at returns the switch's namespace.
 func (l *links) at() netns.NsHandle {
 	if l.ns == nil {
 		return netns.None()
@@ -81,7 +81,7 @@ func (l *links) at() netns.NsHandle {
 func (l *links) close() { l.handle.Close() }
 
 // kernelDatapath tells whether the kernel has a datapath for Open vSwitch.
-// Asking makes the kernel load the module if there is one.
+// The query makes the kernel load the module if there is one.
 func (l *links) kernelDatapath() (bool, error) {
 	_, err := l.handle.GenlFamilyGet("ovs_datapath")
 	switch {
@@ -93,19 +93,19 @@ func (l *links) kernelDatapath() (bool, error) {
 	return false, fmt.Errorf("kernel datapath: %w", err)
 }
 
-// errTaken says that one of the two names is in use.
+// errTaken means that one of the two names is in use.
 var errTaken = errors.New("link name is taken")
 
 // hostMTU is the MTU of the host's end of a link. It is large enough for all that a pod can send: a pod that has raised
 // its own MTU gets errors for packets that are too big, by the switch.
 func hostMTU(mtu int) int { return max(mtu, maxLinkMTU) }
 
-// create makes a pair for an endpoint; the host's end is up. The pod's end is
-// made where it belongs: moving a link makes the kernel wait until no processor
-// can still be using it, some 20 ms.
+// create makes the veth pair of an endpoint; the host's end is up. The pod's end is
+// created in the pod's namespace: moving a link there would make the kernel wait for an RCU grace
+// period, some 20 ms.
 //
 // After each change of a link that is up, ovs-vswitchd reads all links and routes
-// again. So the link is complete before it comes up.
+// again. So the link is configured before it is set up.
 func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = hostLink
@@ -127,13 +127,13 @@ func (l *links) create(hostLink, endpointID string, mtu, podNetNS int) error {
 	return nil
 }
 
-// complete makes a link ready for the switch. The alias is set last: the keeper removes a link
-// without one, since its maker may have been killed before it was done.
+// complete configures a link for the switch and sets it up. The alias marks a complete configuration: the keeper removes links
+// without one, as the agent may have been killed while it made them.
 func (l *links) complete(link netlink.Link, endpointID string) error {
 	if err := l.keepOut(link); err != nil {
 		return err
 	}
-	// The switch would do that when it takes the link, and be told of it.
+	// The switch would set it when it opens the link, and would get a netlink event for that.
 	if err := l.handle.SetPromiscOn(link); err != nil {
 		return fmt.Errorf("promiscuous mode: %w", err)
 	}
@@ -146,7 +146,7 @@ func (l *links) complete(link netlink.Link, endpointID string) error {
 	return nil
 }
 
-// keepOut keeps the host's IP stack from configuring a link that belongs to the switch: ovs-vswitchd reads every
+// keepOut stops the host's IP stack from configuring a link of the switch: ovs-vswitchd reads every
 // address and route again whenever any link changes. The link gets no IPv6 address even
 // if IPv6 is turned on for all links of the host.
 func (l *links) keepOut(link netlink.Link) error {
@@ -165,7 +165,7 @@ func isolated(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv4/conf/" + link + "/arp_ignore": "8", "ipv6/conf/" + link + "/disable_ipv6": "1"}
 }
 
-// isolate makes the settings of a link what they should be.
+// isolate writes the sysctls of a link that differ from isolated.
 func (l *links) isolate(name string) error {
 	set := func() error {
 		for setting, want := range isolated(name) {
@@ -180,7 +180,7 @@ func (l *links) isolate(name string) error {
 		}
 		return nil
 	}
-	if l.ns == nil { // where we are anyway: another namespace takes a thread
+	if l.ns == nil { // our own namespace; another one needs a thread of its own
 		return set()
 	}
 	return netspace.In(l.ns, set)
@@ -210,21 +210,21 @@ func (l *links) mtu(name string) (mtu int, ok bool, err error) {
 	return 0, false, fmt.Errorf("link %s: %w", name, err)
 }
 
-// used tells whether the other end of a link is in another network namespace, which lives. Of an
-// interface of the host both ends are in ours; a namespace that ends takes the link along.
+// used tells whether the other end of a link is in another, existing network namespace. Interfaces of the
+// host have both ends in the host's; a namespace that is deleted deletes the link.
 func (l *links) used(name string) (bool, error) {
 	link, err := l.handle.LinkByName(name)
 	switch {
 	case err == nil:
-		return int32(link.Attrs().NetNsID) >= 0, nil // -1 of one that is ending, which netlink takes for unsigned
+		return int32(link.Attrs().NetNsID) >= 0, nil // -1 if it is being deleted; the netlink library parses it as unsigned
 	case isNotFound(err):
 		return false, nil
 	}
 	return false, fmt.Errorf("link %s: %w", name, err)
 }
 
-// remove removes a link, and with it its peer, wherever that is. It is no
-// error if it has gone already, with the pod's namespace for example.
+// remove removes a link and thereby its peer. It succeeds if the link is
+// gone already, such as with the pod's namespace.
 func (l *links) remove(name string) error {
 	link, err := l.handle.LinkByName(name)
 	if err == nil {
@@ -241,7 +241,7 @@ type owned struct {
 	name       string
 	number     uint32
 	mtu        int
-	endpointID string // empty if we were killed while we made it
+	endpointID string // empty: the agent was killed while it made the link
 	down       bool
 }
 
@@ -253,7 +253,7 @@ func (l *links) owns(link netlink.Link) (owned, bool) {
 	return end, ok && attrs.Group == l.group && link.Type() == "veth"
 }
 
-// ours lists the host's ends that we made.
+// ours lists the host's ends of all links that we made.
 func (l *links) ours() ([]owned, error) {
 	list, err := l.list()
 	if err != nil {
@@ -281,13 +281,13 @@ func (l *links) find(name string) (end owned, ok bool, err error) {
 	return end, ok, nil
 }
 
-// listTries bounds how often a listing is begun anew because links came and
-// went meanwhile.
+// listTries limits how often a netlink dump is repeated because it was
+// interrupted by a change (NLM_F_DUMP_INTR).
 const listTries = 10
 
 func (l *links) list() ([]netlink.Link, error) { return whole(l.handle.LinkList) }
 
-// whole is a listing that nothing has changed meanwhile.
+// whole repeats a dump until no change has interrupted it.
 func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range listTries {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -297,7 +297,7 @@ func whole[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, err
 }
 
-// tunnelMTU is what fits into a tunnel that starts at the address.
+// tunnelMTU is the MTU inside a VXLAN tunnel from address vtep.
 func (l *links) tunnelMTU(vtep netip.Addr) (int, error) {
 	base, err := l.mtuAt(vtep)
 	if err != nil {

@@ -53,7 +53,7 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 			continue
 		}
 		d.masks.Store(int64(found.count))
-		if found.of == nil && (!told && found.count >= d.manyMasks || d.looksForWhom(found)) {
+		if found.of == nil && (!told && found.count >= d.manyMasks || d.countsMasksByPort(found)) {
 			if found.of, err = d.masksOfPorts(ctx); err != nil {
 				d.log.WithError(err).Debug("whose masks there are is not known")
 			}

@@ -15,22 +15,21 @@ import (
 //	bridge --- dns-vxlan ==== eth0 169.254.0.1, fd63:6f6e:7469:7600::1
 //	           (host)         (network namespace contiv-dns-vxlan)
 //
-// and dns-vlan at the one with the uplinks.
+// and dns-vlan at the bridge with the uplinks.
 //
 // The namespace separates the addresses behind the port, which identify the client
 // (ofnet/pipeline/names.go), from the host's addresses, rules, routes and servers. It
-// has a name, so it outlives the agent: a restarted agent finds it, and the bridge sees no link come or
-// go, which would cost the tunnels packets.
+// has a name, so it stays when the agent ends: a restarted agent finds it, and no link is added or
+// removed, which would lose packets of tunnels.
 //
-// The keeper makes what is missing and sets right what is wrong. A link or port that
-// comes costs the tunnels of a userspace datapath packets, too. So where endpoints have
-// ports already, on a node whose earlier agent had no name server, its link comes with
-// the next endpoint's, whichever bridge that is of.
+// The keeper reconciles link and port. On a userspace datapath, a new link or port loses
+// packets of tunnels, too. So on a node whose earlier agent had no name server and which has endpoint
+// ports, the link is made together with the next endpoint port, of whichever bridge.
 const (
 	namesLinkPrefix = "dns-"
 	namesInside     = "eth0"
 	namesAlias      = "name server"
-	// namesNumber is asked for by the port; endpoints ask for lower ones, since there is
+	// namesNumber is the OpenFlow number that the port requests. Endpoints request lower ones since there is
 	// a name server.
 	namesNumber = lastNumber + endpointOffset + 1
 )
@@ -40,18 +39,18 @@ func DefaultNamesNetNS(e pipeline.Encap) string { return "contiv-" + namesLinkNa
 
 func namesLinkName(e pipeline.Encap) string { return namesLinkPrefix + e.String() }
 
-// namesPlace tells when the namespace is there, and when it is another one.
+// namesPlace signals when the namespace exists, and when it is replaced.
 type namesPlace struct {
 	mu   sync.Mutex
 	made chan struct{} // closed when there is a namespace
-	gone chan struct{} // closed and replaced when it is another one; nil: there is none yet
+	gone chan struct{} // closed and replaced when the namespace is replaced; nil: there is none yet
 }
 
 func newNamesPlace() *namesPlace { return &namesPlace{made: make(chan struct{})} }
 
-// AwaitNames waits until the link of the name server is there. Work that is given to
-// enter is done in its network namespace. When the link is another one gone is closed:
-// a server that was started before is not heard any more.
+// AwaitNames waits until the link of the name server exists. enter runs work in the name server's
+// network namespace. gone is closed when the link is replaced:
+// a server that was started before cannot receive queries any more.
 func (d *Driver) AwaitNames(ctx context.Context) (enter func(work func() error) error, gone <-chan struct{}, err error) {
 	p := d.names
 	select {
@@ -64,14 +63,14 @@ func (d *Driver) AwaitNames(ctx context.Context) (enter func(work func() error) 
 	return func(work func() error) error { return netspace.Do(d.config.NamesNetNS, work) }, p.gone, nil
 }
 
-// AskerAt is the endpoint whose queries reach the name server with a source address.
+// AskerAt returns the endpoint whose DNS queries have this source address at the name server.
 func (d *Driver) AskerAt(a netip.Addr) (endpointID string, known bool) {
 	return d.askers.find(d.db, pipeline.NamesPort(a))
 }
 
-// askers remembers which endpoints are at which ports while the database is the same.
-// There are tens of thousands of questions a second, and in the database it takes the
-// longer to find a port the more of them there are.
+// askers caches the endpoints of ports while the database is unchanged.
+// There are tens of thousands of queries a second, and the time of a lookup in the database grows with
+// the number of ports.
 type askers struct {
 	mu      sync.Mutex
 	version uint64
@@ -94,7 +93,7 @@ func (k *askers) find(db *database, port uint32) (endpointID string, known bool)
 	return endpointID, known
 }
 
-// found takes note of the namespace; fresh tells that it is another one, or has another link.
+// found signals that the namespace exists; fresh tells that it, or its link, was replaced.
 func (p *namesPlace) found(fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,9 +108,9 @@ func (p *namesPlace) found(fresh bool) {
 	p.gone = make(chan struct{})
 }
 
-// namesNumber is the OpenFlow number of the name server's port; until the switch has given it one, also while it is
-// away, the number it asks for, so that flows of names stay when it comes back. 0: there is no name server, or another
-// port of the bridge has the number, as an endpoint's of an agent that had none.
+// namesNumber is the OpenFlow number of the name server's port. While it has none, it is the number that the port requests, so that
+// the flows stay the same when the port is recreated. 0: the node has no name server, or another port of the
+// bridge has the number, such as an endpoint port made by an agent without a name server.
 func (db *database) namesNumber() uint32 {
 	if !db.names {
 		return 0
@@ -127,8 +126,8 @@ func (db *database) namesNumber() uint32 {
 	return namesNumber
 }
 
-// endpointAt finds the endpoint whose port has an OpenFlow number. The other bridge
-// has such numbers, too.
+// endpointAt finds the endpoint whose port of our bridge has an OpenFlow number. Other bridges
+// use the same numbers.
 func (db *database) endpointAt(port uint32) (endpointID string, known bool) {
 	for _, link := range db.linksAt.Rows(strconv.FormatUint(uint64(port), 10)) {
 		if _, ours := db.attachedAs(link.Name); ours && link.endpoint() != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// keepNames makes the link of the name server and its port right, or takes them away
-// if there is to be no name server.
+// keepNames reconciles the link and the port of the name server, if they have changed. It removes them
+// if the node is configured without a name server.
 func (k *keeper) keepNames(ctx context.Context) error {
 	if !k.db.namesTouched.Swap(false) && k.started {
 		return nil
@@ -49,7 +49,7 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !whole && attached:
-		// A link of the same name would not be noticed: its port has to go first.
+		// The switch would not notice a new link of the same name: the port is removed first.
 		return errors.Join(k.detachNames(ctx, port), errNamesDetached)
 	case !whole && k.namesDetached != 0 && !k.seenConfig(k.namesDetached):
 		return errNamesDetached
@@ -71,8 +71,8 @@ func (k *keeper) lookAtNames(ctx context.Context) error {
 	return nil
 }
 
-// namesWait tells whether a link that is not there yet has to wait for another port, of
-// whichever bridge.
+// namesWait tells whether to make the link only together with the next endpoint port of
+// any bridge (see nameslink.go and names.go).
 func (k *keeper) namesWait() (bool, error) {
 	if k.db.portAdded.Load() || k.namesDetached != 0 || k.datapathType() != DatapathNetdev || !k.db.hasEndpoints() {
 		return false, nil
@@ -81,8 +81,8 @@ func (k *keeper) namesWait() (bool, error) {
 	return !there, err
 }
 
-// errNamesDetached says that ovs-vswitchd has to see that the port is gone first;
-// the keeper hears of that.
+// errNamesDetached means that ovs-vswitchd has not yet applied the removal of the port.
+// When it does, the change of cur_cfg wakes the keeper.
 var errNamesDetached = fault.New(fault.Unavailable, "its link was replaced, the port is being taken off the bridge")
 
 func (k *keeper) detachNames(ctx context.Context, port attached) error {
@@ -96,7 +96,7 @@ func (k *keeper) detachNames(ctx context.Context, port attached) error {
 	return err
 }
 
-// keepNamesPort makes the rows of the port right.
+// keepNamesPort reconciles the rows of the port.
 func (k *keeper) keepNamesPort(ctx context.Context, port attached, there bool) error {
 	var ops []ovsdb.Operation
 	switch {
@@ -128,7 +128,7 @@ func (k *keeper) keepNamesPort(ctx context.Context, port attached, there bool) e
 	return err
 }
 
-// removeNames takes away what an earlier run has made.
+// removeNames removes port, link and namespace of an earlier run.
 func (k *keeper) removeNames(ctx context.Context, port attached, attached bool) error {
 	if attached {
 		if err := k.detachNames(ctx, port); err != nil {

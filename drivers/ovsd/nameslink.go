@@ -31,8 +31,8 @@ func (l *links) ofNames(name string) (link netlink.Link, there bool, err error) 
 	return link, true, nil
 }
 
-// joined tells whether the host's end of the link and the one inside are there, and
-// belong together.
+// joined tells whether the host's end of the link and the one in the name server's namespace exist and
+// are ends of one veth pair.
 func (l *links) joined(name string, inside *links) (bool, error) {
 	outer, there, err := l.ofNames(name)
 	if err != nil || !there {
@@ -45,7 +45,7 @@ func (l *links) joined(name string, inside *links) (bool, error) {
 	return err == nil && inner.Attrs().ParentIndex == outer.Attrs().Index && outer.Attrs().ParentIndex == inner.Attrs().Index, err
 }
 
-// createNames makes the link; what else it needs is set up afterwards.
+// createNames makes the veth pair; setUpNames configures it.
 func (l *links) createNames(name string, inside netns.NsHandle) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.Group, attrs.Alias = name, l.group, namesAlias
@@ -56,7 +56,7 @@ func (l *links) createNames(name string, inside netns.NsHandle) error {
 	return nil
 }
 
-// setUpNames gives the end inside its addresses.
+// setUpNames configures the end in the name server's namespace: MAC and IP addresses, no ARP, up.
 func (l *links) setUpNames() error {
 	link, err := l.handle.LinkByName(namesInside)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *links) setUpNames() error {
 	return errors.Join(err, l.setUp(namesInside))
 }
 
-// checksumsInSoftware makes the host compute them: the userspace datapath does not.
+// checksumsInSoftware turns off checksum offload of the inner end: the userspace datapath does not compute checksums.
 func checksumsInSoftware() error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {

@@ -19,7 +19,7 @@ func (d *Driver) note(ctx context.Context, key, text string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), noted(key, text)...)); err != nil {
+	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Bridge", ovsdb.Where("_uuid", bridge.UUID), setExternalID(key, text)...)); err != nil {
 		return err
 	}
 	return d.db.client.Wait(ctx, func() (bool, error) {
@@ -28,8 +28,8 @@ func (d *Driver) note(ctx context.Context, key, text string) error {
 	})
 }
 
-// noted makes external_ids of a row say it; "" takes the key away.
-func noted(key, text string) []ovsdb.Mutation {
+// setExternalID returns the mutations that set a key of external_ids; "" removes the key.
+func setExternalID(key, text string) []ovsdb.Mutation {
 	change := []ovsdb.Mutation{{Column: "external_ids", Mutator: "delete", Value: []string{key}}}
 	if text != "" {
 		change = append(change, ovsdb.Mutation{Column: "external_ids", Mutator: "insert", Value: map[string]string{key: text}})

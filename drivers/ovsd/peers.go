@@ -17,16 +17,16 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// The kernel's datapath hands tunnelled packets to the host's IP stack, which
-// finds neighbours by itself. The userspace datapath has a neighbour table of
-// its own, filled from the replies that come in for the host's addresses, and
-// loses the first packet to a peer that is not in it. So that this is nobody's
-// packet, the host is made to ask for a peer when the first endpoint there
-// becomes known, when the switch was restarted, and at every audit: an entry
-// that nobody uses goes after 15 minutes.
+// The kernel's datapath sends tunnelled packets through the host's IP stack, which
+// resolves neighbours (ARP, ND). The userspace datapath has a neighbour table of
+// its own, filled from replies to the host's addresses, and
+// drops the first packet to a peer that is not in it. To fill it in time,
+// the driver makes the host send an ARP or ND request for a peer: when the first endpoint
+// there becomes known, after a restart of the switch, and at every audit, as unused
+// entries expire after 15 minutes.
 
-// peers counts the remote endpoints behind each tunnel address and has a
-// goroutine that solicits, which takes a look at the routes for every peer.
+// peers counts the remote endpoints behind each tunnel address. Its goroutine (run)
+// solicits the pending ones.
 type peers struct {
 	wake notify.Signal
 
@@ -39,7 +39,7 @@ func newPeers() *peers {
 	return &peers{wake: notify.New(), count: map[netip.Addr]int{}, pending: map[netip.Addr]bool{}}
 }
 
-// replace takes note that an object took the place of another; either may be
+// replace updates the counts for an object that replaces another; either may be
 // nil.
 func (p *peers) replace(old, now pipeline.Object) {
 	p.mu.Lock()
@@ -58,7 +58,7 @@ func (p *peers) replace(old, now pipeline.Object) {
 	}
 }
 
-// solicitAll has all peers solicited.
+// solicitAll makes all peers pending.
 func (p *peers) solicitAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *peers) solicitAll() {
 	p.wake.Send()
 }
 
-// all are the tunnel addresses of other nodes.
+// all returns the tunnel addresses of other nodes.
 func (p *peers) all() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,16 +97,15 @@ func (p *peers) run(ctx context.Context, solicit func([]netip.Addr) error, log *
 	}
 }
 
-// peerOf is the end of the tunnel to an endpoint. That of an uplink's VLAN has none: where it is led, its node's
-// address among the routers, is the border's to find, and a node that is no router may have no way there.
+// peerOf is the tunnel address of a remote endpoint in a vxlan network. Endpoints in VLANs have none: package border resolves
+// their next hops, and a node that is no router may have no route there.
 func peerOf(o pipeline.Object) (netip.Addr, bool) {
 	e, ok := o.(pipeline.Endpoint)
 	return e.VTEP, ok && !e.Local && e.Encap == pipeline.VXLAN && e.VTEP.IsValid()
 }
 
-// solicit makes the host ask its links for neighbours, also when it believes to
-// know the answer. A peer that is not on a link of ours is reached by way of a
-// router, which is then the one to ask for.
+// solicit makes the host send an ARP or ND request for each peer, also for those in its neighbour table.
+// For a peer behind a router it requests the router's address.
 func (l *links) solicit(peers []netip.Addr) error {
 	if len(peers) == 0 {
 		return nil
@@ -157,7 +156,7 @@ func (l *links) solicitPeer(peer netip.Addr, known map[onLink]netlink.Neigh) err
 	}
 	if n, ok := known[onLink{ask.LinkIndex, string(ask.IP.To16())}]; ok {
 		if n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP) != 0 {
-			return nil // written down by somebody, so that nobody else claims it
+			return nil // a static entry stays as it is
 		}
 		ask.HardwareAddr, ask.State, ask.Flags = n.HardwareAddr, netlink.NUD_PROBE, 0
 	}

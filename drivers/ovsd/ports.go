@@ -15,10 +15,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// cleanupTime bounds the undoing of an AddPort whose caller has gone.
+// cleanupTime limits the undo of a failed AddPort.
 const cleanupTime = 5 * time.Second
 
-// AddPort makes an endpoint's link and port, or finds the ones it has.
+// AddPort makes an endpoint's veth pair and switch port, with the pod's end in the network namespace of descriptor podNetNS. It
+// returns the existing port if the endpoint has one.
 func (d *Driver) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
 	if err := d.config.serves(encap); err != nil {
 		return drivers.Port{}, fault.New(fault.KindOf(err), "port of endpoint %q: %w", endpointID, err)
@@ -30,7 +31,7 @@ func (d *Driver) AddPort(ctx context.Context, encap pipeline.Encap, endpointID s
 	return port, nil
 }
 
-// kindOf is the kind of an error; giving up waiting is worth another try.
+// kindOf is the kind of an error; an ended context is fault.Unavailable, so that the caller retries.
 func kindOf(err error) fault.Kind {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault.Unavailable
@@ -68,8 +69,8 @@ func (d *Driver) addPort(ctx context.Context, endpointID string, podNetNS int) (
 	return port, err
 }
 
-// lockEndpoint keeps the keeper and other calls away from an endpoint's port.
-// What the keeper has left alone meanwhile it looks at afterwards.
+// lockEndpoint locks an endpoint's port against the keeper and other calls.
+// unlock wakes the keeper, which skips locked ports.
 func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock func(), err error) {
 	free, err := d.busy.Lock(ctx, endpointID)
 	if err != nil {
@@ -81,15 +82,15 @@ func (d *Driver) lockEndpoint(ctx context.Context, endpointID string) (unlock fu
 	}, nil
 }
 
-// errIgnored says that ovs-vswitchd has seen a port but given it neither a
-// number nor an error. It writes numbers without looking whether the write
-// succeeded, and does not write one again; only a new port gets another.
+// errIgnored means that ovs-vswitchd has applied the configuration with a port, but has written neither a
+// number nor an error. It does not check whether its write of a number
+// succeeded, and does not repeat it; only a new port gets another.
 var errIgnored = errors.New("switch gives it no number")
 
-// ignoredTries bounds how often such a port is made again.
+// ignoredTries limits how often such a port is recreated.
 const ignoredTries = 3
 
-// FindPort waits for the number of the port that an endpoint has.
+// FindPort returns the port of an endpoint, once the switch has given it a number. It fails with fault.NotFound if there is none.
 func (d *Driver) FindPort(ctx context.Context, endpointID string) (drivers.Port, error) {
 	port, err := d.existingPort(ctx, endpointID)
 	if err != nil {
@@ -111,8 +112,8 @@ func (d *Driver) existingPort(ctx context.Context, endpointID string) (drivers.P
 	return port, err
 }
 
-// lookup waits for the number of an endpoint's port. If it has none the error
-// is NotFound; a port whose link is gone is returned with it.
+// lookup returns an endpoint's port, once the switch has given it a number. Without a port, or without its link,
+// the error is fault.NotFound; in the second case orphan is the port.
 func (d *Driver) lookup(ctx context.Context, endpointID string) (port drivers.Port, orphan *attached, err error) {
 	have, ok := d.db.portOf(endpointID)
 	if !ok {
@@ -135,8 +136,8 @@ func (d *Driver) lookup(ctx context.Context, endpointID string) (port drivers.Po
 	return attached{port: have.port, link: row}.describe(mtu), nil, nil
 }
 
-// findPort returns the port an endpoint has. A port whose link is gone, with
-// the namespace of its pod, is removed: it cannot be brought back to life.
+// findPort returns the port of an endpoint, if there is one. It removes a port whose link is gone: the link
+// was deleted with the namespace of the pod.
 func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.Port, found bool, err error) {
 	port, orphan, err := d.lookup(ctx, endpointID)
 	switch {
@@ -148,7 +149,7 @@ func (d *Driver) findPort(ctx context.Context, endpointID string) (port drivers.
 	return port, err == nil, err
 }
 
-// makePort makes link, rows and number, or nothing.
+// makePort makes the link and the rows, and waits for the number. After an error it undoes them.
 func (d *Driver) makePort(ctx context.Context, endpointID string, podNetNS int) (port drivers.Port, err error) {
 	mtu, err := d.endpointMTU()
 	if err != nil {
@@ -175,7 +176,7 @@ func (d *Driver) makePort(ctx context.Context, endpointID string, podNetNS int) 
 	return attached{link: link}.describe(mtu), nil
 }
 
-// makeLink makes a link under the next number whose names are free.
+// makeLink makes a link, named by the next number with free names.
 func (d *Driver) makeLink(endpointID string, mtu, podNetNS int) (number uint32, name string, err error) {
 	for {
 		if number, err = d.numbers.take(d.db); err != nil {
@@ -192,8 +193,8 @@ func (d *Driver) makeLink(endpointID string, mtu, podNetNS int) (number uint32, 
 	}
 }
 
-// insertPort writes the rows of a port. It returns the interface and the
-// configuration number that ovs-vswitchd will report when it has seen it.
+// insertPort writes the rows of a port. It returns the UUID of the interface and the
+// next_cfg that ovs-vswitchd will copy to cur_cfg when it has applied them.
 func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, int64, error) {
 	bridge, ok := d.db.ourBridge()
 	if !ok {
@@ -202,7 +203,7 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 	here := ovsdb.Where("_uuid", bridge.UUID)
 	ops := append(want.insert(),
 		ovsdb.Mutate("Bridge", here, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: ovsdb.UUID("port")}),
-		// Without a bridge to hold it, the port would vanish without an error.
+		// Without this, if the bridge is gone, the port would be garbage-collected and no error returned.
 		ovsdb.WaitEqual(0, "Bridge", here, []string{"name"}, ovsdb.Row{"name": bridge.Name}))
 	last := map[string]string{idLastNumber: strconv.FormatUint(uint64(d.numbers.latest()), 10)}
 	results, config, err := d.db.client.Configure(ctx, append(ops, setKeys("Bridge", here, "external_ids", bridge.ExternalIDs, last)...)...)
@@ -212,9 +213,9 @@ func (d *Driver) insertPort(ctx context.Context, want wantedPort) (ovsdb.UUID, i
 	return results[0].UUID, config, nil
 }
 
-// waitNumber waits until ovs-vswitchd has given the port a number or said why
-// not. config, unless 0, is a configuration that includes the port: once that
-// has been seen, no number will come any more.
+// waitNumber waits until ovs-vswitchd has written the port's number or an error.
+// config, unless 0, is the next_cfg of a configuration with the port: once that
+// is applied, no number will come.
 func (d *Driver) waitNumber(ctx context.Context, id ovsdb.UUID, config int64) (row interfaceRow, err error) {
 	err = d.db.client.Wait(ctx, func() (bool, error) {
 		var ok bool
@@ -244,14 +245,14 @@ func (d *Driver) seenConfig(config int64) bool {
 	return ok && root.CurCfg >= config
 }
 
-// undoPort takes back whatever was made for a port, also if the caller has
-// given up, and also if nobody can tell whether the rows were written.
+// undoPort removes the rows and links of a port, also if ctx has
+// ended, and also if it is unknown whether the rows were written.
 func (d *Driver) undoPort(ctx context.Context, endpointID, hostLink string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil })
 	if err == nil {
-		// Rows whose caller did not wait for the answer come before that of another question.
+		// The response to this transaction comes after the updates of earlier ones, whose responses nobody may have waited for.
 		_, err = d.db.client.Transact(ctx, ovsdb.Select("Open_vSwitch", ovsdb.All(), "cur_cfg"))
 	}
 	if have, ok := d.db.portOf(endpointID); ok && err == nil {
@@ -292,7 +293,7 @@ func (d *Driver) removePort(ctx context.Context, endpointID string) error {
 	return errors.Join(d.deletePort(ctx, have), d.links.remove(have.link.Name))
 }
 
-// removeLinksOf removes what an endpoint without a port may have left.
+// removeLinksOf removes links of an endpoint that has no port.
 func (d *Driver) removeLinksOf(endpointID string) error {
 	ends, err := d.links.ours()
 	if err != nil {
@@ -306,8 +307,8 @@ func (d *Driver) removeLinksOf(endpointID string) error {
 	return err
 }
 
-// deletePort removes the rows of a port: what no bridge refers to is collected
-// by the server.
+// deletePort removes a port from the bridge; ovsdb-server deletes rows that are not
+// referenced.
 func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	bridge, ok := d.db.ourBridge()
 	if !ok {
@@ -318,12 +319,12 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	return err
 }
 
-// PortUsed tells whether somebody has the other end of the endpoint's link.
+// PortUsed tells whether the other end of the endpoint's link is in an existing network namespace other than the host's.
 func (d *Driver) PortUsed(endpointID string) (bool, error) {
 	if have, ok := d.db.portOf(endpointID); ok {
 		return d.links.used(have.link.Name)
 	}
-	ends, err := d.links.ours() // its row may have just gone
+	ends, err := d.links.ours() // the row may be gone, but not the link
 	if err != nil {
 		return false, err
 	}
@@ -338,7 +339,7 @@ func (d *Driver) PortUsed(endpointID string) (bool, error) {
 	return false, nil
 }
 
-// Ports lists the endpoint ports in the switch, those without a link included.
+// Ports lists the endpoint ports in the switch, also those without a link.
 func (d *Driver) Ports() []drivers.Port {
 	var list []drivers.Port
 	for _, a := range d.db.endpointPorts() {

@@ -12,17 +12,17 @@ import (
 // Keys of external_ids.
 const (
 	idEndpoint = "endpoint-id" // Port, Interface: the endpoint it belongs to
-	idMTU      = "pod-mtu"     // Interface: bytes, what the endpoint was told to use
-	idSlowed   = "slowed"      // Interface: whether what the endpoint sends is limited (slowed.go)
+	idMTU      = "pod-mtu"     // Interface: the endpoint's MTU, in bytes
+	idSlowed   = "slowed"      // Interface: whether the endpoint's packets are rate limited (slowed.go)
 
-	idLastNumber = "last-port-number" // Bridge: the last that an endpoint's port was given
+	idLastNumber = "last-port-number" // Bridge: the number of the latest endpoint port
 )
 
 type rootRow struct {
 	UUID    ovsdb.UUID   `ovsdb:"_uuid"`
 	Bridges []ovsdb.UUID `ovsdb:"bridges"`
-	CurCfg  int64        `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
-	// Types of datapaths that ovs-vswitchd was built with; none: it has never run.
+	CurCfg  int64        `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has applied
+	// Types of datapaths that ovs-vswitchd supports; empty: it has never run.
 	DatapathTypes []string `ovsdb:"datapath_types"`
 }
 
@@ -53,11 +53,11 @@ type interfaceRow struct {
 	Name          string            `ovsdb:"name"`
 	Type          string            `ovsdb:"type"`
 	Options       map[string]string `ovsdb:"options"`
-	OFPort        *int64            `ovsdb:"ofport"` // missing: not seen by ovs-vswitchd yet; -1: it failed
+	OFPort        *int64            `ovsdb:"ofport"` // missing: ovs-vswitchd has not processed it yet; -1: it failed
 	OFPortRequest *int64            `ovsdb:"ofport_request"`
 	MTURequest    *int64            `ovsdb:"mtu_request"` // bytes
-	IfIndex       *int64            `ovsdb:"ifindex"`     // watched, so that we hear of a link that is gone
-	AdminState    *string           `ovsdb:"admin_state"` // watched, so that we hear of a link that was set down
+	IfIndex       *int64            `ovsdb:"ifindex"`     // only watched: it changes when the link is deleted
+	AdminState    *string           `ovsdb:"admin_state"` // only watched: it changes when the link is set down
 	Error         *string           `ovsdb:"error"`       // why it failed
 	ExternalIDs   map[string]string `ovsdb:"external_ids"`
 }
@@ -70,8 +70,8 @@ func (i interfaceRow) number() uint32 {
 	return uint32(*i.OFPort)
 }
 
-// mtu is the MTU that the endpoint was told to use; 0: nobody has said. Earlier versions
-// gave it to both ends of the link, and wrote it nowhere else.
+// mtu is the endpoint's MTU; 0: unknown. Earlier versions
+// stored it only as MTU of both ends of the link.
 func (i interfaceRow) mtu() int {
 	if mtu, err := strconv.Atoi(i.ExternalIDs[idMTU]); err == nil {
 		return mtu
@@ -82,7 +82,7 @@ func (i interfaceRow) mtu() int {
 	return int(*i.MTURequest)
 }
 
-// endpoint is the endpoint whose port this is, "" if it is none of ours.
+// endpoint is the id of the endpoint whose port this is, "" for other ports.
 func (i interfaceRow) endpoint() string {
 	if _, ok := hostLinkNumber(i.Name); !ok {
 		return ""
@@ -90,7 +90,7 @@ func (i interfaceRow) endpoint() string {
 	return i.ExternalIDs[idEndpoint]
 }
 
-// meters are those that the port of an endpoint has, as a key; "" if it is none of ours.
+// meters is the index key of the meters of an endpoint's port; "" for other ports.
 func (i interfaceRow) meters() string {
 	number, ok := hostLinkNumber(i.Name)
 	if !ok || i.endpoint() == "" {
@@ -101,7 +101,7 @@ func (i interfaceRow) meters() string {
 
 func metersKey(meters uint32) string { return strconv.FormatUint(uint64(meters), 10) }
 
-// database is our copy of the switch's database.
+// database is the driver's replica of the switch's database.
 type database struct {
 	client     *ovsdb.Client
 	bridge     string
@@ -112,7 +112,7 @@ type database struct {
 	bridges    *ovsdb.Table[bridgeRow]
 	ports      *ovsdb.Table[portRow]
 	interfaces *ovsdb.Table[interfaceRow]
-	// Who else may give orders; nothing is done about it.
+	// Other managers and controllers of the switch, which are only reported.
 	managers, controllers *ovsdb.Table[targetRow]
 
 	bridgeNamed *ovsdb.Index[bridgeRow]
@@ -122,22 +122,22 @@ type database struct {
 	linksAt     *ovsdb.Index[interfaceRow] // by OpenFlow number
 	linksWith   *ovsdb.Index[interfaceRow] // of endpoints, by their meters
 
-	// Our bridge's, by its row as last told of: that lists all of them.
+	// The ports of our bridge, by the latest update of its row.
 	own ownPorts
-	// What has changed since somebody looked: links for the keeper, endpoints
+	// Changed since the last take: links for the keeper, endpoints
 	// for the programmer.
 	links, endpoints touched
-	// Our bridge was changed so that ovs-vswitchd forgets its flows, and may do so
-	// without ending a connection.
+	// Our bridge was changed in a way that makes ovs-vswitchd delete its flows, perhaps
+	// without closing the OpenFlow connection.
 	flushed atomic.Bool
-	// Something has happened to the port of the name server.
+	// The port of the name server has changed.
 	namesTouched atomic.Bool
-	// What was there at the start has been seen; since then, an endpoint's port has come.
+	// The keeper's first pass is complete; since then, an endpoint's port was added.
 	started, portAdded atomic.Bool
 }
 
-// newDatabase makes the copy of the rows we look at; changed is called after
-// every change of it.
+// newDatabase makes the replica; it calls changed after
+// every update.
 func newDatabase(config Config, changed func()) (*database, error) {
 	db := &database{bridge: config.Bridge, trunkName: config.trunk().name, names: config.Names, namesName: namesLinkName(config.encap()),
 		root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil), managers: ovsdb.NewTable[targetRow]("Manager", nil), controllers: ovsdb.NewTable[targetRow]("Controller", nil)}
@@ -160,9 +160,9 @@ func newDatabase(config Config, changed func()) (*database, error) {
 	return db, err
 }
 
-// noteBridge notes the ports that came to our bridge or left it, and whether it
-// has lost its flows. Ports that were deleted on the way are noted by their own
-// rows.
+// noteBridge marks the ports that were added to our bridge or removed from it, and a change that deletes its
+// flows. Ports that were deleted altogether are marked by the change of their own
+// row (notePort).
 func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 	if c.Old != nil && c.Old.Name == db.bridge && (c.New == nil || losesFlows(*c.Old, *c.New)) {
 		db.flushed.Store(true)
@@ -173,7 +173,7 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 			continue
 		}
 		for _, id := range row.Ports {
-			moved[id] = !moved[id] // named twice: it has stayed
+			moved[id] = !moved[id] // in both rows: it has stayed
 		}
 	}
 	for id, yes := range moved {
@@ -184,8 +184,8 @@ func (db *database) noteBridge(c ovsdb.Change[bridgeRow]) {
 	db.own.change(c, db.bridge)
 }
 
-// losesFlows tells whether ovs-vswitchd removes all flows at such a change. A
-// bridge that was deleted and made again at once is the same to it.
+// losesFlows tells whether ovs-vswitchd deletes all flows at this change of a bridge. A
+// bridge that was deleted and recreated at once counts as changed, too.
 func losesFlows(old, now bridgeRow) bool {
 	mode := func(b bridgeRow) string {
 		if b.FailMode == nil {
@@ -215,11 +215,11 @@ func (db *database) noteInterface(c ovsdb.Change[interfaceRow]) {
 		}
 	}
 	if c.Old == nil && c.New.endpoint() != "" && db.started.Load() && !db.portAdded.Swap(true) {
-		db.namesTouched.Store(true) // its link may have waited for this
+		db.namesTouched.Store(true) // the name server's link may wait for this (namesWait)
 	}
 }
 
-// noteName notes a port that may be an endpoint's.
+// noteName marks the port of the name server or of an endpoint as changed.
 func (db *database) noteName(name string) {
 	if name == db.namesName {
 		db.namesTouched.Store(true)
@@ -295,7 +295,7 @@ func (db *database) hasInterface(name string) bool {
 	return ok
 }
 
-// hasPortWith tells whether an endpoint's port of our bridge has these meters. Another bridge has its own.
+// hasPortWith tells whether an endpoint's port of our bridge has these meters. Each bridge has meters of its own.
 func (db *database) hasPortWith(meters uint32) bool {
 	return slices.ContainsFunc(db.linksWith.Rows(metersKey(meters)), func(i interfaceRow) bool {
 		port, ok := db.portNamed.Row(i.Name)
@@ -309,7 +309,7 @@ func (db *database) EndpointNumber(endpointID string) uint32 {
 	return port.link.number()
 }
 
-// Slowed tells whether what an endpoint sends is limited.
+// Slowed tells whether an endpoint's packets are rate limited (slowed.go).
 func (db *database) Slowed(endpointID string) bool {
 	port, _ := db.portOf(endpointID)
 	return port.link.slowdown().on
@@ -318,7 +318,7 @@ func (db *database) Slowed(endpointID string) bool {
 // ChangedEndpoints returns, once, the endpoints whose ports have changed, for the programmer.
 func (db *database) ChangedEndpoints() []string { return db.endpoints.take() }
 
-// describe turns rows into what the agent is told.
+// describe converts rows to the port of the drivers interface.
 func (a attached) describe(mtu int) drivers.Port {
 	return drivers.Port{
 		EndpointID: a.link.ExternalIDs[idEndpoint],

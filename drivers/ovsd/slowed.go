@@ -12,25 +12,27 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A pod that makes very many masks (masks.go) is slowed down: all that it sends passes a meter before anything is looked at
-// that could make a mask (pipeline/slowed.go). Nothing tells its other packets from those, so they are few as well: which is why
-// nobody is where the operator has not said from how many masks on.
+// A pod whose packets make very many datapath masks (masks.go) is slowed down: all its packets pass a meter before any table
+// that could add a mask (pipeline/slowed.go). The meter cannot distinguish its ordinary packets, so they are limited, too.
+// Therefore this is off unless the operator configures a number of masks.
 //
-// The row of its interface says so, and until when. The flows follow from the row as they follow from the port's number, so
-// that they are the same to an audit and to an agent that starts.
+// The state is in external_ids of the pod's interface row: on or off, and until when. The flows are computed from the row, like from
+// the port's number, so an audit and a restarted agent compute the same flows.
 //
-// Whether it goes on nobody sees, as few of its packets are looked up. So it is freed after a time, and if it offends again
-// before as much time has passed, the next one is twice as long: a pod that never stops is freed for one audit in an hour.
+// While a pod is slowed down, its behaviour cannot be measured, as few of its packets are looked up. So it is released after a time.
+// If it offends again before as much time has passed, the next time is twice as long, an hour at most: a pod that
+// never stops is released for one audit in an hour.
 
 const (
-	// slowTime is how long a port is slowed down at first, slowTimeMost at most.
+	// slowTime is how long a port is slowed down at first, slowTimeMost the limit.
 	slowTime     = 5 * time.Minute
 	slowTimeMost = time.Hour
 )
 
-// slowing is what is known for slowing ports down. Pods alone are: by the ports of hosts comes what others send.
+// slowing holds the configuration, and the pods. Only ports of pods are slowed down: packets at ports of the host come from other
+// senders.
 type slowing struct {
-	from       int // masks; less than 1: nobody is slowed down
+	from       int // number of masks from which a pod is slowed down; less than 1: none is
 	time, most time.Duration
 
 	mu   sync.Mutex
@@ -41,7 +43,7 @@ func newSlowing(from int) slowing {
 	return slowing{from: from, time: slowTime, most: slowTimeMost, pods: map[string]struct{}{}}
 }
 
-// replace takes over an object in the place of another one; either may be nil.
+// replace updates the pods for an object that replaces another; either may be nil.
 func (s *slowing) replace(old, now pipeline.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,11 +62,11 @@ func (s *slowing) isPod(endpointID string) bool {
 	return is
 }
 
-// slowdown is what the row of an interface says of it.
+// slowdown is the state of an interface.
 type slowdown struct {
 	on     bool          // it is slowed down
-	until  time.Time     // when that ends; it has ended then, if it is not on
-	length time.Duration // of it; 0: it has never been, or that counts no more
+	until  time.Time     // if on, when that ends; else when the last one ended
+	length time.Duration // of this or the last slowdown; 0: none, or it is too long ago to count
 }
 
 func (s slowdown) String() string {
@@ -74,7 +76,7 @@ func (s slowdown) String() string {
 	return fmt.Sprintf("%s %d %d", map[bool]string{true: "on", false: "off"}[s.on], s.until.UnixMilli(), s.length.Milliseconds())
 }
 
-// slowdown is that of a port. What nobody understands was none.
+// slowdown returns the state of an interface; text that cannot be parsed counts as none.
 func (i interfaceRow) slowdown() slowdown {
 	var word string
 	var until, length int64
@@ -84,7 +86,7 @@ func (i interfaceRow) slowdown() slowdown {
 	return slowdown{word == "on", time.UnixMilli(until), time.Duration(length) * time.Millisecond}
 }
 
-// slowedPorts is how many of our bridge there are.
+// slowedPorts counts the ports of our bridge that are slowed down.
 func (d *Driver) slowedPorts() (count int) {
 	for _, a := range d.db.endpointPorts() {
 		if a.link.slowdown().on {
@@ -94,12 +96,12 @@ func (d *Driver) slowedPorts() (count int) {
 	return count
 }
 
-// looksForWhom tells whether so many masks may be an offence.
-func (d *Driver) looksForWhom(found masks) bool {
+// countsMasksByPort tells whether there are enough masks to count them by port.
+func (d *Driver) countsMasksByPort(found masks) bool {
 	return d.slowing.from > 0 && found.count >= d.slowing.from
 }
 
-// keepSlowed slows those ports down that have made very many masks, and frees those whose time is over.
+// keepSlowed slows down the ports with too many masks, and releases those whose time is over.
 func (d *Driver) keepSlowed(ctx context.Context, found masks) {
 	now := time.Now()
 	for _, a := range d.db.endpointPorts() {
@@ -119,9 +121,9 @@ func (d *Driver) keepSlowed(ctx context.Context, found masks) {
 	}
 }
 
-// next is what a port's slowdown becomes whose packets have so many masks.
+// next returns the new state of a port in state is whose packets have made so many masks.
 func (s *slowing) next(is slowdown, masks int, now time.Time) slowdown {
-	over := now.After(is.until) || is.until.Sub(now) > is.length // or the clock has been set back
+	over := now.After(is.until) || is.until.Sub(now) > is.length // the second: the clock has been set back
 	switch {
 	case s.from < 1:
 		return slowdown{}
@@ -141,12 +143,13 @@ func (s *slowing) next(is slowdown, masks int, now time.Time) slowdown {
 	return is
 }
 
-// noteSlowed writes it. It tells whether our copy of the row says so, too, by which the programmer hears of it.
+// noteSlowed writes the state to the row of a's interface. It returns true when our replica of the row has it; that update also
+// notifies the programmer.
 func (d *Driver) noteSlowed(ctx context.Context, a attached, is slowdown) bool {
 	text := is.String()
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Interface", ovsdb.Where("_uuid", a.link.UUID), noted(idSlowed, text)...)); err != nil {
+	if _, err := d.db.client.Transact(ctx, ovsdb.Mutate("Interface", ovsdb.Where("_uuid", a.link.UUID), setExternalID(idSlowed, text)...)); err != nil {
 		d.log.WithError(err).WithField("port", a.link.Name).Warn("whether its port is slowed down is not written")
 		return false
 	}

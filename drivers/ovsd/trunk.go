@@ -11,9 +11,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// trunk is the port of a bridge to all other nodes: the tunnel, or the patch to the
-// bridge of the uplinks. It asks for the lowest number, so that endpoint ports have
-// the rest.
+// trunk is the port of a bridge to all other nodes: the tunnel, or the patch port to the
+// bridge of the uplinks. It requests the lowest OpenFlow port number; endpoint ports have
+// the others.
 type trunk struct {
 	name    string // of port and interface
 	kind    string // of the interface
@@ -23,8 +23,8 @@ type trunk struct {
 const (
 	tunnelName         = "vxif0"
 	trunkNumber uint32 = 1
-	// In external_ids, where an endpoint's port names its endpoint, of a link that was
-	// a port of our bridge before uplinks had one of their own.
+	// Value of external_ids:endpoint-id of an uplink that an earlier version made
+	// a port of our bridge.
 	idUplink = "uplinkPort"
 )
 
@@ -38,14 +38,14 @@ func (c Config) trunk() trunk {
 		"key":       "flow",
 		"dst_port":  strconv.Itoa(int(c.VXLANPort)),
 		"tos":       "inherit",
-		// A tunnelled packet that is too big for a link further away in the underlay is
-		// fragmented there: nobody could tell the pod. Of the first link it is told (toobig.go
-		// of the pipeline).
+		// A tunnelled packet that is too big for a later link of the underlay is
+		// fragmented there: its ICMP error could not be forwarded to the pod. For the first link, the pod
+		// gets ICMP errors (pipeline/toobig.go).
 		"df_default": "false",
 	}}
 }
 
-// encap is what networks of the bridge have.
+// encap is the encapsulation of the bridge's networks.
 func (c Config) encap() pipeline.Encap {
 	if len(c.Uplinks) > 0 {
 		return pipeline.VLAN
@@ -53,7 +53,7 @@ func (c Config) encap() pipeline.Encap {
 	return pipeline.VXLAN
 }
 
-// serves says why networks of an encapsulation cannot be on the bridge.
+// serves returns an error if the bridge does not carry networks of an encapsulation.
 func (c Config) serves(e pipeline.Encap) error {
 	if e == c.encap() {
 		return nil
@@ -61,10 +61,10 @@ func (c Config) serves(e pipeline.Encap) error {
 	return fault.New(fault.Unsupported, "bridge %s with %s has no networks of encapsulation %s", c.Bridge, c.trunk(), e)
 }
 
-// what it is, for people.
+// String describes the trunk for errors.
 func (t trunk) String() string { return t.kind + " port " + t.name }
 
-// insert makes the rows. The port's row is named "trunk".
+// insert returns the operations that insert the rows. The named UUID of the port is "trunk".
 func (t trunk) insert() []ovsdb.Operation {
 	return []ovsdb.Operation{
 		ovsdb.Insert("Interface", "trunk_interface", ovsdb.Row{
@@ -74,12 +74,12 @@ func (t trunk) insert() []ovsdb.Operation {
 	}
 }
 
-// isRight tells whether the interface is what it should be.
+// isRight tells whether the interface has the type and options of the trunk.
 func (t trunk) isRight(link interfaceRow) bool {
 	return link.Type == t.kind && maps.Equal(link.Options, t.options)
 }
 
-// formerUplinks are links that an earlier version made ports of our bridge.
+// formerUplinks returns the uplinks that an earlier version made ports of our bridge.
 func formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID) {
 	for _, id := range bridge.Ports {
 		if port, ok := db.ports.Get(id); ok && port.ExternalIDs[idEndpoint] == idUplink {
@@ -89,7 +89,7 @@ func formerUplinks(db *database, bridge bridgeRow) (ports []ovsdb.UUID) {
 	return ports
 }
 
-// trunkFailure says why the switch cannot open a trunk that is there.
+// trunkFailure returns the switch's error about the trunk's interface.
 func (d *Driver) trunkFailure() error {
 	if t, ok := d.db.trunk(); ok && t.link.Error != nil {
 		return fault.New(fault.Unavailable, "%s: %s", d.config.trunk(), *t.link.Error)
@@ -97,8 +97,8 @@ func (d *Driver) trunkFailure() error {
 	return nil
 }
 
-// endpointMTU is what fits through the trunk, for those who send without a tag:
-// Ethernet has room for one beside the MTU.
+// endpointMTU is the largest MTU of endpoints whose packets fit through the trunk. On uplinks it
+// need not leave room for the VLAN tag: Ethernet has that outside the MTU.
 func (d *Driver) endpointMTU() (int, error) {
 	if len(d.config.Uplinks) == 0 {
 		return d.links.tunnelMTU(d.config.VTEP)
@@ -119,19 +119,19 @@ func (d *Driver) endpointMTU() (int, error) {
 	return smallest, nil
 }
 
-// givenMTU is the MTU that an endpoint was told to use, as far as it can be known. When
-// the rows are lost, it is what a new endpoint would be told.
+// givenMTU is the MTU that an existing endpoint uses. If that is unknown because
+// the rows are lost, it is the one that a new endpoint would get.
 func (d *Driver) givenMTU(have attached, hostEnd int) (int, error) {
 	switch known := have.link.mtu(); {
 	case known != 0:
 		return known, nil
-	case hostEnd != hostMTU(hostEnd): // an earlier version has made it
+	case hostEnd != hostMTU(hostEnd): // made by an earlier version
 		return hostEnd, nil
 	}
 	return d.endpointMTU()
 }
 
-// pipelineConfig is what the pipeline is told of the bridge.
+// pipelineConfig is the configuration of the bridge's pipeline.
 func (c Config) pipelineConfig(at programmer.FixedPorts, can programmer.Abilities) pipeline.Config {
 	if len(c.Uplinks) > 0 {
 		return pipeline.Config{UplinkPort: at.Trunk, NamesPort: at.Names, MetersEnd: can.MetersEnd, MTU: can.MTU}
@@ -139,7 +139,7 @@ func (c Config) pipelineConfig(at programmer.FixedPorts, can programmer.Abilitie
 	return pipeline.Config{TunnelPort: at.Trunk, LocalVTEP: c.VTEP, NamesPort: at.Names, MetersEnd: can.MetersEnd, MTU: can.MTU}
 }
 
-// FixedPorts are the numbers of trunk and name server, for the programmer.
+// FixedPorts returns the OpenFlow numbers of trunk and name server, for the programmer.
 func (db *database) FixedPorts() programmer.FixedPorts {
 	return programmer.FixedPorts{Trunk: db.trunkNumber(), Names: db.namesNumber()}
 }
@@ -147,8 +147,8 @@ func (db *database) FixedPorts() programmer.FixedPorts {
 // trunk finds the trunk among the ports of our bridge.
 func (db *database) trunk() (attached, bool) { return db.attachedAs(db.trunkName) }
 
-// trunkNumber is the OpenFlow number of the trunk; until the switch has given it
-// one, the number it asks for.
+// trunkNumber is the OpenFlow number of the trunk; until the switch has assigned
+// one, the number it requests.
 func (db *database) trunkNumber() uint32 {
 	if t, ok := db.trunk(); ok && t.link.number() != 0 {
 		return t.link.number()
@@ -156,8 +156,8 @@ func (db *database) trunkNumber() uint32 {
 	return trunkNumber
 }
 
-// seen tells whether ovs-vswitchd has seen our bridge, and has an opinion of its
-// trunk or, without one, of its local port.
+// seen tells whether ovs-vswitchd has processed our bridge: it has written a number or an error for its
+// trunk or, without one, for its local port.
 func (db *database) seen() bool {
 	port, ok := db.trunk()
 	if !ok {

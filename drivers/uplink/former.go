@@ -53,7 +53,7 @@ func (f *Former) Run(ctx context.Context) error {
 	}
 }
 
-// note keeps a problem for Problem, and logs it once.
+// note stores an error for Problem, and logs it when it changes.
 func (f *Former) note(err error) {
 	text := ""
 	if err != nil {

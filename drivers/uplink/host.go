@@ -52,7 +52,7 @@ func (b belongings) split(had belongings) (theirs, rest belongings) {
 	theirs, rest = had, b
 	theirs.Addresses, rest.Addresses = divide(b.Addresses, had.Addresses, sameAddress, renewedAddress)
 	theirs.Routes, rest.Routes = divide(b.Routes, had.Routes, sameRoute, changedRoute)
-	theirs.Routes = moved(theirs.Routes, b.Index, had.Index)
+	theirs.Routes = withLink(theirs.Routes, b.Index, had.Index)
 	return theirs, rest
 }
 
@@ -96,9 +96,9 @@ func sameRoute(a, b route) bool {
 	return fmt.Sprint(a.Dst) == fmt.Sprint(b.Dst) && a.Table == b.Table && a.Priority == b.Priority && a.Tos == b.Tos && a.Family == b.Family
 }
 
-// belongings are the global addresses of a link, and the routes that lead out of it,
-// but for those that the kernel makes for the addresses. For addresses that are to have none of it, as those of
-// NetworkManager, somebody has made them in its name.
+// belongings returns the global addresses of a link and the routes that leave by it, without those that the kernel makes for the
+// addresses. Addresses with noprefixroute, such as NetworkManager's, have no such routes; there a route of protocol kernel was
+// made by a program.
 func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	found.MAC, found.Index = link.Attrs().HardwareAddr.String(), link.Attrs().Index
 	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
@@ -116,7 +116,7 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 			return found, fmt.Errorf("routes of link %s: %w", link.Attrs().Name, err)
 		}
 		for _, r := range routes {
-			if leadsOut(r, link.Attrs().Index) || r.LinkIndex == link.Attrs().Index && found.hasMade(r) {
+			if usesLink(r, link.Attrs().Index) || r.LinkIndex == link.Attrs().Index && found.isPrefixRoute(r) {
 				found.Routes = append(found.Routes, route{Route: r})
 			}
 		}
@@ -124,15 +124,15 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	return found, l.details(found.Routes)
 }
 
-// hasMade tells whether a route in the name of the kernel is that to the network of an address for which the kernel makes none.
-func (b belongings) hasMade(r netlink.Route) bool {
+// isPrefixRoute tells whether a route of protocol kernel is that to the network of an address with noprefixroute.
+func (b belongings) isPrefixRoute(r netlink.Route) bool {
 	return r.Protocol == unix.RTPROT_KERNEL && r.Type == unix.RTN_UNICAST && r.Dst != nil && slices.ContainsFunc(b.Addresses, func(a netlink.Addr) bool {
 		return a.Flags&unix.IFA_F_NOPREFIXROUTE != 0 && inet.PrefixOf(a.IPNet).Masked() == inet.PrefixOf(r.Dst)
 	})
 }
 
-// leadsOut tells whether a route that somebody has made leads out of a link.
-func leadsOut(r netlink.Route, link int) bool {
+// usesLink tells whether a route that was not made by the kernel leaves by a link.
+func usesLink(r netlink.Route, link int) bool {
 	if r.Protocol == unix.RTPROT_KERNEL || r.Type != unix.RTN_UNICAST {
 		return false
 	}
@@ -142,8 +142,8 @@ func leadsOut(r netlink.Route, link int) bool {
 // maxLabel is how long the label of an address may be, in bytes.
 const maxLabel = 15
 
-// labelled are addresses, with the label of a link for that of another one.
-func labelled(addresses []netlink.Addr, from, to string) []netlink.Addr {
+// relabelled returns addresses whose label has the name of another link.
+func relabelled(addresses []netlink.Addr, from, to string) []netlink.Addr {
 	addresses = slices.Clone(addresses)
 	for i, a := range addresses {
 		if rest, ok := strings.CutPrefix(a.Label, from); ok {
@@ -155,14 +155,14 @@ func labelled(addresses []netlink.Addr, from, to string) []netlink.Addr {
 	return addresses
 }
 
-// give has a link take belongings of another one. What it has already stays.
-func (l *links) give(to netlink.Link, from string, b belongings) error {
+// addAddresses sets a link up and adds the addresses of another one. Addresses that it has already stay.
+func (l *links) addAddresses(to netlink.Link, from string, b belongings) error {
 	l.step("give")
 	if err := l.handle.LinkSetUp(to); err != nil {
 		return fmt.Errorf("link %s: set it up: %w", to.Attrs().Name, err)
 	}
 	var problems []error
-	for _, a := range labelled(b.Addresses, from, to.Attrs().Name) {
+	for _, a := range relabelled(b.Addresses, from, to.Attrs().Name) {
 		a.LinkIndex, a.Flags = to.Attrs().Index, a.Flags&unix.IFA_F_NOPREFIXROUTE
 		switch {
 		case a.IP.To4() == nil:
@@ -177,11 +177,11 @@ func (l *links) give(to netlink.Link, from string, b belongings) error {
 	return errors.Join(problems...)
 }
 
-// lead makes the routes of what another link had lead out of this one. Those without a
-// gateway come first: by them the gateways of the others are found.
-func (l *links) lead(to netlink.Link, b belongings) error {
+// addRoutes adds the routes of another link to this one. Those without a gateway come first: the gateways of the others are found
+// by them.
+func (l *links) addRoutes(to netlink.Link, b belongings) error {
 	l.step("lead")
-	routes := moved(b.Routes, b.Index, to.Attrs().Index)
+	routes := withLink(b.Routes, b.Index, to.Attrs().Index)
 	slices.SortStableFunc(routes, func(a, b route) int { return hasGateway(a) - hasGateway(b) })
 	var problems []error
 	for _, r := range routes {
@@ -198,8 +198,8 @@ func (l *links) lead(to netlink.Link, b belongings) error {
 	return errors.Join(problems...)
 }
 
-// moved are the routes, out of another link.
-func moved(routes []route, from, to int) []route {
+// withLink returns copies of routes with one link replaced by another.
+func withLink(routes []route, from, to int) []route {
 	routes = slices.Clone(routes)
 	for i := range routes {
 		r := &routes[i]
@@ -225,8 +225,9 @@ func hasGateway(r route) int {
 	return 0
 }
 
-// strip takes belongings off a link. Routes go as they are by now: one of several links has changed with each of them that was moved.
-func (l *links) strip(link netlink.Link, b belongings) error {
+// removeBelongings removes addresses and routes from a link. It deletes routes in their present form: a route of several links has
+// changed with each of its links that was moved.
+func (l *links) removeBelongings(link netlink.Link, b belongings) error {
 	l.step("strip")
 	there, err := l.belongings(link)
 	if err != nil {

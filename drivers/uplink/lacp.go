@@ -13,7 +13,7 @@ const negotiation = 30 * time.Second
 // them then. Where it answers none, nothing is missing: the bond goes on as active-backup.
 type silence map[string]time.Time
 
-// note notes whether a leg is one of these, and tells whether it has been for longer than it takes to agree.
+// note records whether a link gets no LACP packets, and returns whether that lasts longer than LACP takes to agree.
 func (s silence) note(leg string, silent bool, now time.Time) (lasts bool) {
 	if !silent {
 		delete(s, leg)
@@ -25,16 +25,16 @@ func (s silence) note(leg string, silent bool, now time.Time) (lasts bool) {
 	return now.Sub(s[leg]) >= negotiation
 }
 
-// errSilent says what is wrong with a leg that is not answered.
-func errSilent(leg string) error {
+// errNoLACP is the error of a link that gets no LACP packets.
+func errNoLACP(leg string) error {
 	return fault.New(fault.Unavailable,
 		"uplink %s: LACP is not current: nobody answers, so that the bond does not use it; is its port of the switch in the port-channel of the others?", leg)
 }
 
-// answered tells whether the other side of a bond answers a link by LACP.
+// answered tells whether the other side of a bond sends LACP packets on a link.
 func (i interfaceRow) answered() bool { return i.LACPCurrent != nil && *i.LACPCurrent }
 
-// answered tells whether the other side of a bridge's bond answers any of its links.
+// answered tells whether the other side of a bridge's bond sends LACP packets on any of its links.
 func (db *database) answered(bridge string) bool {
 	for _, link := range db.members(bridge) {
 		if link.answered() {

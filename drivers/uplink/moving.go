@@ -35,7 +35,7 @@ func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]e
 		if err != nil {
 			return ports, nil, err
 		}
-		if unmoved := cmp.Or(found.readsBack(), found.byNextHop()); unmoved != nil && !slices.Contains(ports, name) {
+		if unmoved := cmp.Or(found.checkReadable(), found.byNextHop()); unmoved != nil && !slices.Contains(ports, name) {
 			strange[name] = fault.New(fault.Unsupported, "uplink %s: what the host has there cannot be moved, and it stays as it is: %w", name, unmoved)
 			continue
 		}
@@ -203,12 +203,12 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 			return err
 		}
 	}
-	ungiven := b.links.give(local, name, missing) // which does not keep the host from the rest
+	ungiven := b.links.addAddresses(local, name, missing) // which does not keep the host from the rest
 	if noLink == nil && isPort {
-		if err := b.quieten(name, what); err != nil {
+		if err := b.setPortSettings(name, what); err != nil {
 			return err
 		}
-		if err := b.links.strip(link, noted); err != nil {
+		if err := b.links.removeBelongings(link, noted); err != nil {
 			return err
 		}
 	}
@@ -218,14 +218,14 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 	b.told = ""
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are on bridge " + b.config.Bridge)
 	missing.Routes = b.outOf(name, local, missing.Routes)
-	return errors.Join(ungiven, b.links.lead(local, missing))
+	return errors.Join(ungiven, b.links.addRoutes(local, missing))
 }
 
 // outOf are the routes of a link, each of their other hops out of the local port if its link is at that, or will be.
 func (b *Bridge) outOf(name string, local netlink.Link, routes []route) []route {
 	for other, what := range b.moved.Links {
 		if other != name && slices.Contains(b.config.Links, other) {
-			routes = moved(routes, what.Index, local.Attrs().Index)
+			routes = withLink(routes, what.Index, local.Attrs().Index)
 		}
 	}
 	return routes
@@ -238,7 +238,7 @@ func (b *Bridge) configureLocal() error {
 	isOff, heard := false, false
 	var local map[string]string
 	for _, name := range b.moved.names() {
-		heard = heard || b.moved.Links[name].heardOfRouters()
+		heard = heard || b.moved.Links[name].hasRouterAdvertised()
 		now, err := b.links.get(versionSettings(name))
 		if err != nil {
 			return err
@@ -263,9 +263,9 @@ func (b *Bridge) configureLocal() error {
 	return b.links.set(local)
 }
 
-// quieten changes the settings of a link that is a port. What they were is on disk
-// before: a keeper that is killed in between leaves nothing that is taken for it.
-func (b *Bridge) quieten(name string, what *belongings) (err error) {
+// setPortSettings changes the settings of a link that becomes a port. The former settings are on disk first, so that they can be
+// restored if the process is killed in between.
+func (b *Bridge) setPortSettings(name string, what *belongings) (err error) {
 	settings := portSettings(name)
 	if what.Settings == nil {
 		before, err := b.links.get(settings)
@@ -315,14 +315,14 @@ func (b *Bridge) noteLocal() error {
 	}
 	name := names[max(heir, 0)]
 	first := b.moved.Links[name]
-	first.Addresses = append(first.Addresses, labelled(rest.Addresses, b.config.Bridge, name)...)
-	first.Routes = append(first.Routes, moved(rest.Routes, rest.Index, first.Index)...)
+	first.Addresses = append(first.Addresses, relabelled(rest.Addresses, b.config.Bridge, name)...)
+	first.Routes = append(first.Routes, withLink(rest.Routes, rest.Index, first.Index)...)
 	return b.config.writeRecord(b.moved)
 }
 
-// noteBeforeLoss writes down what the local port has, which is about to be taken down, or to
-// be another one, or to lose some of it: it is given all of that anew.
-func (b *Bridge) noteBeforeLoss() error {
+// recordLocalPort writes the addresses and routes of the local port to the record, before the port is set down, replaced, or loses
+// some of them: they are restored afterwards.
+func (b *Bridge) recordLocalPort() error {
 	if len(b.moved.Links) == 0 {
 		return nil
 	}
@@ -335,9 +335,9 @@ func (b *Bridge) noteBeforeLoss() error {
 	return b.config.writeRecord(b.moved)
 }
 
-// hardware is the MAC of the first link that the host is reached by at the local port, or will
-// be, "" if there is none. One that is refused with all it has keeps its MAC for itself.
-func (b *Bridge) hardware() (string, error) {
+// wantedMAC is the MAC that the local port should have: that of the first moved link; "" if there is none. A refused link that
+// keeps its addresses keeps its MAC, too.
+func (b *Bridge) wantedMAC() (string, error) {
 	refused := b.failures()
 	for _, name := range b.moved.names() {
 		if refused[name] != nil {

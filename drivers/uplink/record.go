@@ -24,12 +24,12 @@ type record struct {
 	Plain  map[string]int         `json:"plain,omitempty"`  // links that were not promiscuous before they became ports, with their index
 }
 
-// note adds what was found on a link, which is to be moved.
+// note adds the addresses and routes of a link that is to be moved.
 func (r *record) note(link string, found belongings) {
 	if old := r.Links[link]; old == nil {
 		r.Links[link] = &belongings{MAC: found.MAC, Index: found.Index}
 	} else if old.Index != found.Index { // another link has the name: all routes are out of this one
-		old.Routes, old.Index = moved(old.Routes, old.Index, found.Index), found.Index
+		old.Routes, old.Index = withLink(old.Routes, old.Index, found.Index), found.Index
 	}
 	r.Links[link].add(found)
 	r.Links[link].Local = 0
@@ -108,9 +108,9 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 	return fresh, nil
 }
 
-// readsBack tells why a record could not be read that has this, such as a route by an address of another version of IP: the library
-// writes that and does not read it. What is not moved is not lost.
-func (b belongings) readsBack() error {
+// checkReadable returns an error if the record could not be read back, such as for a route by a gateway of the other IP family,
+// which the library writes but does not read. Such a link is not moved.
+func (b belongings) checkReadable() error {
 	data, err := json.Marshal(b)
 	if err == nil {
 		err = json.Unmarshal(data, new(belongings))
@@ -118,7 +118,7 @@ func (b belongings) readsBack() error {
 	return err
 }
 
-// wasFormer tells whether a MAC is that of a link that was an uplink, and is none any more.
+// wasFormer tells whether a MAC is that of a link that is not an uplink any more.
 func (r record) wasFormer(mac string, uplinks []string) bool {
 	for name, what := range r.Links {
 		if what.MAC == mac && !slices.Contains(uplinks, name) {
@@ -133,7 +133,7 @@ func (r record) wasFormer(mac string, uplinks []string) bool {
 func (c Config) writeRecord(r record) error {
 	r = r.clone()
 	for _, what := range r.Links {
-		what.Routes = slices.DeleteFunc(what.Routes, func(one route) bool { return belongings{Routes: []route{one}}.readsBack() != nil })
+		what.Routes = slices.DeleteFunc(what.Routes, func(one route) bool { return belongings{Routes: []route{one}}.checkReadable() != nil })
 	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

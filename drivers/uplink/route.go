@@ -32,8 +32,8 @@ func (b belongings) byNextHop() error {
 	return nil
 }
 
-// heardOfRouters tells whether something is there because a router has told it.
-func (b belongings) heardOfRouters() bool {
+// hasRouterAdvertised tells whether an address or route is from a router advertisement.
+func (b belongings) hasRouterAdvertised() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
 }
 
@@ -169,16 +169,16 @@ func (l *links) addRoute(r route) error {
 	for _, hop := range r.MultiPath {
 		one := r
 		one.MultiPath, one.Gw, one.LinkIndex, one.Flags = nil, hop.Gw, hop.LinkIndex, hop.Flags
-		problems = append(problems, l.addForAWhile(one))
+		problems = append(problems, l.addExpiring(one))
 	}
 	if len(r.MultiPath) == 0 {
-		return l.addForAWhile(r)
+		return l.addExpiring(r)
 	}
 	return errors.Join(problems...)
 }
 
-// addForAWhile adds a route of IPv6 with a lifetime, beside those by other routers. If it is there already that is no error.
-func (l *links) addForAWhile(r route) error {
+// addExpiring adds an IPv6 route with a lifetime beside those of other routers. It succeeds if the route exists.
+func (l *links) addExpiring(r route) error {
 	return netspace.In(l.ns, func() error {
 		request := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND|unix.NLM_F_ACK)
 		message := nl.NewRtMsg()

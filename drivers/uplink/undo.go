@@ -50,7 +50,7 @@ func Undo(ctx context.Context, config Config) error {
 	for range 2 { // a route of several links is there when the last of them has its addresses
 		problems = nil
 		for _, name := range b.moved.names() {
-			if err := b.giveBack(name); err != nil {
+			if err := b.restoreLink(name); err != nil {
 				problems = append(problems, fault.New(fault.Unavailable, "the host's addresses on uplink %s, see %s: %w", name, b.config.recordPath(), err))
 			}
 		}
@@ -81,7 +81,7 @@ func (b *Bridge) noteForeign() error {
 	if len(members) == 0 {
 		return fault.New(fault.Conflict, "bridge %s stays: the host has %s there, and there is no uplink that could have it", b.config.Bridge, found.addressTexts())
 	}
-	found.Addresses = labelled(found.Addresses, b.config.Bridge, members[0])
+	found.Addresses = relabelled(found.Addresses, b.config.Bridge, members[0])
 	b.moved.note(members[0], found)
 	return b.config.writeRecord(b.moved)
 }
@@ -122,9 +122,9 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	return nil
 }
 
-// giveBack returns to a link what it had, and forgets that: whoever tries again because of
-// another link leaves this one alone. If the link has gone, so has what it had.
-func (b *Bridge) giveBack(name string) error {
+// restoreLink moves addresses and routes back to a link, and deletes them from the record, so that a later try for another link
+// does not touch this one. For a deleted link they are dropped.
+func (b *Bridge) restoreLink(name string) error {
 	if err := b.give(name, *b.moved.Links[name]); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (b *Bridge) give(name string, what belongings) error {
 	if local, err := b.links.byName(b.config.Bridge); err == nil {
 		what.Routes = b.outOf(name, local, what.Routes)
 	}
-	if err := errors.Join(b.links.give(link, name, what), b.links.lead(link, what)); err != nil {
+	if err := errors.Join(b.links.addAddresses(link, name, what), b.links.addRoutes(link, what)); err != nil {
 		return err
 	}
 	b.log.WithField("uplink", name).WithField("addresses", what.addressTexts()).Info("the host's addresses are back on their link")
@@ -163,7 +163,7 @@ func (b *Bridge) release(local netlink.Link) error {
 		if slices.Contains(b.config.Links, name) {
 			continue
 		}
-		if err := b.noteBeforeLoss(); err != nil { // also of the others: the kernel may take more than what is stripped
+		if err := b.recordLocalPort(); err != nil { // also of the others: the kernel may take more than what is stripped
 			return err
 		}
 		what := b.moved.Links[name]
@@ -173,10 +173,10 @@ func (b *Bridge) release(local netlink.Link) error {
 		if err := b.config.writeRecord(b.moved); err != nil {
 			return err
 		}
-		if err := b.links.strip(local, *what); err != nil {
+		if err := b.links.removeBelongings(local, *what); err != nil {
 			return err
 		}
-		if err := b.giveBack(name); err != nil {
+		if err := b.restoreLink(name); err != nil {
 			return err
 		}
 	}

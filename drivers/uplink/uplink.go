@@ -175,7 +175,7 @@ func (b *Bridge) Returned() <-chan struct{} { return b.back }
 // keep looks whenever something has changed, and now and then at what is wrong, busy, or waited for.
 func (b *Bridge) keep(ctx context.Context) error {
 	for {
-		err := b.look(ctx)
+		err := b.reconcile(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -193,8 +193,7 @@ func (b *Bridge) keep(ctx context.Context) error {
 	}
 }
 
-// note keeps a problem for Problem, and logs it once. Of a lost connection the
-// client itself writes.
+// note stores an error for Problem, and logs it when it changes. Lost connections are logged by the client.
 func (b *Bridge) note(err error) {
 	text := ""
 	if err != nil {
@@ -213,8 +212,8 @@ func (b *Bridge) note(err error) {
 	}
 }
 
-// look makes the rows right. The error says what is wrong with whom.
-func (b *Bridge) look(ctx context.Context) error {
+// reconcile makes one pass over the rows. Its error names all that is still wrong.
+func (b *Bridge) reconcile(ctx context.Context) error {
 	switch {
 	case b.db.client.Excluded():
 		return errElsewhere
@@ -234,7 +233,7 @@ func (b *Bridge) look(ctx context.Context) error {
 	usable, strange, err := b.noteHost(usable)
 	maps.Copy(states, strange)
 	problems := append(slices.Collect(maps.Values(states)), err)
-	want, err := b.want(served.Datapath, usable)
+	want, err := b.wantedRows(served.Datapath, usable)
 	if err != nil {
 		return err
 	}
@@ -248,7 +247,7 @@ func (b *Bridge) look(ctx context.Context) error {
 	if err := b.newLocal(ctx); err != nil {
 		return err
 	}
-	problems = append(problems, b.settle())
+	problems = append(problems, b.setLinksUp())
 	problems = append(problems, b.moveHost(b.db.opened(b.config.Bridge, want.links)))
 	problems = append(problems, b.releasePlain(), b.announceLocal())
 	for name, err := range b.failures() {
@@ -271,9 +270,9 @@ func (b *Bridge) recall() (err error) {
 	return nil
 }
 
-// want is what the rows of the bridge should be, with the links that can be its ports now.
-func (b *Bridge) want(datapath string, links []string) (wanted, error) {
-	hardware, err := b.hardware()
+// wantedRows returns the rows that the bridge should have, with the links that can be its ports now.
+func (b *Bridge) wantedRows(datapath string, links []string) (wanted, error) {
+	hardware, err := b.wantedMAC()
 	if err != nil {
 		return wanted{}, err
 	}
@@ -298,7 +297,7 @@ func (b *Bridge) configure(ctx context.Context, want wanted, ops []ovsdb.Operati
 		notUp = errors.Join(notUp, b.links.setUp(name))
 	}
 	if local {
-		if err := b.noteBeforeLoss(); err != nil {
+		if err := b.recordLocalPort(); err != nil {
 			return notUp, err
 		}
 	}
@@ -331,11 +330,10 @@ func (b *Bridge) noteMembers(before, now []string, config int64) {
 	}
 }
 
-// settle sets links up, once, after ovs-vswitchd has made ports of them, and after a start.
-// When ovs-vswitchd opens or closes a link, it reads all flags, changes one, and writes all of
-// them. If the link was set up in between, it is down again. A port that somebody sets down
-// later is left so, until netplugin starts anew: nobody knows then who has done it.
-func (b *Bridge) settle() error {
+// setLinksUp sets links up once, after ovs-vswitchd has made them ports, and after a start. When ovs-vswitchd opens or closes a
+// link, it reads all flags, changes one and writes all; if the link was set up in between, it is down again. A port that is set
+// down later stays down until netplugin restarts: an operator may have done it.
+func (b *Bridge) setLinksUp() error {
 	var problems []error
 	for name, config := range b.added {
 		if b.db.seen() < config {
@@ -353,7 +351,7 @@ func (b *Bridge) settle() error {
 	return errors.Join(problems...)
 }
 
-// noteStates keeps the states of all links for States.
+// noteStates stores the states of all links for States.
 func (b *Bridge) noteStates(wrong map[string]error) {
 	states := map[string]string{}
 	for _, name := range b.config.Links {
@@ -374,8 +372,8 @@ type sight struct {
 	working
 }
 
-// look notes what is seen of a link, unless an error says that nothing was: that is no change. Returned tells whether packets
-// pass again, of a link that was seen before.
+// look records the state of a link, unless err says that it could not be read. returned tells whether packets pass again on a link
+// that was seen before.
 func (s sights) look(name string, index int, works working, err error) (before, now sight, returned bool) {
 	before, seen := s[name]
 	if err != nil {
@@ -398,11 +396,10 @@ func (w working) returned(before working) bool {
 	return w.works && (!before.works || w.changes != before.changes || w.answered && !before.answered)
 }
 
-// usable are the links that can be ports now, and what is wrong with them or others,
-// by name.
+// usable returns the links that can be ports now, and the problems of links by name.
 //
-// One that another link has taken the name of is taken off first, until
-// ovs-vswitchd has seen that: the userspace datapath holds on to the old one.
+// A link whose name another link has taken is left out until ovs-vswitchd has applied that: the userspace datapath keeps the old
+// link open.
 func (b *Bridge) usable() (names []string, problems map[string]error) {
 	problems = map[string]error{}
 	members, answered := b.db.members(b.config.Bridge), b.db.answered(b.config.Bridge)
@@ -432,7 +429,7 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 		case !link.carrier && ours:
 			err = fault.New(fault.Unavailable, "uplink %s has no carrier", name)
 		case unanswered:
-			err = errSilent(name)
+			err = errNoLACP(name)
 		}
 		if use {
 			names = append(names, name)

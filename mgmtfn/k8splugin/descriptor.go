@@ -11,17 +11,17 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// descriptorConn is a connection on which a client may pass an open file along
-// with a request: the container's network namespace, which the client sees and
-// this process perhaps does not.
+// descriptorConn is a connection on which a client may pass a file descriptor (SCM_RIGHTS)
+// with a request: that of the container's network namespace, whose path may not
+// exist in the mount namespace of this process.
 type descriptorConn struct {
 	*rootsocket.Conn
 
 	mu     sync.Mutex
-	passed *os.File // the last one, until somebody takes it
+	passed *os.File // the latest, until takePassed
 }
 
-// descriptorListener accepts connections on which files may be passed.
+// descriptorListener accepts connections on which descriptors may be passed.
 type descriptorListener struct{ *rootsocket.Listener }
 
 // Accept returns a *descriptorConn.
@@ -33,7 +33,7 @@ func (l descriptorListener) Accept() (net.Conn, error) {
 	return &descriptorConn{Conn: conn}, nil
 }
 
-// Read reads bytes and keeps what came with them.
+// Read reads bytes and keeps a descriptor that came with them.
 func (c *descriptorConn) Read(b []byte) (int, error) {
 	control := make([]byte, unix.CmsgSpace(4)) // one descriptor; the kernel closes further ones
 	n, controlLen, _, _, err := c.ReadMsgUnix(b, control)
@@ -72,7 +72,7 @@ func (c *descriptorConn) swap(file *os.File) (before *os.File) {
 	return before
 }
 
-// Close closes also what nobody took.
+// Close also closes a descriptor that was not taken.
 func (c *descriptorConn) Close() error {
 	if left := c.swap(nil); left != nil {
 		_ = left.Close() // only read from
@@ -82,12 +82,12 @@ func (c *descriptorConn) Close() error {
 
 type connKey struct{}
 
-// withConn lets requests find the connection they came on.
+// withConn puts the connection of a request in its context.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// takePassed returns the file that came with a request, nil if none did. The
+// takePassed returns the file that was passed on the connection of a request, or nil. The
 // caller closes it.
 func takePassed(ctx context.Context) *os.File {
 	if conn, ok := ctx.Value(connKey{}).(*descriptorConn); ok {

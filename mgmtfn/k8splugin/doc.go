@@ -2,29 +2,28 @@
 // interface on a contiv network.
 //
 // A container runtime runs the program contivk8s once per container and
-// command; the program hands the command to this server over a unix socket
-// (package cniwire) and prints what comes back. The work is done here, in the
-// agent, which knows the datapath.
+// command; the program sends the command to this server over a unix socket
+// (package cniwire) and prints the response. The server is part of the agent,
+// which programs the datapath.
 //
 //	runtime --> contivk8s --unix socket--> Server --+--> Master    address, endpoint record
 //	                                                +--> Datapath  switch port, flows
 //	                                                +--> podlink   interface in the container
 //	                                                +--> attachment checkpoint on disk
 //
-// ADD is a saga. Its checkpoint is on disk before its first effect; the switch
-// port is made while the master allocates the address; then flows, and only
-// behind them the interface; then the checkpoint becomes the promise "ready"
-// and the runtime gets its answer. If a step fails, or the server dies between
-// two, everything is undone: at once where possible, else by a worker that
-// does not give up, whose memory is the checkpoint in state "deleting". DEL is
-// the same undoing, so it needs nothing but the checkpoint: no labels, no API
-// server, no network namespace, and not even the master, who hears of it when
-// it is back.
+// ADD writes its checkpoint to disk before its first effect. The switch port is
+// made while the master allocates the address. Then the flows are written, the
+// interface comes up, the checkpoint becomes "ready", and the runtime gets the
+// result. If a step fails, or the server dies between two, everything is undone:
+// at once where possible, else by a worker that retries until it succeeds; its
+// queue are the checkpoints in state "deleting". DEL is the same undo. It needs
+// only the checkpoint: no labels, no API server, no network namespace, and not
+// the master, where the endpoint is deleted when it is back.
 //
-// Both are idempotent. An ADD repeated with the same arguments gets the stored
-// result if the interface is still as it was; whatever else is found under the
-// same attachment, or in the way in the same namespace, is a leftover and is
-// undone first. Commands about one attachment are carried out one at a time.
+// Both are idempotent. A repeated ADD with the same arguments gets the stored
+// result if the interface is unchanged; anything else under the same attachment,
+// or in the way in the same namespace, is a leftover and is undone first.
+// Commands about one attachment are carried out one at a time.
 //
 // The endpoint's identity within its network is the container id, under
 // Kubernetes K8S_POD_INFRA_CONTAINER_ID if the runtime passes one. Every

@@ -9,10 +9,10 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/netconf"
 )
 
-// gc undoes every attachment of the network that the runtime does not list.
-// Attachments being worked on are left alone: their command came after the
-// list was made. Errors do not stop it; they are reported at the end, and the
-// worker goes on with what they are about.
+// gc undoes every attachment of the network that is not in the runtime's list
+// (cni.dev/valid-attachments). It skips attachments that a command works on: the command came after
+// the list was made. After an error it continues; it returns all errors, and the
+// worker undoes the attachments that failed.
 func (s *Server) gc(ctx context.Context, conf *netconf.Conf) error {
 	valid := conf.Valid()
 	var errs []error
@@ -23,7 +23,7 @@ func (s *Server) gc(ctx context.Context, conf *netconf.Conf) error {
 		if busy != nil {
 			continue
 		}
-		// It may have changed hands between the list and the lock.
+		// It may have been replaced between Select and Try.
 		if now, ok := s.store.Get(r.Attachment()); ok && now.State == r.State && now.Since.Equal(r.Since) {
 			if err := s.release(ctx, now); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", r.Attachment(), err))

@@ -5,10 +5,10 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/podlink"
 )
 
-// isGone tells whether the container of an attachment is gone though nobody has said so: its network namespace is, and
-// the link with it. A link alone says nothing: a program that may change the interfaces of its pod may delete its own, and others
-// may rename or move the switch's end. The pod lives on, Kubernetes sends to its address, and nobody else may have
-// that. Nor does the end of a process say anything that was never seen here.
+// isGone tells whether the container of an attachment is gone without a DEL: its network namespace and its link do not exist.
+// A missing link alone is no proof: a privileged program in the pod can delete the link, and programs on the host can rename or move
+// the host's end. The pod is still running then, and its address must not be given to another. If the namespace is that of a
+// process (/proc/<pid>/ns/net) which this server has never seen, a missing process is no proof either.
 func isGone(r *attachment.Record) (bool, error) {
 	there, err := podlink.Exists(r.HostLink, r.EndpointID())
 	if there || err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// HostPort is a port of the node that leads to an endpoint.
+// HostPort is a port of the node that is forwarded to an endpoint.
 type HostPort struct {
 	mastercfg.HostPort
 	EndpointID string
 	Addresses  []netip.Prefix // of the endpoint
 }
 
-// HostPorts lists the ports of the node that lead to attached containers. Of several
-// containers of one pod the last one counts: the others are dead. One of them may have a port at
-// all addresses, and lead that at one address elsewhere.
+// HostPorts lists the ports of the node that are forwarded to attached containers. If two
+// sandboxes have the same port, the latest has it: the other is dead. One container may have a port at
+// all addresses of the node and, with another target, at one address.
 func (s *Server) HostPorts() (all []HostPort) {
 	attached := s.store.Select(func(r *attachment.Record) bool { return isReady(r) && hasHostPorts(r) })
 	slices.SortStableFunc(attached, func(a, b attachment.Record) int { return b.Since.Compare(a.Since) })
@@ -37,20 +37,20 @@ func (s *Server) HostPorts() (all []HostPort) {
 	return all
 }
 
-// hasHostPorts tells whether ports of the node lead to an attachment. Records of earlier versions have those of their
-// pod for each of its interfaces.
+// hasHostPorts tells whether ports of the node are forwarded to an attachment. In checkpoints of earlier versions each
+// interface of a pod has the pod's host ports; only those of the first one count.
 func hasHostPorts(r *attachment.Record) bool {
 	return len(r.HostPorts) > 0 && r.IfName == firstInterface
 }
 
-// begin writes the first checkpoint of a container, unless another pod, or the node itself, has
-// a port of the node that it wants. The scheduler keeps pods apart, but not those that name their node.
+// begin writes the first checkpoint of a container. It fails if one of its host ports is taken by another
+// pod or by the node itself. The scheduler avoids that, but pods with spec.nodeName bypass it.
 func (s *Server) begin(r *attachment.Record) error {
 	if len(r.HostPorts) > 0 {
 		s.beginning.Lock()
 		defer s.beginning.Unlock()
 		taken := s.portTaken(r)
-		if r.PlacedUID != "" { // else netmaster cannot tell it to anybody
+		if r.PlacedUID != "" { // else there is no pod object for an event
 			s.TellPorts(r.PlacedUID, taken)
 		}
 		if taken != "" {
@@ -60,7 +60,7 @@ func (s *Server) begin(r *attachment.Record) error {
 	return failed(stepState, s.store.Begin(r, time.Now()))
 }
 
-// portTaken says who has a port of the node that a container is to have; empty: nobody has any of them.
+// portTaken names the holder of one of a container's host ports; empty: all are free.
 func (s *Server) portTaken(r *attachment.Record) string {
 	if i := slices.IndexFunc(r.HostPorts, s.HoldsPort); i >= 0 {
 		return fmt.Sprintf("pod %s/%s asks for %s of this node, which the node needs itself: ask for another one",
@@ -80,7 +80,7 @@ func (s *Server) portTaken(r *attachment.Record) string {
 	return ""
 }
 
-// podOf names the pod of an attachment. One that is made again has the name of the one before, but not its UID.
+// podOf names the pod of an attachment, with its UID: a recreated pod has the same name.
 func podOf(r *attachment.Record) string {
 	return fmt.Sprintf("%s/%s (UID %s)", r.PodNamespace, r.PodName, r.PodUID)
 }

@@ -41,8 +41,8 @@ func (s *Server) refuse(w http.ResponseWriter, r cniwire.Request, err error) {
 	s.answer(w, statusOf(cause), body)
 }
 
-// logRefusal reports failures; a runtime that asks for the status of a node
-// that is not ready does so every few seconds, and is told.
+// logRefusal logs a failed command. A failed STATUS is logged at level debug only: the runtime
+// repeats it every few seconds while the node is not ready.
 func (s *Server) logRefusal(r cniwire.Request, cause *types.Error) {
 	log := s.Log.WithField("command", r.Command).WithField("attachment", r.Attachment().String()).WithField("code", cause.Code)
 	if r.Command == cniwire.Status {
@@ -63,7 +63,7 @@ func statusOf(cause *types.Error) int {
 	return http.StatusInternalServerError
 }
 
-// answer always states the length: the other side need not understand chunks.
+// answer sets Content-Length: clients of earlier releases need not support chunked encoding.
 func (s *Server) answer(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -82,8 +82,8 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	if err != nil {
 		return failed(stepRequest, fault.New(fault.Malformed, "read request: %w", err))
 	}
-	// The limit was for sending the request. Left in force it would end a
-	// command that takes longer, as if the client had gone away.
+	// ReadTimeout is for the request. After that it would cancel the context of a command
+	// that takes longer, as if the client had closed the connection.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("lift time limit of request: %w", err)
 	}

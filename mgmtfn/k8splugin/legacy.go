@@ -20,7 +20,7 @@ type legacyRequest struct {
 	IfName       string `json:"CNI_IFNAME"`
 }
 
-// legacyResponse is its answer, to success and failure alike.
+// legacyResponse is the body of its response, for success and failure.
 type legacyResponse struct {
 	Result      uint   `json:"result,omitempty"` // 1: failed
 	EndpointID  string `json:"endpointid"`
@@ -32,11 +32,11 @@ type legacyResponse struct {
 
 const legacyFailed = 1
 
-// legacyConf is the network configuration that the first protocol does not
-// pass on: the one every node of that time had.
+// legacyConf replaces the network configuration, which the first protocol does not
+// transmit: it is the one that the installer of that time wrote on every node.
 var legacyConf = json.RawMessage(`{"cniVersion": "1.0.0", "name": "contiv-net", "type": "` + netconf.PluginType + `"}`)
 
-// request translates to the present protocol.
+// request converts l to a request of the present protocol.
 func (l legacyRequest) request(command string) cniwire.Request {
 	return cniwire.Request{
 		Command:     command,
@@ -49,7 +49,7 @@ func (l legacyRequest) request(command string) cniwire.Request {
 	}
 }
 
-// serveLegacy carries out one command for a program of an earlier release.
+// serveLegacy returns the handler of a command for a CNI binary of an earlier release.
 func (s *Server) serveLegacy(command string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var old legacyRequest
@@ -77,7 +77,7 @@ func (s *Server) serveLegacy(command string) http.HandlerFunc {
 	}
 }
 
-// addAddresses takes the addresses out of a result; a DEL has none.
+// addAddresses copies the addresses of a CNI result; DEL has no result.
 func (l *legacyResponse) addAddresses(result []byte) error {
 	if len(result) == 0 {
 		return nil

@@ -19,32 +19,32 @@ type Master interface {
 
 // Datapath is this node's switch, as the agent runs it.
 type Datapath interface {
-	// Ready tells why containers cannot be attached at the moment. An error
-	// with a method PodsAffected() bool says whether attached ones suffer, too.
-	// One with a method StoreUnread() bool says whether the only reason is that
-	// the store has not been read since the process began; the switch answers.
+	// Ready returns nil, or the reason why containers cannot be attached at the moment. The error may have two
+	// methods: PodsAffected() bool tells whether attached containers are affected, too;
+	// StoreUnread() bool tells whether the switch answers, and the only reason is that
+	// the store has not been read since the process began.
 	Ready() error
-	// PreparePort makes the link and switch port of an endpoint the store
-	// need not know yet, the container's end in the network namespace behind
-	// the descriptor. It is idempotent.
+	// PreparePort makes the veth pair and the switch port of an endpoint, with the container's end in the
+	// network namespace of descriptor netns. The endpoint need not be in the store
+	// yet. It is idempotent.
 	PreparePort(ctx context.Context, endpointID string, netns int) (drivers.Port, error)
-	// Await returns when the endpoint of the store at revision or later is
-	// known here, with its records and without a port.
+	// Await returns when the cache of the agent has the endpoint as of revision
+	// or later. The result has its records, but no port.
 	Await(ctx context.Context, endpointID string, revision int64) (Attachment, error)
-	// Attach returns when the endpoint, as it is in the store at revision or
-	// later, is programmed.
+	// Attach returns when the flows of the endpoint, as of revision or
+	// later, are in the switch.
 	Attach(ctx context.Context, endpointID string, revision int64) (Attachment, error)
 	// Detach removes port, link and flows; an unknown endpoint is no error.
 	Detach(ctx context.Context, endpointID string) error
-	// Hold tells of a container that an earlier run attached: it is served
-	// until Detach, whatever becomes of its records in the store. It is told
-	// again when more is known of it.
+	// Hold registers a container that an earlier run attached: its flows stay
+	// until Detach, even if the store loses its records. It may be called
+	// again with more of the attachment's fields.
 	Hold(Attachment)
-	// Unannounced lists the endpoints held that the store does not know.
+	// Unannounced lists the held endpoints that are not in the store.
 	Unannounced() []string
-	// Unclaimed lists the endpoints that the store has had on this node for
-	// long, or since a boot that has ended, and nobody has held, with their
-	// ports; none while another node has this one's label.
+	// Unclaimed lists, with their ports, the endpoints that the store has on this node and that are not held:
+	// those that were there for 10 minutes, and those of an earlier boot (ended).
+	// It returns none while another node is registered with this node's label.
 	Unclaimed(ended func(boot string) bool) []Attachment
 }
 

@@ -17,19 +17,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// podInterface is the container's interface in the making.
+// podInterface is the container's interface while ADD configures it.
 type podInterface struct {
 	*podlink.Interface
 	port     drivers.Port
-	hostMAC  string // of the host's end
+	hostMAC  string // of the host's end of the veth pair
 	spec     podlink.Spec
-	gateways []netip.Addr // of the networks, whether or not a route leads there
+	gateways []netip.Addr // of the network, with or without a default route
 }
 
-// prepare makes a port with a fresh link, and that link the interface, as far as
-// that is possible before its addresses are known. A port whose link is not
-// there, or has got its name already, is a leftover that no checkpoint knows of,
-// such as after the loss of the state directory.
+// prepare makes the veth pair and the switch port, and configures the container's end as far as
+// that is possible without its addresses. If a port exists whose link is missing or
+// already renamed, it is a leftover without a checkpoint,
+// such as after the loss of the state directory, and is replaced.
 func (s *Server) prepare(ctx context.Context, c *call, endpointID string, netns *podlink.Namespace) (*podInterface, error) {
 	p, err := s.takePort(ctx, c, endpointID, netns)
 	if !errors.Is(err, podlink.ErrNoLink) {
@@ -62,14 +62,14 @@ func (s *Server) takePort(ctx context.Context, c *call, endpointID string, netns
 	return p, nil
 }
 
-// close ends the work on the interface, if it has begun.
+// close closes the interface's handles; p may be nil.
 func (p *podInterface) close() {
 	if p != nil {
 		p.Close()
 	}
 }
 
-// plan derives addresses and gateways from what the master allocated. A network
+// plan sets addresses, gateways and MAC address from the records of endpoint and network. A network
 // without a gateway is an isolated segment: its containers get no default route.
 func (p *podInterface) plan(at Attachment) error {
 	ep, nw := at.Endpoint, at.Network
@@ -96,7 +96,7 @@ func (p *podInterface) plan(at Attachment) error {
 	}
 	p.spec.MAC = mac.String()
 	p.spec.Gateways = p.gateways
-	p.spec.Announce = nw.PktTagType == "vlan" // others have to learn where it is
+	p.spec.Announce = nw.PktTagType == "vlan" // physical switches and routers learn its location from that
 	for _, server := range at.NameServers {
 		if !slices.Contains(p.gateways, server) {
 			p.spec.OnLink = append(p.spec.OnLink, server)
@@ -127,8 +127,8 @@ func (p *podInterface) addFamily(endpoint, address string, bits uint, gateway st
 	return nil
 }
 
-// bringUp lets the container use its interface, and waits until the switch can send to
-// it.
+// bringUp sets the interface up with its addresses and routes, and waits until the host's end has carrier:
+// from then on the switch can send to it.
 func (p *podInterface) bringUp(ctx context.Context) (err error) {
 	if p.spec.Gateways, p.spec.OnLink, err = p.BringUp(p.spec); err != nil {
 		return err
@@ -136,14 +136,14 @@ func (p *podInterface) bringUp(ctx context.Context) (err error) {
 	return podlink.AwaitUp(ctx, p.port.HostLink)
 }
 
-// record completes the record of an interface that is up.
+// record completes the checkpoint of an interface that is up.
 func (p *podInterface) record(c *call, r *attachment.Record, at Attachment) (err error) {
 	r.HostLink, r.Link, r.Stored = p.port.HostLink, p.spec, storedFrom(at)
 	r.Result, err = p.result(c, at)
 	return err
 }
 
-// result is our part of the CNI result, after the interface has been configured.
+// result returns this plugin's CNI result, before those of earlier plugins of a chain are merged into it.
 func (p *podInterface) result(c *call, at Attachment) (json.RawMessage, error) {
 	return json.Marshal(cniresult.Build(cniresult.Facts{
 		HostLink:        p.port.HostLink,

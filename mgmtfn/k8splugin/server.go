@@ -21,10 +21,10 @@ import (
 
 const (
 	maxHeader = 16 << 10
-	// How long commands being carried out may go on after the server was told
-	// to stop. What takes longer is cancelled and undone.
+	// How long running commands may continue after the context of Run has ended.
+	// Those that take longer are cancelled and undone.
 	stopGrace = 10 * time.Second
-	// Time to write an answer, beyond the command itself.
+	// Time to write a response, after the command itself.
 	answerTime = 10 * time.Second
 )
 
@@ -35,22 +35,22 @@ type Server struct {
 	boots   *attachment.Boots
 	pending pending.Queue
 	locks   keylock.Locks[cniwire.Attachment]
-	names   keylock.Locks[string]             // ids of endpoints that are begun, or given up
-	accepts keylock.Locks[cniwire.Attachment] // deletions that are taken from the queue
+	names   keylock.Locks[string]             // by endpoint id: one ADD or deletion at a time
+	accepts keylock.Locks[cniwire.Attachment] // deletions that are being taken from the queue
 	adds    slots
 	asks    slots
 	others  slots
-	wake    notify.Signal // there is something to undo
+	wake    notify.Signal // sent when the worker has an attachment to undo
 
-	unmarked sync.Map // by attachment, which is to be undone and could not be marked so: since when it is in its state
+	unmarked sync.Map // attachments to undo whose checkpoint could not be set to deleting; the value is the checkpoint's time
 
-	tellsBoot atomic.Bool // the master's last answer had the boot that its endpoint is of
+	tellsBoot atomic.Bool // the master's last response had the boot id of its endpoint
 
-	beginning sync.Mutex // one container at a time says which ports of the node it has
+	beginning sync.Mutex // makes the check of host ports and the first checkpoint one step
 }
 
-// New reads the checkpoints of an earlier run and has the datapath hold the
-// containers that are attached; nothing else is done about them before Run.
+// New reads the checkpoints of an earlier run and calls Datapath.Hold for the
+// attached containers. Unfinished commands are left to Run.
 func New(c Config) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CNI server: %w", err)
 	}
-	if err := boots.Note(); err != nil { // pods of now are served all the same
+	if err := boots.Note(); err != nil { // pods are served nevertheless
 		c.Log.WithError(err).Error("endpoints of pods that are lost with the power will have to be given back by hand, until it can be written down")
 	}
 	for _, p := range problems {
@@ -84,9 +84,9 @@ func New(c Config) (*Server, error) {
 	}, nil
 }
 
-// Run serves until ctx ends. Commands being carried out are finished first;
-// nothing is detached: containers keep their interfaces while the server is
-// away.
+// Run serves until ctx ends. It returns after running commands have ended.
+// Attached containers keep their interfaces and flows while the server does not
+// run.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := rootsocket.ListenOnly(s.SocketPath, s.Limits.Connections, s.Log)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.resume(ctx)
 
-	// Commands outlive ctx by the grace period.
+	// Running commands get the grace period after the end of ctx.
 	commands, cancelCommands := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelCommands()
 	server := s.httpServer(commands)
@@ -136,7 +136,7 @@ func (s *Server) httpServer(commands context.Context) *http.Server {
 	}
 }
 
-// shutdown lets commands finish, then cancels them and waits for the undoing.
+// shutdown waits for running commands; after the grace period it cancels them and waits until they are undone.
 func shutdown(server *http.Server, cancelCommands func()) error {
 	for _, end := range []func(){func() {}, cancelCommands} {
 		end()
@@ -150,7 +150,7 @@ func shutdown(server *http.Server, cancelCommands func()) error {
 	return fmt.Errorf("CNI server: stop: %w", server.Close())
 }
 
-// routes are the paths of the server.
+// routes returns the handlers by path: the present protocol, and that of earlier releases.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+cniwire.PathV2, s.serveV2)
@@ -159,7 +159,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// slotsOf are those that a command takes one of.
+// slotsOf returns the slots for a command.
 func (s *Server) slotsOf(command string) slots {
 	switch command {
 	case cniwire.Add:
@@ -170,10 +170,10 @@ func (s *Server) slotsOf(command string) slots {
 	return s.others
 }
 
-// execute carries out a command when there is a slot for it.
+// execute waits for a slot and carries out a command. A DEL that gets no slot is queued.
 func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error) {
 	passed := takePassed(ctx)
-	defer passed.Close() // of a nil file: no harm
+	defer passed.Close() // nil: returns an error
 	c, err := newCall(r)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (s *Server) execute(ctx context.Context, r cniwire.Request) ([]byte, error)
 		return nil, s.check(ctx, c)
 	case cniwire.GC:
 		return nil, s.gc(ctx, c.conf)
-	default: // newCall knows no other
+	default: // STATUS: newCall refuses all others
 		return nil, s.status(ctx)
 	}
 }

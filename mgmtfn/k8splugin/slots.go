@@ -7,11 +7,11 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// slots bounds the commands of a kind: some are carried out, as many wait, and
-// the rest is refused at once, so that none of them holds a connection that
-// another command needs. ADD has slots of its own: it waits for the master and
-// the switch, and a node whose ADDs hang must still be able to delete. So has STATUS:
-// a node that is refused an answer is not ready, and DELs may hang as well.
+// slots limits the concurrent commands of one kind: n are carried out, n wait, and
+// further ones are refused at once, so that connections stay free for
+// commands of other kinds. ADD has slots of its own: it waits for the master and
+// the switch, and while ADDs hang, DEL must still work. STATUS has its own, too:
+// DELs may hang as well, and a node whose STATUS is refused counts as not ready.
 type slots struct{ running, waiting chan struct{} }
 
 func newSlots(n int) slots { return slots{make(chan struct{}, n), make(chan struct{}, n)} }

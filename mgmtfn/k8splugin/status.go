@@ -11,14 +11,14 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// readyPoll is how often a waiting ADD asks the datapath again.
+// readyPoll is the interval at which a waiting ADD checks the datapath.
 const readyPoll = 20 * time.Millisecond
 
-// outageGrace is how long the datapath may be away until a node of Kubernetes says so.
+// outageGrace is how long the datapath may be down before STATUS fails under Kubernetes.
 const outageGrace = 30 * time.Second
 
-// status tells whether an ADD could be served. Under Kubernetes it is about this node alone: what all
-// nodes miss at once, such as a leader, would make all of them not ready, with all pods.
+// status returns an error if an ADD could not be served. Under Kubernetes it checks this node only: an outage of
+// what all nodes use, such as the leader, would make all nodes and their pods not ready.
 func (s *Server) status(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Other)
 	defer cancel()
@@ -40,15 +40,15 @@ func (s *Server) status(ctx context.Context) error {
 	return nil
 }
 
-// ServesAsBefore tells whether a datapath that is not ready lacks no more than the store, and goes on
-// with what it was given since the boot. All nodes may miss the store at once.
+// ServesAsBefore tells whether the datapath, by its error notReady, lacks only the store, and has been ready
+// since the boot: the flows of that time are still in force. All nodes may lose the store at once.
 func (s *Server) ServesAsBefore(notReady error) bool {
 	var reason interface{ StoreUnread() bool }
 	return errors.As(notReady, &reason) && reason.StoreUnread() && cniwire.HasBeaten(s.SocketPath)
 }
 
-// awaitReady waits a while for a datapath that is starting or reconnecting;
-// the runtime's own retry takes longer.
+// awaitReady waits up to Limits.Ready for a datapath that is starting or reconnecting;
+// an error would make the runtime wait longer before it retries.
 func (s *Server) awaitReady(ctx context.Context) error {
 	err := s.Datapath.Ready()
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/mgmtfn/k8splugin/cniwire"
 )
 
-// beat touches the heartbeat while containers can be attached, or attached ones are served as
-// before, until ctx ends.
+// beat touches the heartbeat file until ctx ends, while the datapath is ready or ServesAsBefore
+// is true.
 func (s *Server) beat(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Beat)
 	defer tick.Stop()
@@ -28,8 +28,8 @@ func (s *Server) beat(ctx context.Context) {
 	}
 }
 
-// sweep undoes, until ctx ends, attachments whose containers are gone, and those whose pods are though the namespace is not. Kubelet
-// says DEL for most of them; container runtimes never say GC.
+// sweep undoes, until ctx ends, attachments whose containers are gone, and attachments of deleted pods whose network namespace
+// still exists (deleted.go). It is for the few containers that get no DEL; container runtimes do not call GC.
 func (s *Server) sweep(ctx context.Context) {
 	tick := time.NewTicker(s.Limits.Sweep)
 	defer tick.Stop()
@@ -45,8 +45,8 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOnce undoes what has been missed before, and returns what is missed now with the
-// time of its checkpoint: a DEL may be on its way.
+// sweepOnce undoes attachments whose container was gone in the sweep before (before), and returns those whose container is
+// gone now, with the times of their checkpoints. It waits for the second sweep because a DEL may be on its way.
 func (s *Server) sweepOnce(ctx context.Context, before map[cniwire.Attachment]time.Time) (missed map[cniwire.Attachment]time.Time) {
 	missed = map[cniwire.Attachment]time.Time{}
 	for _, r := range s.store.Select(isReady) {

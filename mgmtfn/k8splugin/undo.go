@@ -11,12 +11,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// release undoes an attachment whose lock the caller holds. The intention is
-// on disk before the first effect, so whatever is left when it returns an
-// error, the worker goes on with. Where the disk is full it undoes all the same,
-// as what is undone takes no room and may give some back; what is left then, the
-// runtime has to ask for again. It is not stopped by the end of the command
-// it serves, only by its own time limit.
+// release undoes an attachment whose lock the caller holds. It first writes state deleting to
+// the checkpoint, so that the worker completes the undo after an
+// error. If the disk is full it undoes without that, which needs no space and
+// may free some; after an error the runtime has to repeat its command
+// then. Its time limit is Limits.Undo; the end of ctx does not stop it.
 func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	var unnoted error
 	if r.State != attachment.Deleting {
@@ -29,7 +28,7 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	switch {
 	case err == nil && unnoted != nil:
 		s.Log.WithField("attachment", r.Attachment().String()).WithError(unnoted).Warn("undone without a note of it")
-		s.tellAttached(&r) // it was among those that have them until now
+		s.tellAttached(&r) // until Remove, HostPorts and Attached still had it
 	case err != nil:
 		s.wake.Send()
 		err = cmp.Or(unnoted, err)
@@ -37,10 +36,10 @@ func (s *Server) release(ctx context.Context, r attachment.Record) error {
 	return err
 }
 
-// undo removes everything an attachment may have: port, link and flows here,
-// address and record at the master, and when all that is gone the checkpoint.
-// A part that fails does not keep the others. Neither does one that waits as long as it may, such as for
-// a switch that was never there: the first two are done at once.
+// undo removes everything an attachment may have: port, link and flows on this node,
+// the endpoint with its address in the store, and then the checkpoint. The first two are done in
+// parallel: one that fails or waits until its time limit, such as for
+// a switch that does not run, does not stop the other. The checkpoint is removed when both have succeeded.
 func (s *Server) undo(ctx context.Context, r attachment.Record) error {
 	log := s.Log.WithField("attachment", r.Attachment().String())
 	detached := make(chan error, 1)

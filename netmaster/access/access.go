@@ -22,8 +22,8 @@ import (
 // from whom it says.
 var ErrNobody = fault.New(fault.Denied, "no identity")
 
-// nobody is such an error.
-func nobody(format string, args ...any) error {
+// errNotAuthenticated makes such an error.
+func errNotAuthenticated(format string, args ...any) error {
 	return fault.New(fault.Denied, format+"%w", append(args, hidden{ErrNobody})...)
 }
 
@@ -38,27 +38,27 @@ func (h hidden) Unwrap() error { return h.cause }
 func Recognize(r ledger.Reader, text string) (identity.Identity, error) {
 	id, secret, err := accounts.ParseToken(text)
 	if err != nil {
-		return identity.Identity{}, nobody("%v", err)
+		return identity.Identity{}, errNotAuthenticated("%v", err)
 	}
 	if s, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(id)); err == nil {
-		return proved(identity.User, s.User, id, secret, s.Digest)
+		return verify(identity.User, s.User, id, secret, s.Digest)
 	} else if !fault.Is(err, fault.NotFound) {
 		return identity.Identity{}, err
 	}
 	t, err := ledger.ReadShared[mastercfg.APIToken](r, mastercfg.APITokenKey(id))
 	if fault.Is(err, fault.NotFound) {
-		return identity.Identity{}, nobody("token %s is not known, or not any more", id)
+		return identity.Identity{}, errNotAuthenticated("token %s is not known, or not any more", id)
 	}
 	if err != nil {
 		return identity.Identity{}, err
 	}
-	return proved(identity.Token, t.Name, id, secret, t.Digest)
+	return verify(identity.Token, t.Name, id, secret, t.Digest)
 }
 
-// proved is an identity if the secret is the one that was given to it.
-func proved(kind identity.Kind, name, id, secret, digest string) (identity.Identity, error) {
+// verify returns an identity if the secret matches the stored digest.
+func verify(kind identity.Kind, name, id, secret, digest string) (identity.Identity, error) {
 	if !accounts.Proves(secret, digest) {
-		return identity.Identity{}, nobody("token %s: it is not the one that was given out", id)
+		return identity.Identity{}, errNotAuthenticated("token %s: it is not the one that was given out", id)
 	}
 	return identity.Identity{Kind: kind, Name: name, Session: id}, nil
 }
@@ -69,7 +69,7 @@ func proved(kind identity.Kind, name, id, secret, digest string) (identity.Ident
 func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	switch who.Kind {
 	case identity.Nobody:
-		return nil, nobody("nobody says who is asking: log in, or show a token or a certificate")
+		return nil, errNotAuthenticated("nobody says who is asking: log in, or show a token or a certificate")
 	case identity.User:
 		return rightsOfUser(r, who, now)
 	case identity.Token:
@@ -82,11 +82,11 @@ func Rights(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, 
 	return rights.With(who), nil
 }
 
-// holdsName fails unless a node has the key that its name belongs to.
+// holdsName returns an error unless a node has the key to which its name belongs.
 func holdsName(r ledger.Reader, who identity.Identity) error {
 	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+who.Name)
 	if fault.Is(err, fault.NotFound) || err == nil && (joined.Key == "" || joined.Key != who.KeyHash) {
-		return nobody("node %s was removed, or its name belongs to another key now", who.Name)
+		return errNotAuthenticated("node %s was removed, or its name belongs to another key now", who.Name)
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func holdsName(r ledger.Reader, who identity.Identity) error {
 // stillNetmaster fails if a netmaster was removed.
 func stillNetmaster(r ledger.Reader, who identity.Identity) error {
 	if _, removed := r.Get(mastercfg.RemovedMasterPrefix + who.Name); removed {
-		return nobody("netmaster %s was removed: it is nobody until it joins again", who.Name)
+		return errNotAuthenticated("netmaster %s was removed: it is nobody until it joins again", who.Name)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	}
 	user, err := ledger.ReadShared[mastercfg.LocalUser](r, mastercfg.UserKey(who.Name))
 	if fault.Is(err, fault.NotFound) || err == nil && user.Disabled {
-		return nil, nobody("user %s is not known, or disabled", who.Name)
+		return nil, errNotAuthenticated("user %s is not known, or disabled", who.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func rightsOfUser(r ledger.Reader, who identity.Identity, now time.Time) (rights
 	if who.Session != "" {
 		session, err := ledger.ReadShared[mastercfg.Session](r, mastercfg.SessionKey(who.Session))
 		if fault.Is(err, fault.NotFound) || err == nil && (session.User != user.Name || session.Life != user.Life || !mastercfg.Current(session.Created, session.Expires, now)) {
-			return nil, nobody("the session of user %s has ended: log in again", who.Name)
+			return nil, errNotAuthenticated("the session of user %s has ended: log in again", who.Name)
 		}
 		if err != nil {
 			return nil, err
@@ -167,7 +167,7 @@ func IsLocal(r ledger.Reader, who identity.Identity) bool {
 // rightsOfGroups are those of the groups that a user of another directory was in at the login.
 func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights.Set, error) {
 	if !mastercfg.Current(s.Created, s.Expires, now) {
-		return nil, nobody("the session of user %s has ended: log in again", s.User)
+		return nil, errNotAuthenticated("the session of user %s has ended: log in again", s.User)
 	}
 	set := rights.Set{}
 	for _, group := range s.Groups {
@@ -182,7 +182,7 @@ func rightsOfGroups(r ledger.Reader, s mastercfg.Session, now time.Time) (rights
 func rightsOfToken(r ledger.Reader, who identity.Identity, now time.Time) (rights.Set, error) {
 	token, err := ledger.ReadShared[mastercfg.APIToken](r, mastercfg.APITokenKey(who.Session))
 	if fault.Is(err, fault.NotFound) || err == nil && !mastercfg.Current(token.Created, token.Expires, now) {
-		return nil, nobody("token %s is not known, or has expired, or is of a time that is still to come", who.Name)
+		return nil, errNotAuthenticated("token %s is not known, or has expired, or is of a time that is still to come", who.Name)
 	}
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func Bind(tx *ledger.Tx, principal string, local bool, g rights.Grant) (Bound, e
 	return Bound{principal, local, added}, ledger.Write(tx, key, of)
 }
 
-// roomIn refuses one binding more in a tenant that has as many as it may.
+// roomIn returns an error if a tenant has the maximal number of bindings.
 func roomIn(r ledger.Reader, tenant string) error {
 	if tenant == rights.Everywhere {
 		return nil

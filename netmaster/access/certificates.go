@@ -68,7 +68,7 @@ func DropCertificates(tx *ledger.Tx, name string) error {
 func holdsCertificate(r ledger.Reader, user mastercfg.LocalUser, who identity.Identity, now time.Time) error {
 	c, err := ledger.ReadShared[mastercfg.UserCertificate](r, mastercfg.UserCertificateKey(user.Name, who.KeyHash))
 	if fault.Is(err, fault.NotFound) || err == nil && !counts(*c, user, now) {
-		return nobody("this certificate of user %s does not count any more: netctl user cert makes another one", user.Name)
+		return errNotAuthenticated("this certificate of user %s does not count any more: netctl user cert makes another one", user.Name)
 	}
 	return err
 }

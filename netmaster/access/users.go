@@ -110,7 +110,7 @@ const mostSessions = 100
 func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.Token, error) {
 	user, err := UserAt(tx, name)
 	if fault.Is(err, fault.NotFound) || err == nil && (user.Disabled || user.Password != hash) {
-		return accounts.Token{}, nobody("user %s is not known, or disabled, or has another password now", name)
+		return accounts.Token{}, errNotAuthenticated("user %s is not known, or disabled, or has another password now", name)
 	}
 	if err != nil {
 		return accounts.Token{}, err
@@ -134,7 +134,7 @@ func Login(tx *ledger.Tx, name, hash, renewed string, now time.Time) (accounts.T
 // user of the name by now.
 func LoginForeign(tx *ledger.Tx, name string, groups []string, now time.Time) (accounts.Token, error) {
 	if HasUser(tx, name) {
-		return accounts.Token{}, nobody("user %s is a local user", name)
+		return accounts.Token{}, errNotAuthenticated("user %s is a local user", name)
 	}
 	if err := roomForSession(tx, name, now); err != nil {
 		return accounts.Token{}, err

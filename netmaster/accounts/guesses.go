@@ -89,7 +89,7 @@ func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
-	t := kept(g.tries, p, now, forgotten, func(t *tries) time.Time { return t.last })
+	t := entryOf(g.tries, p, now, forgotten, func(t *tries) time.Time { return t.last })
 	if now.Sub(t.last) >= forgotten {
 		t.count = 0
 	}
@@ -111,7 +111,7 @@ func (g *Guesses) Admit(account, address string, now time.Time) time.Duration {
 }
 
 func (g *Guesses) from(address string, now time.Time) *source {
-	return kept(g.sources, address, now, forgotten, func(s *source) time.Time { return s.last })
+	return entryOf(g.sources, address, now, forgotten, func(s *source) time.Time { return s.last })
 }
 
 // Rank is the rank of a try in the queue: the lower, the earlier. It is 0 if the right password of the account
@@ -142,12 +142,12 @@ func (g *Guesses) RankOfChange(account, address string, now time.Time) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
-	g.known(p, now).uses.add(1, now)
+	g.familiarOf(p, now).uses.add(1, now)
 	return g.rank(p, now)
 }
 
-func (g *Guesses) known(p pair, now time.Time) *familiar {
-	return kept(g.familiar, p, now, familiarFor, func(f *familiar) time.Time { return f.last })
+func (g *Guesses) familiarOf(p pair, now time.Time) *familiar {
+	return entryOf(g.familiar, p, now, familiarFor, func(f *familiar) time.Time { return f.last })
 }
 
 // Right forgets the tries of an account from a source: the last one was right.
@@ -156,14 +156,14 @@ func (g *Guesses) Right(account, address string, now time.Time) {
 	defer g.mu.Unlock()
 	p := pair{account, Source(address)}
 	delete(g.tries, p)
-	g.notWrong(p.source, now)
-	known := g.known(p, now)
+	g.takeBackFailure(p.source, now)
+	known := g.familiarOf(p, now)
 	known.last = now
 	known.uses.add(1, now)
 }
 
-// notWrong takes back the try that Admit has counted as wrong for a source.
-func (g *Guesses) notWrong(address string, now time.Time) {
+// takeBackFailure removes the failure of a source that Admit has counted in advance.
+func (g *Guesses) takeBackFailure(address string, now time.Time) {
 	if s := g.sources[address]; s != nil {
 		s.wrong.add(-1, now)
 	}
@@ -173,8 +173,8 @@ func (g *Guesses) notWrong(address string, now time.Time) {
 func (g *Guesses) Unanswered(account, address string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.takeBack(account, address)
-	g.notWrong(Source(address), now)
+	g.takeBackFamiliar(account, address)
+	g.takeBackFailure(Source(address), now)
 }
 
 // Unjudged takes a try back for which there was no room in the queue, for its account only. It still counts for the
@@ -182,18 +182,18 @@ func (g *Guesses) Unanswered(account, address string, now time.Time) {
 func (g *Guesses) Unjudged(account, address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.takeBack(account, address)
+	g.takeBackFamiliar(account, address)
 }
 
-func (g *Guesses) takeBack(account, address string) {
+func (g *Guesses) takeBackFamiliar(account, address string) {
 	if t := g.tries[pair{account, Source(address)}]; t != nil && t.count > 0 {
 		t.count--
 	}
 }
 
-// kept finds an entry, or makes one; if there are too many, one that was not used
-// for long, or is older than life, is evicted.
-func kept[K comparable, V any](all map[K]*V, key K, now time.Time, life time.Duration, last func(*V) time.Time) *V {
+// entryOf returns the entry of a key, and makes it if necessary; if there are too many, it evicts one that was not used for long,
+// or is older than life.
+func entryOf[K comparable, V any](all map[K]*V, key K, now time.Time, life time.Duration, last func(*V) time.Time) *V {
 	if v := all[key]; v != nil {
 		return v
 	}

@@ -17,8 +17,8 @@ import (
 // no endpoint of another one can be moved. Other callers that may use the routes of agents, such
 // as root of a netmaster's machine, speak for all hosts.
 
-// speaksFor refuses an agent that asks for something of another host.
-func speaksFor(ctx context.Context, host string) error {
+// checkIsHost refuses an agent whose request is about another host.
+func checkIsHost(ctx context.Context, host string) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || host == q.Who.Name {
 		return nil
@@ -26,9 +26,8 @@ func speaksFor(ctx context.Context, host string) error {
 	return q.Deny("%s may not speak for host %.64q", q.Who, host)
 }
 
-// serves refuses an agent that asks for something in a tenant that it may not serve; empty:
-// there is none yet.
-func serves(ctx context.Context, r ledger.Reader, tenant string) error {
+// checkServesTenant refuses an agent whose request is in a tenant that its node may not serve; empty: there is no tenant yet.
+func checkServesTenant(ctx context.Context, r ledger.Reader, tenant string) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {
 		return nil
@@ -51,7 +50,7 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 		return nil
 	}
 	if err == nil {
-		err = speaksFor(ctx, ep.HomingHost)
+		err = checkIsHost(ctx, ep.HomingHost)
 	}
 	return err
 }
@@ -66,7 +65,7 @@ func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 			return nil
 		}
 	}
-	return cmp.Or(serves(ctx, r, tenant), speaksForEndpoint(ctx, r, id))
+	return cmp.Or(checkServesTenant(ctx, r, tenant), speaksForEndpoint(ctx, r, id))
 }
 
 // speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as the caller
@@ -80,5 +79,5 @@ func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string
 	if len(hosts) == 0 || slices.Contains(hosts, q.Who.Name) {
 		return q.Who.Name, nil
 	}
-	return "", speaksFor(ctx, hosts[0])
+	return "", checkIsHost(ctx, hosts[0])
 }

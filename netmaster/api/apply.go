@@ -43,11 +43,11 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	if n := len(request.Operations); n > limits.Operations {
 		return rest.Reply{}, fault.New(fault.TooLarge, "apply has %d operations: the limit is %d", n, limits.Operations).WithField("operations")
 	}
-	p := a.understand(request.Operations)
+	p := a.decodeProgram(request.Operations)
 	q := auth.CallerFrom(r.Context())
 	if q != nil {
 		q.SetTenant(p.tenant())
-		q.Names(p.asked())
+		q.Names(p.auditNames())
 	}
 	if dryRun {
 		q.SetSubject("dry run")
@@ -58,19 +58,19 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, err
 	}
 	if q != nil {
-		q.Names(p.done())
+		q.Names(p.auditChanges())
 	}
 	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: warning}, nil
 }
 
-// understand decodes and checks what can be checked of each operation alone.
-func (a *API) understand(operations []operation) *program {
+// decodeProgram decodes the operations and makes the checks that need only one of them.
+func (a *API) decodeProgram(operations []operation) *program {
 	p := &program{}
 	seen := map[string]bool{}
 	for i, o := range operations {
 		t := &task{number: i + 1, OperationResult: contivmodel.OperationResult{Op: o.Op, Type: o.Type, Key: o.Key}, ignoreAbsent: o.IgnoreNotFound}
 		p.tasks = append(p.tasks, t)
-		if t.flaw = t.understand(a, o); t.flaw != nil {
+		if t.flaw = t.decode(a, o); t.flaw != nil {
 			continue
 		}
 		identity := t.Type + " " + t.Key + map[bool]string{true: " deleted"}[t.object == nil]
@@ -82,8 +82,8 @@ func (a *API) understand(operations []operation) *program {
 	return p
 }
 
-// understand makes the intent of an operation.
-func (t *task) understand(a *API, o operation) error {
+// decode makes the intent of an operation.
+func (t *task) decode(a *API, o operation) error {
 	kind, known := contivmodel.KindByType(o.Type)
 	if !known {
 		return fault.New(fault.Invalid, "there is no type %q", o.Type).WithField("type")

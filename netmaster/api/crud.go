@@ -26,7 +26,7 @@ type intent struct {
 	dryRun bool
 }
 
-// intended is the intent of a request, but for the object.
+// intended returns the intent of a request, without the object.
 func intended(r *http.Request, kind contivmodel.Kind) (intent, error) {
 	dryRun, err := rest.Flag(r, "dryRun")
 	if dryRun {
@@ -112,7 +112,7 @@ func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 
 // preview answers as commit does, without a revision: nothing is stored.
 func (a *API) preview(ctx context.Context, key string, plan func(*ledger.Tx) error, object *contivmodel.Object) (rest.Reply, error) {
-	err := whenStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
+	err := retryAfterStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
 	if err != nil || *object == nil {
 		return rest.Reply{Body: key}, err
 	}
@@ -127,7 +127,7 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
 		return nil, err
 	}
-	if err := in.demanded(c, stored != nil); err != nil {
+	if err := in.checkCondition(c, stored != nil); err != nil {
 		return nil, err
 	}
 	if in.object != nil {
@@ -155,9 +155,9 @@ func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, e
 	return stored, t.Update(c, stored, wanted)
 }
 
-// demanded fails unless the object is what the intent demands. One that is gone has no revision, though its deletion may not be
-// committed yet.
-func (in intent) demanded(c *objects.Change, exists bool) (err error) {
+// checkCondition checks the request's condition (If-Match and the like) against the stored object. A deleted object has no
+// revision, even if the deletion is not committed yet.
+func (in intent) checkCondition(c *objects.Change, exists bool) (err error) {
 	revision := int64(0)
 	if exists && in.only.Demands() {
 		if revision, err = c.Tag(mastercfg.ModelKey(in.kind.Type, in.key)); err != nil {

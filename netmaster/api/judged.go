@@ -6,12 +6,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// judged is the error of a request that has been dealt with, err, or why the term
-// is over, if that spoils the answer. What was read, and why something was refused, is only
-// known while nobody else can have led. A change that was committed has happened in any
-// case, and one with unknown outcome remains that. Of a plan that changed nothing the ledger
-// has judged.
-func (a *API) judged(r *http.Request, err error) error {
+// confirmLed checks, before a response is sent, that this netmaster still led when it was computed. It returns err or, if the term
+// has ended, that error: what was read, and the reason of a refusal, are only valid while no other netmaster can have led. A
+// committed change is reported as such in any case, and one with an unknown outcome remains that. For a plan without changes the
+// ledger has checked it already.
+func (a *API) confirmLed(r *http.Request, err error) error {
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if err == nil && !isRead || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader) {
 		return err

@@ -20,13 +20,13 @@ const sandboxesOfPod = 8
 // staticEndpoints is how many endpoints a node may have of static pods before one more needs a pod that the leader has placed.
 const staticEndpoints = 64
 
-// placed refuses, under Kubernetes, an agent that asks for an endpoint where no pod of its node
-// belongs: with a stolen key of a node nobody gets into a tenant, nor reads its state.
+// checkPlacement refuses, under Kubernetes, an agent's request for an endpoint where no pod of its node belongs: so the stolen key
+// of a node gives no access to another tenant or its state.
 //
-// What the leader has written about a pod counts, also for its names and its group: an agent that attaches a pod anew may know
-// the one before. Beside that there are the node's own endpoints in infra networks, endpoints that it has already,
-// and in tenant default those of static pods that netmaster knows nothing of (unknown).
-func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
+// The leader's record of a pod decides, also for names and group: an agent that attaches a recreated pod may know the former one.
+// Without a record are permitted: the node's own endpoints in infra networks, endpoints that it has already, and in tenant default
+// those of static pods that netmaster does not know (checkUnknownPod).
+func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
 		return nil
@@ -54,17 +54,17 @@ func (a *API) placed(ctx context.Context, r ledger.Reader, req *mastercfg.Create
 		return nil
 	}
 	if !known && req.TenantName == mastercfg.DefaultTenant {
-		return unknown(q, r, req)
+		return checkUnknownPod(q, r, req)
 	}
 	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.Who, req.NetworkName, req.TenantName)
 }
 
-// unknown judges what an agent asks for in tenant default for a pod of which the leader has written nothing. Agents wait until
-// it has, but for static pods while the API server is away: what kubelet calls those, and container runtimes their sandboxes, is
-// no name of anything else. They are in no group before their mirror pods are there, whose words the leader follows then; a group
-// that there is not in this network stays, and is refused as such. An address that is asked for may be kept for another
-// pod: it waits for the mirror pod, as does an endpoint that the store has lost.
-func unknown(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
+// checkUnknownPod checks a request in tenant default for a pod without a record of the leader. Agents wait for the record, except
+// for static pods while the API server is down: kubelet's names of those, and sandbox names of container runtimes, are not names
+// of other objects. Such a pod has no group before its mirror pod exists, whose labels the leader follows. A group that exists,
+// but not in this network, stays in the request and is refused later. A requested address may be reserved for another pod: it
+// waits for the mirror pod, as does an endpoint that the store has lost.
+func checkUnknownPod(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	sandbox, _, _ := strings.Cut(req.ConfigEP.Container, "@")
 	has := master.StaticEndpoints(r, q.Who.Name)
 	var refusal error

@@ -22,7 +22,7 @@ func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) 
 	answer := mastercfg.AllocAddressResponse{NetworkID: req.NetworkID}
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		network, tenant := master.NetworkOfPool(tx, req.NetworkID, req.AddressPool)
-		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, tenant), a.change(r.Context(), tx).RoomForAddress(network, tenant)); err != nil {
+		if err := cmp.Or(a.allocates(r.Context()), checkServesTenant(r.Context(), tx, tenant), a.change(r.Context(), tx).RoomForAddress(network, tenant)); err != nil {
 			return err
 		}
 		answer.IPv4Address, err = master.AllocAddress(tx, req, a.config.ClusterMode == "swarm-mode")
@@ -35,7 +35,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 	auth.CallerFrom(r.Context()).SetSubject("address " + req.IPv4Address + " in " + req.NetworkID)
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		_, tenant := master.NetworkOfPool(tx, req.NetworkID, "")
-		if err := cmp.Or(a.allocates(r.Context()), serves(r.Context(), tx, tenant)); err != nil {
+		if err := cmp.Or(a.allocates(r.Context()), checkServesTenant(r.Context(), tx, tenant)); err != nil {
 			return err
 		}
 		return master.ReleaseAddress(tx, req)
@@ -47,13 +47,13 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 	noteEndpoint(r, cmp.Or(req.ConfigEP.Container, req.ConfigEP.Host), req.TenantName, req.NetworkName) // by which it is made, whatever EndpointID says
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
-		if err := cmp.Or(speaksFor(r.Context(), req.ConfigEP.Host), serves(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.placed(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
+		if err := cmp.Or(checkIsHost(r.Context(), req.ConfigEP.Host), checkServesTenant(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.checkPlacement(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
 			return err
 		}
 		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
 			return err
 		}
-		return speaksFor(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
+		return checkIsHost(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
 	})
 	if err = a.tellPod(req, err); err == nil {
 		a.cooldown.Given(&answer.EndpointConfig)
@@ -133,7 +133,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 				return err
 			}
 			id := mastercfg.EndpointID(mastercfg.NetworkID(req.Tenant, network), req.EndpointID)
-			if err := cmp.Or(serves(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id)); err != nil {
+			if err := cmp.Or(checkServesTenant(r.Context(), tx, req.Tenant), a.containers(r.Context()), speaksForEndpoint(r.Context(), tx, id)); err != nil {
 				return err
 			}
 			return master.StartContainer(tx, id, req)

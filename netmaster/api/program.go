@@ -74,7 +74,7 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 		return p.refusal()
 	}
 	if dryRun {
-		err = whenStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
+		err = retryAfterStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
 		return rev, err
 	}
 	if len(p.tasks) > fewTasks {
@@ -166,10 +166,10 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	case !exists && t.object == nil && t.ignoreAbsent:
 		return unchanged, nil
 	case exists && t.object != nil:
-		if err := t.demanded(c, true); err != nil {
+		if err := t.checkCondition(c, true); err != nil {
 			return "", err
 		}
-		if t.isAsWanted(c, before) {
+		if t.isUnchanged(c, before) {
 			return unchanged, nil
 		}
 		if t.Op == contivmodel.OpCreate {
@@ -191,8 +191,8 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 	return "configured", nil
 }
 
-// isAsWanted tells whether a stored object says what the wanted one does.
-func (t *task) isAsWanted(c *objects.Change, stored []byte) bool {
+// isUnchanged tells whether the stored object equals the wanted one.
+func (t *task) isUnchanged(c *objects.Change, stored []byte) bool {
 	there, err := t.kind.Decode(stored) // drops the links
 	if err != nil {
 		return false
@@ -254,8 +254,8 @@ func (p *program) results() []contivmodel.OperationResult {
 	return all
 }
 
-// asked are the operations, as the audit log names them.
-func (p *program) asked() []string {
+// auditNames returns the names of the operations for the audit log.
+func (p *program) auditNames() []string {
 	all := make([]string, len(p.tasks))
 	for i, t := range p.tasks {
 		all[i] = t.Op + " " + t.name()
@@ -263,8 +263,8 @@ func (p *program) asked() []string {
 	return all
 }
 
-// done is what has become of the objects that a committed program has changed, as the audit log names them.
-func (p *program) done() (all []string) {
+// auditChanges returns, for the audit log, the results of a committed program.
+func (p *program) auditChanges() (all []string) {
 	for _, t := range p.tasks {
 		if t.Result != unchanged {
 			all = append(all, t.Result+" "+t.name())

@@ -96,13 +96,12 @@ func (a *API) routes() http.Handler {
 			route.MatcherFunc(knownSegment(entry.Path[:at]))
 		}
 	}
-	return cleanly(router)
+	return redirectUnclean(router)
 }
 
-// cleanly sends a change whose path is not clean, such as "//api/v1/...", to
-// where it belongs with a status that keeps method and body. The router's own
-// redirect would turn it into a read.
-func cleanly(router http.Handler) http.Handler {
+// redirectUnclean redirects a change whose path is not clean, such as "//api/v1/...", with a status that keeps method and body.
+// The router's own redirect would turn it into a GET.
+func redirectUnclean(router http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		clean := path.Clean(r.URL.Path)
 		if isRead := r.Method == http.MethodGet || r.Method == http.MethodHead; isRead || clean == r.URL.Path || clean+"/" == r.URL.Path {
@@ -169,7 +168,7 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	reply, err := handler(r)
 	if err != nil {
-		err = s.api.judged(r, err)
+		err = s.api.confirmLed(r, err)
 	} else {
 		err = s.api.send(w, r, reply)
 	}

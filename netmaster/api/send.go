@@ -35,7 +35,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	}
 	final := said
 	var whole *spool.Answer
-	err := whenStored(r.Context(), func() (err error) {
+	err := retryAfterStored(r.Context(), func() (err error) {
 		whole, err = a.answers.Write(r.Context(), client, place, func(out io.Writer) (err error) {
 			if said.From == nil && !reads { // whatever the client may do by now
 				return said.Write(out)
@@ -48,7 +48,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	if err == nil {
 		defer whole.Close()
 	}
-	if err = a.judged(r, err); err != nil {
+	if err = a.confirmLed(r, err); err != nil {
 		return err
 	}
 	final.Send(w, whole)
@@ -73,8 +73,9 @@ func (a *API) writeAllowed(ctx context.Context, said rest.Reply, out io.Writer) 
 	return final, err
 }
 
-// whenStored does what needs entity tags, again if a large plan has to be stored before.
-func whenStored(ctx context.Context, do func() error) error {
+// retryAfterStored calls do, which needs entity tags; if they are not known because a large plan is still being stored, it waits
+// for that and calls do again.
+func retryAfterStored(ctx context.Context, do func() error) error {
 	wait := retry.NewPacer(20*time.Millisecond, time.Second)
 	for {
 		err := do()

@@ -86,7 +86,7 @@ func (a *API) partsOfCluster(ctx context.Context, missing func() []string, s *co
 		}
 		s.Masters = append(s.Masters, of)
 	}
-	s.Store.Missing, s.Store.Full = missing(), a.full()
+	s.Store.Missing, s.Store.Full = missing(), a.storeFull()
 	slices.SortFunc(s.Masters, func(a, b contivmodel.MasterStatus) int { return cmp.Compare(a.Address, b.Address) })
 	return a.ledger.View(func(reader ledger.Reader) error {
 		joined, err := ledger.ReadAll[mastercfg.Joined](reader, mastercfg.NodePrefix)
@@ -115,8 +115,8 @@ func (a *API) missing(ctx context.Context) (names func() []string) {
 	return func() []string { return <-found }
 }
 
-// full says why nothing can be added to the store.
-func (a *API) full() string {
+// storeFull returns why nothing can be added to the store.
+func (a *API) storeFull() string {
 	if a.config.StoreFull == nil {
 		return ""
 	}

@@ -30,8 +30,8 @@ type tally struct {
 	silent   []string                                           // who did not answer, each with the cause
 }
 
-// tally asks all nodes what they count. To a client it is a long answer, to all who ask the same meanwhile it is one, and no
-// node is asked for two: it has few places for what takes long.
+// tally reads the counters of all nodes. Concurrent requests for the same share one reading, as nodes answer few long requests at
+// a time.
 func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 	release, err := a.entrance.Take(ctx, ratelimit.LongAnswer)
 	if err != nil {

@@ -106,7 +106,7 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) 
 	if err := a.ledger.View(w.begin); err != nil {
 		return rest.Reply{}, err
 	}
-	if err := w.known(r.Context()); err != nil {
+	if err := w.checkRevision(r.Context()); err != nil {
 		return rest.Reply{}, err
 	}
 	release, err := a.mayWatch(r.Context())
@@ -154,14 +154,14 @@ func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// begin finds what the caller may see. A caller that saw less, or more, until a later revision than
-// the one that it wants to go on after has to list again.
+// begin determines what the caller may see. If that has changed since the revision at which the watch is to continue, the caller
+// has to list again.
 func (w *watch) begin(r ledger.Reader) (err error) {
 	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil {
 		return err
 	}
 	if since := access.Since(r, w.caller.Who); w.revision > 0 && since > w.revision {
-		return gone(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.caller.Who, since))
+		return goneError(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.caller.Who, since))
 	}
 	if w.scope.isEmpty() { // it would keep one of the places of all
 		return rest.Denial{Cause: fault.New(fault.Denied, "%s may see nothing of type %s, and so not watch it", w.caller.Who, w.kind.Type), Status: http.StatusForbidden}
@@ -189,25 +189,25 @@ func (w *watch) allowed(r ledger.Reader) error {
 	return nil
 }
 
-// known refuses a revision from which the feed cannot go on.
-func (w *watch) known(ctx context.Context) error {
-	if err := w.begun(ctx); err != nil || w.revision == 0 {
+// checkRevision refuses a revision at which the feed cannot continue.
+func (w *watch) checkRevision(ctx context.Context) error {
+	if err := w.waitForFeed(ctx); err != nil || w.revision == 0 {
 		return err
 	}
 	if _, _, _, err := w.api.feed.After(w.revision); err != nil {
-		return gone(err)
+		return goneError(err)
 	}
 	return w.api.ledger.View(func(r ledger.Reader) error {
 		// What the watch was told by others is no later than the store was when this leader's term began.
 		if present := max(w.api.feed.Newest(), r.Newest()); w.revision > present {
-			return gone(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
+			return goneError(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
 		}
 		return nil
 	})
 }
 
-// begun waits until the feed tells of changes.
-func (w *watch) begun(ctx context.Context) error {
+// waitForFeed waits until the feed has changes.
+func (w *watch) waitForFeed(ctx context.Context) error {
 	for {
 		_, _, more, _ := w.api.feed.After(w.revision)
 		if _, begun := w.api.feed.Revision(); begun {
@@ -223,14 +223,14 @@ func (w *watch) begun(ctx context.Context) error {
 	}
 }
 
-// gone is the refusal of a revision from which a client cannot go on.
-func gone(err error) error { return rest.WithStatus(http.StatusGone, err) }
+// goneError is the error (410 Gone) for a revision at which a client cannot continue.
+func goneError(err error) error { return rest.WithStatus(http.StatusGone, err) }
 
 // run tells events until the client, the term or the feed does not go on.
 func (w *watch) run(ctx context.Context, out *rest.Stream) {
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
-	again, stop := w.asksAgain()
+	again, stop := w.recheckTimer()
 	defer stop()
 	for {
 		changes, upTo, more, err := w.api.feed.After(w.revision)
@@ -267,9 +267,9 @@ func (w *watch) run(ctx context.Context, out *rest.Stream) {
 	}
 }
 
-// asksAgain is when a silent watch asks whether its caller may still hear it: in an open
-// cluster never.
-func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
+// recheckTimer returns a timer after which a silent watch checks again whether its caller may still see it; none in an open
+// cluster.
+func (w *watch) recheckTimer() (due <-chan time.Time, stop func()) {
 	if w.caller == nil {
 		return nil, func() {}
 	}
@@ -280,7 +280,7 @@ func (w *watch) asksAgain() (due <-chan time.Time, stop func()) {
 // present makes the events of what is there.
 func (w *watch) present(ctx context.Context) (there *spool.Answer, err error) {
 	place := w.api.entrance.LongAnswer(ctx)
-	err = whenStored(ctx, func() (err error) {
+	err = retryAfterStored(ctx, func() (err error) {
 		there, err = w.api.answers.Write(ctx, auth.BudgetKey(w.asked), place, w.list)
 		return err
 	})
@@ -320,7 +320,7 @@ func (w *watch) list(out io.Writer) error {
 // tell writes the changes that are in the scope. While the client is waited for, no state
 // is held, nor a change that it was told already or is not told.
 func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
-	own := slices.DeleteFunc(changes, w.passes) // clears the rest
+	own := slices.DeleteFunc(changes, w.isHidden) // clears the rest
 	for len(own) > 0 {
 		err := w.api.ledger.View(func(r ledger.Reader) error {
 			if err := w.allowed(r); err != nil {
@@ -347,8 +347,8 @@ func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) erro
 	return nil
 }
 
-// bookmark writes up to which revision the client has received everything, if it still may: a watch that begins there tells nothing of
-// before, such as that the client may see something else since.
+// bookmark writes the revision up to which the client has received everything, after checking that the client may still see it: a
+// watch that continues there does not learn that the client's rights have changed before.
 func (w *watch) bookmark(out *rest.Stream) error {
 	if err := w.api.ledger.View(w.allowed); err != nil {
 		return err
@@ -356,8 +356,8 @@ func (w *watch) bookmark(out *rest.Stream) error {
 	return out.Line(event{Type: "BOOKMARK", Revision: w.revision})
 }
 
-// passes tells whether the client does not hear of a change, and counts those that it does not.
-func (w *watch) passes(c mirror.Change) bool {
+// isHidden tells whether a change is not sent to the client, and counts these.
+func (w *watch) isHidden(c mirror.Change) bool {
 	if !w.scope.holds(c.Key) || c.Revision <= w.listed[c.Key] {
 		w.passed++
 		return true

@@ -412,7 +412,7 @@ func TestAWatchWaitsForAFeedThatHasNotBegun(t *testing.T) {
 			w := &watch{api: &API{feed: feed, ended: ended}, revision: 5}
 			ctx, leave := context.WithCancel(t.Context())
 			waited := make(chan error, 1)
-			go func() { waited <- w.begun(ctx) }()
+			go func() { waited <- w.waitForFeed(ctx) }()
 			synctest.Wait()
 			feed.wake(false) // as when the store has forgotten some of what the feed wants to tell
 			synctest.Wait()

@@ -20,7 +20,7 @@ import (
 // In an open cluster a watch asks for rights when it has something to say, and only then.
 func TestASilentWatchOfAnOpenClusterDoesNotAskForRights(t *testing.T) {
 	for q, want := range map[*auth.Caller]bool{nil: false, {}: true} {
-		due, stop := (&watch{caller: q}).asksAgain()
+		due, stop := (&watch{caller: q}).recheckTimer()
 		stop()
 		if asks := due != nil; asks != want {
 			t.Errorf("open cluster %t: asks %t", q == nil, asks)

@@ -201,7 +201,7 @@ func (l *Log) write(e Entry) error {
 	n, err := l.file.Write(append(line, '\n'))
 	if err != nil {
 		l.lost.Add(e.Lost + 1)
-		return errors.Join(err, l.takeBack())
+		return errors.Join(err, l.truncatePartial())
 	}
 	l.written += int64(n)
 	l.previous = hashOf(line)
@@ -212,7 +212,7 @@ func (l *Log) write(e Entry) error {
 		l.log.WithField("lost", e.Lost).Error("audit: entries did not find room")
 	}
 	if l.written >= l.size {
-		l.putAside()
+		l.rotate()
 	}
 	return nil
 }
@@ -266,9 +266,9 @@ func (l *Log) lastAside() []byte {
 	return nil
 }
 
-// takeBack takes a line that is half written out of the file, which a full disk allows. If
-// it cannot, the file is opened anew for the next line, and looked at.
-func (l *Log) takeBack() error {
+// truncatePartial removes a partly written line from the file, which works on a full disk, too. If it fails, the file is opened
+// and checked again before the next line.
+func (l *Log) truncatePartial() error {
 	err := l.file.Truncate(l.written)
 	if err != nil {
 		err = errors.Join(err, l.file.Close())
@@ -277,8 +277,8 @@ func (l *Log) takeBack() error {
 	return err
 }
 
-// putAside ends a file; the chain goes on in the next one, or in the same one where that cannot be renamed.
-func (l *Log) putAside() {
+// rotate closes a file; the chain of hashes continues in the next one, or in the same one if it cannot be renamed.
+func (l *Log) rotate() {
 	l.unsynced = errors.Join(l.file.Sync(), l.file.Close())
 	l.file, l.written = nil, 0
 	l.report(l.rename())

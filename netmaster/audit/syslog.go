@@ -113,12 +113,12 @@ func (s *syslog) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case message := <-s.waiting:
-			if !s.insist(ctx, pace, func() error { return s.send(ctx, message) }) {
+			if !s.retry(ctx, pace, func() error { return s.send(ctx, message) }) {
 				last = append(last, message)
 			}
 		case <-s.ended:
 			if s.hangUp(); len(s.kept) > 0 {
-				s.insist(ctx, pace, func() error { return s.connected(ctx) })
+				s.retry(ctx, pace, func() error { return s.connected(ctx) })
 			}
 		case <-ctx.Done():
 		}
@@ -140,8 +140,8 @@ func (s *syslog) run(ctx context.Context) {
 	}
 }
 
-// insist tries until something is done; false: ctx ended before.
-func (s *syslog) insist(ctx context.Context, pace *retry.Pacer, do func() error) bool {
+// retry calls do until it succeeds; false: ctx has ended before.
+func (s *syslog) retry(ctx context.Context, pace *retry.Pacer, do func() error) bool {
 	for ctx.Err() == nil {
 		err := do()
 		if err == nil {
@@ -243,7 +243,7 @@ func (s *syslog) write(message []byte) error {
 	return err
 }
 
-// hangUp ends the connection, if there is one. What may not have been read then is left in kept, until the next one.
+// hangUp closes the connection, if there is one. Lines that the server may not have read stay in kept for the next connection.
 func (s *syslog) hangUp() {
 	if s.conn == nil {
 		return
@@ -270,7 +270,7 @@ func (s *syslog) hangUp() {
 func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: syslogTime}
 	if s.streams() {
-		dialer.Control = impatient
+		dialer.Control = setUserTimeout
 	}
 	switch s.target.Scheme {
 	case "unix":
@@ -281,8 +281,8 @@ func (s *syslog) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, s.target.Scheme, s.target.Host)
 }
 
-// impatient has the kernel end a connection whose server does not acknowledge what was sent.
-func impatient(_, _ string, conn syscall.RawConn) error {
+// setUserTimeout makes the kernel close a connection whose peer does not acknowledge data.
+func setUserTimeout(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {
 		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(syslogTime/time.Millisecond))

@@ -1,23 +1,23 @@
-// Package classes turns policies of Kubernetes into rules about classes of pods.
+// Package classes converts policies of Kubernetes to rules between classes of pods.
 //
-// A class is a set of pods that no selector of a policy tells apart, and that have the same numbers
-// for the names of ports in policies. Every switch knows the pods of a class by its number. So rules name few classes instead of many pods, and a pod that comes,
-// goes or gets other labels changes nothing but its own class. Pods that nothing
-// selects have none: class 0.
+// A class is a set of pods that are equal to all policies: the same selectors match them, and they have the
+// same numbers for the port names in policies. Every switch knows the pods of a class by the number of the
+// class. So rules name few classes instead of many pods, and a pod that is added, removed or gets other labels
+// changes only its own class. Pods that no selector matches have none: class 0.
 //
 //	pod, namespace, policy --Engine--> classes of pods, rules by policy
 //
-// The engine is told what has changed, and says what has to be written because of it.
-// Each step costs what has changed: a pod is compared with the selectors, a new
-// selector with the pods, and rules are made anew of policies only that select one of
-// the classes that came or went. It remembers and does no I/O.
+// The caller passes changed objects to the engine, and takes from it the records to write.
+// The cost of a step depends on what has changed: a pod is compared with the selectors, a new
+// selector with the pods, and rules are computed again only for policies that select one of
+// the classes that were added or removed. The engine has all state in memory and does no I/O.
 //
 // There are numbers for 65,534 classes. When none is left, pods of further classes get a class
-// that is never written, so they are isolated.
+// whose record is never written, so they are isolated.
 //
-// A class that has lost its last pod is kept for a while, as its next pod is often about
-// to come, unless pods wait for a number. Numbers stay the same when another leader begins: it is told the number of each
-// pod, and SameFor compares what that number stands for by then.
+// A class that has lost its last pod is kept for a while, as its next pod often follows
+// soon, unless pods wait for a number. Numbers stay the same under the next leader: it passes the number of each
+// pod to its engine, and SameFor compares what that number means by then.
 package classes
 
 import (
@@ -217,8 +217,8 @@ func (e *Engine) RevisitAll() {
 // does not refuse those of several containers that do not: other namespaces' rules about the name would be as many.
 const maxNumbers = 10
 
-// look finds out what selects a pod.
-func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
+// selectedBy computes what selects a pod.
+func (e *Engine) selectedBy(p *pod) (signature string, by map[uint32]*selector, ports []NamedPort) {
 	by = map[uint32]*selector{}
 	for s := range e.reach.into[p.namespace] {
 		if s.spec.Pods.Matches(p.labels) {
@@ -232,11 +232,11 @@ func (e *Engine) look(p *pod) (signature string, by map[uint32]*selector, ports 
 			count[port.Name]++
 		}
 	}
-	return sign(by, ports), by, ports
+	return signatureOf(by, ports), by, ports
 }
 
-// sign makes one text of what tells classes apart; nothing for class 0.
-func sign(by map[uint32]*selector, ports []NamedPort) string {
+// signatureOf returns a text that identifies a class: two pods with equal texts are in the same class. It is empty for class 0.
+func signatureOf(by map[uint32]*selector, ports []NamedPort) string {
 	var raw []byte
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		raw = binary.BigEndian.AppendUint32(raw, id)
@@ -255,7 +255,7 @@ func sign(by map[uint32]*selector, ports []NamedPort) string {
 // reclassify finds the class of a pod; preferred is its number, if that is nobody else's.
 func (e *Engine) reclassify(key string, preferred uint16) {
 	p := e.pods[key]
-	signature, by, ports := e.look(p)
+	signature, by, ports := e.selectedBy(p)
 	if p.class != 0 && e.classes[p.class].signature == signature || p.class == 0 && signature == "" {
 		return
 	}
@@ -300,7 +300,7 @@ func (e *Engine) join(signature string, by map[uint32]*selector, ports []NamedPo
 		for _, s := range by {
 			s.classes[number] = struct{}{}
 		}
-		e.touch(number)
+		e.markClass(number)
 	}
 	return e.enter(number)
 }
@@ -328,13 +328,13 @@ func (e *Engine) free() uint16 {
 	return nobodys
 }
 
-// readmit gives pods classes for which there was no number, as far as there are numbers by now. One that a class
-// has had is free when it is written that the class is gone. Classes without pods go for those that still wait.
-func (e *Engine) readmit() {
+// classifyWaiting gives classes to pods for which there was no number, as far as there are numbers now. The number of a former
+// class is free when its deletion has been written. Classes without pods are dropped for the pods that still wait.
+func (e *Engine) classifyWaiting() {
 	full := false
 	for _, key := range slices.Sorted(maps.Keys(e.nobody)) {
 		p := e.pods[key]
-		signature, _, _ := e.look(p)
+		signature, _, _ := e.selectedBy(p)
 		if _, known := e.numbers[signature]; full && !known && signature != "" {
 			continue
 		}
@@ -370,7 +370,7 @@ func (e *Engine) dropOldest() {
 // drop forgets a class that has no members.
 func (e *Engine) drop(number uint16) {
 	c := e.classes[number]
-	e.touch(number)
+	e.markClass(number)
 	for _, s := range c.selectors {
 		delete(s.classes, number)
 	}
@@ -380,8 +380,8 @@ func (e *Engine) drop(number uint16) {
 	delete(e.classes, number)
 }
 
-// touch has the record of a class, and the rules that name it, looked at.
-func (e *Engine) touch(number uint16) {
+// markClass marks the record of a class, and the rules that name it, as changed.
+func (e *Engine) markClass(number uint16) {
 	c := e.classes[number]
 	c.written = false
 	e.dirtyClasses[number] = struct{}{}

@@ -38,7 +38,7 @@ func (e *Engine) crowded() map[uint16]struct{} {
 		if p == nil || p.spec.Tier != Isolating {
 			continue
 		}
-		if begun := e.begun(p); begun != p.begun {
+		if begun := e.countEgressRules(p); begun != p.begun {
 			p.begun = begun
 			maps.Copy(all, p.subject.classes)
 		}
@@ -46,9 +46,9 @@ func (e *Engine) crowded() map[uint16]struct{} {
 	return all
 }
 
-// begun is how many rules a policy becomes about what its subjects begin. A name of ports is a rule for each number
-// that it has in the classes of the peers.
-func (e *Engine) begun(p *policy) (rules int) {
+// countEgressRules counts the rules that a policy becomes for egress. A port name is a rule for each number that it has in the
+// classes of the peers.
+func (e *Engine) countEgressRules(p *policy) (rules int) {
 	for i, r := range p.spec.Rules {
 		switch {
 		case !r.Out:
@@ -105,7 +105,7 @@ func (p *policy) accepted(c *class) (rules int) {
 		for _, port := range r.Ports {
 			numbered = numbered || port.Name == ""
 			for _, of := range c.ports {
-				if port.means(of) {
+				if port.matchesName(of) {
 					rules++
 				}
 			}

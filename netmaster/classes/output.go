@@ -33,7 +33,7 @@ func (c Changes) Any() bool { return len(c.Pods)+len(c.Policies)+len(c.Classes) 
 
 // Take says what has to be written since the last time. Written or Failed has to follow.
 func (e *Engine) Take() Changes {
-	e.readmit()
+	e.classifyWaiting()
 	c := Changes{Pods: map[string]PodClass{}, Policies: map[string]*mastercfg.K8sPolicy{}, Classes: map[uint16]*mastercfg.K8sClass{}, Moved: e.moved,
 		TooLarge: map[string]string{}}
 	e.limit()
@@ -41,7 +41,7 @@ func (e *Engine) Take() Changes {
 		c.Pods[key] = PodClass{e.pods[key].uid, e.pods[key].class}
 	}
 	for id := range e.dirtyPolicies {
-		e.lookForStrangers(id)
+		e.findStrangers(id)
 		c.Policies[id] = nil
 		if p := e.policies[id]; p != nil {
 			rules, tooLarge := e.rules(id)
@@ -157,7 +157,7 @@ func (e *Engine) rules(id string) (all []mastercfg.TierRule, tooLarge string) {
 		}
 		all = append(all, split...)
 	}
-	all = slices.DeleteFunc(all, isAboutNobody)
+	all = slices.DeleteFunc(all, isEmptyRule)
 	if !fit(all) {
 		return p.closed(base), fmt.Sprintf("its rules about classes of pods and networks take more than %d KiB, and it allows nothing", maxRecord>>10)
 	}
@@ -220,7 +220,7 @@ func (e *Engine) withName(rule mastercfg.TierRule, name Port) (all []mastercfg.T
 	by := map[NamedPort][]uint16{}
 	for _, number := range serves {
 		for _, p := range e.classes[number].ports {
-			if name.means(p) {
+			if name.matchesName(p) {
 				by[p] = append(by[p], number)
 			}
 		}

@@ -39,7 +39,7 @@ func (e *Engine) SetPolicy(id string, spec Policy) {
 	}
 	e.policies[id] = p
 	e.dirtyPolicies[id] = struct{}{}
-	e.retire(id, before)
+	e.releaseUnused(id, before)
 	e.touchSubjects(p.subject)
 	e.rank(before, p)
 }
@@ -50,7 +50,7 @@ func (e *Engine) RemovePolicy(id string) {
 	before := e.policies[id]
 	delete(e.policies, id)
 	e.dirtyPolicies[id] = struct{}{}
-	e.retire(id, before)
+	e.releaseUnused(id, before)
 	e.rank(before, nil)
 }
 
@@ -119,15 +119,15 @@ func (e *Engine) split(namespaces []string, concerned func(*pod) bool) {
 // name it by its number, so those of other policies stay.
 func (e *Engine) rename(p *pod) {
 	c := e.classes[p.class]
-	signature, by, ports := e.look(p)
+	signature, by, ports := e.selectedBy(p)
 	if _, taken := e.numbers[signature]; taken || c.signature == signature || signature == "" {
 		return
 	}
-	e.resign(p.class, signature, by, ports)
+	e.changeSignature(p.class, signature, by, ports)
 }
 
-// resign changes what tells a class from others.
-func (e *Engine) resign(number uint16, signature string, by map[uint32]*selector, ports []NamedPort) {
+// changeSignature changes the signature of a class.
+func (e *Engine) changeSignature(number uint16, signature string, by map[uint32]*selector, ports []NamedPort) {
 	c := e.classes[number]
 	for _, s := range c.selectors {
 		delete(s.classes, number)
@@ -144,10 +144,9 @@ func (e *Engine) resign(number uint16, signature string, by map[uint32]*selector
 	}
 }
 
-// retire takes from the selectors and the names of ports what a policy does not use any more. Those that nobody
-// uses tell pods apart no longer: classes that are alike then remain, but for pods that
-// nothing selects.
-func (e *Engine) retire(id string, before *policy) {
+// releaseUnused removes a policy's use of selectors and port names. Those that no policy uses do not distinguish pods any more:
+// classes that are equal then stay, except for pods that nothing selects.
+func (e *Engine) releaseUnused(id string, before *policy) {
 	if before == nil {
 		return
 	}
@@ -202,7 +201,7 @@ func (e *Engine) retirePorts(id string, before *policy) {
 
 // reduce leaves less that tells a class from others. If that is nothing, its pods have none.
 func (e *Engine) reduce(number uint16, by map[uint32]*selector, ports []NamedPort) {
-	e.resign(number, sign(by, ports), by, ports)
+	e.changeSignature(number, signatureOf(by, ports), by, ports)
 	if len(by)+len(ports) == 0 {
 		e.release(number)
 	}
@@ -246,9 +245,8 @@ func (e *Engine) touchSubjects(s *selector) {
 	}
 }
 
-// rank gives the policies of an ordered tier their places again when their order may have
-// changed. The place of one is its priority, or the next that is free, so that a policy which comes
-// or goes moves those only that have its priority.
+// rank assigns the ranks of the policies of an ordered tier again if their order may have changed. The rank is the priority, or
+// the next free number, so that a policy which is added or removed changes only the ranks of those with the same priority.
 func (e *Engine) rank(before, now *policy) {
 	if before != nil && now != nil && before.spec.Tier == now.spec.Tier && before.spec.Priority == now.spec.Priority {
 		return

@@ -66,8 +66,8 @@ func (r Rule) isAnyPod() bool {
 	return r.Verdict != Pass && slices.ContainsFunc(r.Peers, PodSelector.isAnyPod)
 }
 
-// means tells whether a name stands for a port of a pod.
-func (p Port) means(of NamedPort) bool {
+// matchesName tells whether a port name of a policy means a port of a pod.
+func (p Port) matchesName(of NamedPort) bool {
 	return p.Name == of.Name && (p.Protocol == 0 || p.Protocol == of.Protocol)
 }
 

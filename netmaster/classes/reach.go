@@ -11,7 +11,7 @@ func newReach() reach {
 	return reach{into: map[string]map[*selector]struct{}{}, wide: map[*selector]struct{}{}}
 }
 
-// places are the namespaces into which a selector looks, of those with these labels.
+// places returns those of some namespaces that a selector matches, by their labels.
 func places(s *selector, namespaces map[string]map[string]string) (names []string) {
 	if s.spec.Namespace != "" {
 		return []string{s.spec.Namespace}

@@ -21,7 +21,7 @@ func only(some map[uint16]struct{}, rules []mastercfg.TierRule) (all []mastercfg
 		served := len(r.Serving) > 0
 		r.Excepts = nil
 		r.Subjects, r.Peers, r.Serving = those(some, r.Subjects), those(some, r.Peers), those(some, r.Serving)
-		if !isAboutNobody(r) && served == (len(r.Serving) > 0) {
+		if !isEmptyRule(r) && served == (len(r.Serving) > 0) {
 			all = append(all, r)
 		}
 	}
@@ -38,7 +38,7 @@ func those(some map[uint16]struct{}, list []uint16) (all []uint16) {
 	return all
 }
 
-// isAboutNobody tells whether a rule has no subjects or no peers.
-func isAboutNobody(r mastercfg.TierRule) bool {
+// isEmptyRule tells whether a rule has no subjects or no peers.
+func isEmptyRule(r mastercfg.TierRule) bool {
 	return len(r.Subjects) == 0 || !r.AnyPeer && !r.AnyPod && len(r.Peers)+len(r.Nets)+len(r.Names) == 0
 }

@@ -41,9 +41,9 @@ func add(counts map[string]int, tenant string, more int) {
 	}
 }
 
-// lookForStrangers finds the tenants of a policy's peers that none of its subjects is of. A peer that
-// is all pods means those that can be reached.
-func (e *Engine) lookForStrangers(id string) {
+// findStrangers finds the tenants of a policy's peers to which none of its subjects belongs. A peer of all pods means those that
+// can be reached.
+func (e *Engine) findStrangers(id string) {
 	delete(e.strange, id)
 	if p := e.policies[id]; p != nil && len(e.tenants) > 1 {
 		var peers []*selector

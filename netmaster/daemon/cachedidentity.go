@@ -34,7 +34,7 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 		return identity.Identity{}, err
 	}
 	if before := c.identity.Swap(&found); before == nil && found.who.Kind == identity.Master {
-		c.handshakes.know(c.Conn, found.who, chain[0])
+		c.handshakes.noteNetmaster(c.Conn, found.who, chain[0])
 	}
 	return found.who, nil
 }
@@ -51,15 +51,15 @@ func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cache
 	if ours != nil {
 		all = append(all, ours.authorities[pki.Client].Bundle()...)
 	}
-	until := nextTurn(now, all)
+	until := nextValidityChange(now, all)
 	return cachedIdentity{who, func(at time.Time) bool {
 		return p.current.Load() == ours && p.own.Edition() == brought && !at.Before(now) && at.Before(until)
 	}}, nil
 }
 
-// nextTurn is the next time at which one of some certificates becomes valid or expires; the first one is valid
+// nextValidityChange is the next time at which one of some certificates becomes valid or expires; the first one is valid
 // now. Until then the time does not change the result of verifying them.
-func nextTurn(now time.Time, certs []*x509.Certificate) time.Time {
+func nextValidityChange(now time.Time, certs []*x509.Certificate) time.Time {
 	next := certs[0].NotAfter
 	for _, c := range certs {
 		for _, turn := range []time.Time{c.NotBefore, c.NotAfter} {

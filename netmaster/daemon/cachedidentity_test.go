@@ -135,7 +135,7 @@ func TestTheNextTurnIsThatOfAnyCertificate(t *testing.T) {
 		2 * time.Minute:  {cert(2*time.Minute, 2*time.Hour)},
 		30 * time.Second: {cert(time.Minute, 2*time.Hour), cert(-time.Hour, 30*time.Second)},
 	} {
-		if got := nextTurn(now, append([]*x509.Certificate{leaf}, others...)).Sub(now); got != want {
+		if got := nextValidityChange(now, append([]*x509.Certificate{leaf}, others...)).Sub(now); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -154,7 +154,7 @@ func TestAFindingIsOfTheWallClock(t *testing.T) {
 	conn, by := &connection{}, &asked{}
 	conn.secured.Store(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
 	r := httptest.NewRequestWithContext(context.WithValue(t.Context(), connKey{}, net.Conn(conn)), "GET", "/", nil)
-	if _, err := whoAsks(r, by); err != nil || by.at.IsZero() || by.at != by.at.Round(0) {
+	if _, err := identityOf(r, by); err != nil || by.at.IsZero() || by.at != by.at.Round(0) {
 		t.Errorf("found at %s: %v", by.at, err)
 	}
 }

@@ -81,7 +81,7 @@ func (c *certificates) install(all pki.Authorities) error {
 	}
 	shown := &issued{authorities: all, server: server, client: client, dialer: dialing(all[pki.API], client, "http/1.1")}
 	if c.cfg.Store {
-		if shown.store, err = c.forStore(all[pki.Store], now); err != nil {
+		if shown.store, err = c.storeTLS(all[pki.Store], now); err != nil {
 			return err
 		}
 	}

@@ -162,7 +162,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			failed <- err
 		}
 	})
-	d.keepTrack(working, &leading)
+	d.startFollowerTasks(working, &leading)
 	writing, written := context.WithCancel(context.WithoutCancel(ctx))
 	defer written()
 	var auditing sync.WaitGroup
@@ -183,7 +183,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer cancel()
 	err = errors.Join(err, d.service.Close(parting), d.member.Stop())
-	server.conn.answered(parting) // a change whose client is gone is audited, too
+	server.conn.awaitAnswered(parting) // a change whose client is gone is audited, too
 	written()
 	auditing.Wait()
 	d.log.Info("netmaster stopped")
@@ -192,7 +192,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // newServer makes the HTTP server with the limits of the configuration, which tests have set shorter.
 func (d *Daemon) newServer() *server {
-	server := newServer(d.mode.closes(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
+	server := newServer(d.mode.requireTLS(d.front, d.cfg.Security.PlainLoopback, d.refusals), judged{d.certificates, d.removed}, d.refusals, d.log)
 	if limit := d.cfg.requestLimit; limit > 0 {
 		server.http.ReadTimeout, server.http.WriteTimeout = limit, limit
 	}
@@ -203,9 +203,9 @@ func (d *Daemon) newServer() *server {
 	return server
 }
 
-// keepTrack starts the tasks of a netmaster that do not depend on whether it leads: the member of the store and its space, the
-// mode of the cluster, removed netmasters, certificates, and the gate.
-func (d *Daemon) keepTrack(ctx context.Context, tasks *sync.WaitGroup) {
+// startFollowerTasks starts the tasks of a netmaster that do not depend on whether it leads: the member of the store and its
+// space, the mode of the cluster, removed netmasters, certificates, and the gate.
+func (d *Daemon) startFollowerTasks(ctx context.Context, tasks *sync.WaitGroup) {
 	tasks.Go(func() { d.member.Run(ctx) })
 	tasks.Go(func() { d.join(ctx) })
 	tasks.Go(func() { d.keepUp(ctx) })
@@ -278,7 +278,7 @@ func (d *Daemon) registered() []objdb.Service {
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
 		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
-		Authorities: d.member.knows(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil, Opens: d.values != nil,
+		Authorities: d.member.registeredAuthorities(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil, Opens: d.values != nil,
 	}}
 }
 

@@ -28,7 +28,7 @@ import (
 // enter starts the member, however long the other netmasters take; false: ctx has ended, or the member has failed.
 func (m *member) enter(ctx context.Context) bool {
 	var said string
-	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); m.away(); pace.Sleep(ctx) {
+	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); m.notRunning(); pace.Sleep(ctx) {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -66,7 +66,7 @@ func (m *member) tryToEnter(ctx context.Context) error {
 		}
 	}
 	if hasData || m.cfg.Founds() {
-		return m.start(ctx, m.armed(nil))
+		return m.start(ctx, m.withCertificates(nil))
 	}
 	if len(others) == 0 {
 		return fault.New(fault.Unavailable, "it has authorities of a cluster in %s and no data, and knows no other netmaster: name them (--join, --embedded-etcd-peers), "+
@@ -76,7 +76,7 @@ func (m *member) tryToEnter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.start(ctx, m.armed(peers))
+	return m.start(ctx, m.withCertificates(peers))
 }
 
 // mayFound returns an error if this netmaster must not found a cluster.
@@ -110,9 +110,10 @@ func (m *member) mayFound(ctx context.Context, others []string) error {
 	return nil
 }
 
-// armed is the configuration of the member with its certificates; peers are the members of the cluster to which it was added.
-func (m *member) armed(peers map[string]string) embedded.Config {
-	cfg := m.certificates.armed(*m.cfg)
+// withCertificates is the configuration of the member with its certificates; peers are the members of the cluster to which it was
+// added.
+func (m *member) withCertificates(peers map[string]string) embedded.Config {
+	cfg := m.certificates.memberWithCertificates(*m.cfg)
 	cfg.Grows, cfg.Peers = true, peers
 	return cfg
 }

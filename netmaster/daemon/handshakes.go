@@ -81,9 +81,9 @@ func (h *handshakes) turn(of *ratelimit.Limiter, client string, now time.Time) (
 	return 0, err
 }
 
-// know notes that a netmaster has connected from an address, and logs its certificate if that is another one than
+// noteNetmaster records that a netmaster has connected from an address, and logs its certificate if it differs from the one
 // before.
-func (h *handshakes) know(conn net.Conn, who identity.Identity, shown *x509.Certificate) {
+func (h *handshakes) noteNetmaster(conn net.Conn, who identity.Identity, shown *x509.Certificate) {
 	source, serial := sourceOf(conn), shown.SerialNumber.Text(16)
 	h.mu.Lock()
 	before, known := h.shown[who.String()]

@@ -209,7 +209,7 @@ func TestACertificateIsAnotherOneAfterOne(t *testing.T) {
 	lines := test.NewLocal(log)
 	h := newHandshakes(log.WithField("component", "daemon"))
 	comes := func(name, address string, serial int64) {
-		h.know(&from{ip: address}, identity.Identity{Kind: identity.Master, Name: name}, &x509.Certificate{SerialNumber: big.NewInt(serial)})
+		h.noteNetmaster(&from{ip: address}, identity.Identity{Kind: identity.Master, Name: name}, &x509.Certificate{SerialNumber: big.NewInt(serial)})
 	}
 	comes("m1", "192.0.2.1", 1)
 	comes("m2", "192.0.2.1", 2)

@@ -36,9 +36,9 @@ func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals)
 		r.Header.Del(identityHeader)
 		r.Header.Del(plainHeader)
 		client := forwardedFor(r)
-		who, err := whoAsks(r, clients)
+		who, err := identityOf(r, clients)
 		if err == nil && who.Kind == identity.Master && passedOn != "" {
-			if who, err = readPassedOn(passedOn); client.IsValid() {
+			if who, err = parseIdentity(passedOn); client.IsValid() {
 				r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
 			}
 			if plain != "" {
@@ -46,15 +46,15 @@ func identify(next http.Handler, clients verifier, refusals *auth.EarlyRefusals)
 			}
 		}
 		if err != nil {
-			doubt(w, r, err, refusals)
+			rejectCertificate(w, r, err, refusals)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(identity.With(r.Context(), who)))
 	})
 }
 
-// doubt answers a client whose certificate is invalid, or cannot be verified yet.
-func doubt(w http.ResponseWriter, r *http.Request, err error, refusals *auth.EarlyRefusals) {
+// rejectCertificate answers a client whose certificate is invalid, or cannot be verified yet.
+func rejectCertificate(w http.ResponseWriter, r *http.Request, err error, refusals *auth.EarlyRefusals) {
 	w.Header().Set("Connection", "close")
 	if fault.Is(err, fault.Unavailable) {
 		w.Header().Set("Retry-After", "1")
@@ -77,9 +77,8 @@ func forwardedFor(r *http.Request) netip.Addr {
 	return addr
 }
 
-// whoAsks is the identity of the connection's client. It sets in the request that the
-// connection is encrypted.
-func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
+// identityOf returns the identity of the connection's client. It records in the request that the connection is encrypted.
+func identityOf(r *http.Request, clients verifier) (identity.Identity, error) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	if rootsocket.ByRoot(conn) {
 		return identity.Identity{Kind: identity.Root}, nil
@@ -94,8 +93,8 @@ func whoAsks(r *http.Request, clients verifier) (identity.Identity, error) {
 	return secured.client(clients, time.Now().Round(0)) // of the wall clock, which may go back
 }
 
-// passOn is an identity as the value of identityHeader.
-func passOn(who identity.Identity) string {
+// formatIdentity is the value of identityHeader for an identity.
+func formatIdentity(who identity.Identity) string {
 	parts := []string{who.String()}
 	if who.KeyHash != "" {
 		parts = append(parts, who.KeyHash)
@@ -109,7 +108,7 @@ func passOn(who identity.Identity) string {
 // issuedMark marks a forwarded identity as Issued.
 const issuedMark = "issued"
 
-func readPassedOn(text string) (identity.Identity, error) {
+func parseIdentity(text string) (identity.Identity, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	who, err := identity.Parse(name)
 	var mark string

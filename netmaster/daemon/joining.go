@@ -37,7 +37,7 @@ const (
 func (d *Daemon) join(ctx context.Context) {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
-		if !d.toJoin.Load() && !d.member.away() && !d.closed(ctx) {
+		if !d.toJoin.Load() && !d.member.notRunning() && !d.hasAuthorities(ctx) {
 			continue // there is nothing yet that others could give
 		}
 		err := d.tryJoin(ctx)
@@ -58,8 +58,8 @@ func (d *Daemon) joins() bool {
 	return d.toJoin.Load() || d.cfg.Security.Vouched != nil && !d.certificates.hasAuthorities()
 }
 
-// closed tells whether the cluster has authorities, if the store tells.
-func (d *Daemon) closed(ctx context.Context) bool {
+// hasAuthorities tells whether the cluster has authorities; false if the store cannot be read.
+func (d *Daemon) hasAuthorities(ctx context.Context) bool {
 	id, err := d.cluster(ctx)
 	return err == nil && id != ""
 }
@@ -87,7 +87,7 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 	for _, addr := range s.Addresses {
 		request.Addresses = append(request.Addresses, addr.String())
 	}
-	answer, err := s.show(ctx, asked, request)
+	answer, err := s.sendJoin(ctx, asked, request)
 	if err != nil {
 		return err
 	}
@@ -107,17 +107,17 @@ func (d *Daemon) tryJoin(ctx context.Context) error {
 
 // known are the other netmasters and the security record in the store, if it can be read.
 func (d *Daemon) known(ctx context.Context) (others []objdb.Service, record mastercfg.Security, err error) {
-	if d.member.away() {
+	if d.member.notRunning() {
 		return nil, record, fault.New(fault.Unavailable, "this netmaster's member of the store is not started yet")
 	}
-	if others, err = d.others(ctx); err == nil {
+	if others, err = d.otherNetmasters(ctx); err == nil {
 		record, err = d.record(ctx)
 	}
 	return others, record, err
 }
 
-// show sends a join request, with the token or by vouching.
-func (s *Security) show(ctx context.Context, masters []string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+// sendJoin sends a join request, with the token or by vouching.
+func (s *Security) sendJoin(ctx context.Context, masters []string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if s.TokenFile == "" {
 		token, authorities, err := s.Vouched(ctx)
 		if err != nil {
@@ -136,10 +136,10 @@ func (s *Security) show(ctx context.Context, masters []string, request mastercfg
 	return joining.Join(ctx, masters, token, request)
 }
 
-// yield ends the term when another netmaster could lead that nodes can authenticate, and this one is not. While
-// authorities are replaced, the record briefly names others than the leader has, so the
-// condition has to hold twice.
-func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
+// yieldToSecured ends the term if another registered netmaster has the authorities of the cluster, so that nodes can authenticate
+// it, and this one has not. While authorities are replaced, the record briefly names others than the leader has, so the condition
+// has to hold twice.
+func (d *Daemon) yieldToSecured(ctx context.Context, end context.CancelCauseFunc) {
 	for old := 0; ctx.Err() == nil; retry.Pause(ctx, yieldCheck) {
 		if old++; d.upToDate(ctx) {
 			old = 0
@@ -152,8 +152,8 @@ func (d *Daemon) yield(ctx context.Context, end context.CancelCauseFunc) {
 
 const yieldCheck = 2 * time.Second
 
-// others are the other netmasters that are registered.
-func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error) {
+// otherNetmasters lists the other registered netmasters.
+func (d *Daemon) otherNetmasters(ctx context.Context) (others []objdb.Service, err error) {
 	all, err := d.db.Services(ctx, mastercfg.MasterService)
 	for _, s := range all {
 		if net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port)) != d.cfg.Control {
@@ -163,9 +163,8 @@ func (d *Daemon) others(ctx context.Context) (others []objdb.Service, err error)
 	return others, err
 }
 
-// mayLead tells whether this netmaster may stand for election, or go on leading: it has
-// the authorities of the cluster and was not removed, or no other one may. If the store cannot be read, it
-// may: without the store there is no election either.
+// mayLead tells whether this netmaster may campaign, or go on leading: it has the authorities of the cluster and was not removed,
+// or no other netmaster may lead. If the store cannot be read, it is true: without the store there is no election either.
 func (d *Daemon) mayLead(ctx context.Context) bool {
 	removed := d.removed.has(d.cfg.Security.Name)
 	switch {
@@ -181,27 +180,27 @@ func (d *Daemon) mayLead(ctx context.Context) bool {
 		return !d.anyOther(ctx, func(s objdb.Service) bool { return s.Authorities != "" })
 	}
 	record, err := d.record(ctx)
-	return err != nil || !d.anyOther(ctx, func(s objdb.Service) bool { return hasThose(s, record) && !d.removed.has(s.Hostname) })
+	return err != nil || !d.anyOther(ctx, func(s objdb.Service) bool { return registeredWith(s, record) && !d.removed.has(s.Hostname) })
 }
 
-// upToDate tells whether this netmaster has the authorities and the keyring that the record names, or
-// no other one has. One that was down while they were replaced follows until it has them. Netmasters without
-// authorities do not count: they leave leading to this one.
+// upToDate tells whether this netmaster has the authorities and the keyring of the record, or no other one has. One that was down
+// while they were replaced follows until it has them. Netmasters without authorities do not count: they do not lead while this one
+// can.
 func (d *Daemon) upToDate(ctx context.Context) bool {
 	record, err := d.record(ctx)
-	if err != nil || !d.certificates.hasAuthorities() || d.hasThoseOf(record) {
+	if err != nil || !d.certificates.hasAuthorities() || d.hasRecorded(record) {
 		return true
 	}
-	return !d.anyOther(ctx, func(s objdb.Service) bool { return hasThose(s, record) })
+	return !d.anyOther(ctx, func(s objdb.Service) bool { return registeredWith(s, record) })
 }
 
-// hasThose tells whether a netmaster is registered with the authorities and the keyring that a record names.
-func hasThose(s objdb.Service, record mastercfg.Security) bool {
+// registeredWith tells whether a netmaster is registered with the authorities and the keyring of a record.
+func registeredWith(s objdb.Service, record mastercfg.Security) bool {
 	return s.Authorities != "" && (record.Authorities == "" || s.Authorities == record.Authorities) && (record.Keyring == "" || s.Keyring == record.Keyring)
 }
 
 // anyOther tells whether a condition holds for one of the other netmasters; false if the store cannot be read.
 func (d *Daemon) anyOther(ctx context.Context, is func(objdb.Service) bool) bool {
-	others, err := d.others(ctx)
+	others, err := d.otherNetmasters(ctx)
 	return err == nil && slices.ContainsFunc(others, is)
 }

@@ -68,7 +68,7 @@ func (m *member) Start(ctx context.Context) error {
 	case m.cfg.WasPlain() && (m.certificates.hasAuthorities() || m.certificates.noneOnDisk()):
 		return m.startPlain(ctx)
 	case embedded.HasData(m.cfg.Dir) && m.certificates.hasAuthorities():
-		return m.start(ctx, m.armed(nil))
+		return m.start(ctx, m.withCertificates(nil))
 	}
 	return nil
 }
@@ -133,12 +133,12 @@ func (m *member) dial() (*tls.Config, error) {
 	return m.certificates.store()
 }
 
-// away tells that the store cannot be read because the member has not been started yet.
-func (m *member) away() bool { return m.cfg != nil && m.running() == nil }
+// notRunning tells whether the store cannot be read because the member has not been started yet.
+func (m *member) notRunning() bool { return m.cfg != nil && m.running() == nil }
 
 // Holder is the holder of a lock in the store. While the member is not started, the error is what it waits for.
 func (m *member) Holder(ctx context.Context, lock string) (string, error) {
-	if waits := m.waits.Load(); waits != nil && m.away() {
+	if waits := m.waits.Load(); waits != nil && m.notRunning() {
 		return "", waits
 	}
 	return m.db.Holder(ctx, lock)
@@ -168,9 +168,9 @@ func (m *member) Run(ctx context.Context) {
 	}
 }
 
-// publish updates the member's URL in the store, where it listens now. The members of a cluster of an earlier version, without
-// TLS, are restarted with https URLs one after the other. The next one waits until the others know the new URL: two
-// members that know only old URLs of each other could not connect any more.
+// publish writes the member's present URL to the store. In a cluster of an earlier version without TLS, the members are restarted
+// with https URLs one after the other. The next one waits until the others know the new URL: two members that know only old URLs
+// of each other could not connect any more.
 func (m *member) publish(ctx context.Context) (done bool) {
 	limited, cancel := context.WithTimeout(ctx, memberStart)
 	defer cancel()
@@ -187,8 +187,8 @@ func (m *member) publish(ctx context.Context) (done bool) {
 	return true
 }
 
-// reached tells whether the other members know the URL of this one, and it will not change.
-func (m *member) reached() bool {
+// isKnownToOthers tells whether the other members know the final URL of this one.
+func (m *member) isKnownToOthers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	plain := m.believes == nil && m.certificates.hasAuthorities() // it still has to be restarted with TLS

@@ -14,9 +14,9 @@ import (
 // old one. A member without TLS, of a cluster of an earlier version, is restarted with TLS when there
 // are authorities.
 
-// knows is the hash of the authorities that this netmaster registers. While the member still has to be restarted for
-// the present ones it is that of the previous ones.
-func (m *member) knows() string {
+// registeredAuthorities is the hash of the authorities that this netmaster registers. Until the member has been restarted with the
+// present ones, it is that of the previous ones.
+func (m *member) registeredAuthorities() string {
 	if !m.secure {
 		return m.certificates.authorities().Hash()
 	}
@@ -25,7 +25,7 @@ func (m *member) knows() string {
 	return m.known
 }
 
-// upToDate tells whether the member trusts the present authorities of the store, and notes that it does.
+// upToDate tells whether the member trusts the present authorities of the store, and, once, that this is new.
 func (m *member) upToDate() (is, news bool) {
 	now := m.certificates.current.Load()
 	m.mu.Lock()
@@ -121,5 +121,5 @@ func (m *member) again(ctx context.Context) error {
 	if err := m.Stop(); err != nil {
 		return err
 	}
-	return m.start(ctx, m.armed(nil))
+	return m.start(ctx, m.withCertificates(nil))
 }

@@ -93,7 +93,7 @@ func TestCertificatesOfAStoreAreReplacedWithoutARestartOfItsNetmaster(t *testing
 			roots.AddCert(now[pki.Store].Certificate)
 		}
 		testkit.Eventually(t, 30*time.Second, "the member knows step "+string(step.Step), func() bool {
-			return n.daemon.member.knows() == now.Hash() && n.daemon.db.Ping(t.Context()) == nil
+			return n.daemon.member.registeredAuthorities() == now.Hash() && n.daemon.db.Ping(t.Context()) == nil
 		})
 		started[n.daemon.member.running()] = true
 		if is := believed(s, roots, whose); !slices.Equal(is, step.believes) {
@@ -153,7 +153,9 @@ func TestWritesWaitWhileTheMemberOfTheLeaderIsStartedAgain(t *testing.T) {
 	end := writing(t, n)
 	before := n.daemon.member.running()
 	rotate(t, n, pki.Add)
-	testkit.Eventually(t, 30*time.Second, "the member knows them", func() bool { return n.daemon.member.knows() == n.daemon.certificates.authorities().Hash() })
+	testkit.Eventually(t, 30*time.Second, "the member knows them", func() bool {
+		return n.daemon.member.registeredAuthorities() == n.daemon.certificates.authorities().Hash()
+	})
 	end()
 	if n.daemon.member.running() == before {
 		t.Error("it was not started again")
@@ -199,7 +201,7 @@ func TestLongMembersOfAnOpenClusterAreClosedOneAfterTheOther(t *testing.T) {
 			nodes[i] = s.start(t)
 		}
 		testkit.Eventually(t, time.Minute, s.member.Name+" speaks TLS", func() bool {
-			return knock(plain(s.member.PeerURL), nil) != nil && nodes[i].daemon.member.knows() != "" && nodes[i].daemon.db.Ping(t.Context()) == nil
+			return knock(plain(s.member.PeerURL), nil) != nil && nodes[i].daemon.member.registeredAuthorities() != "" && nodes[i].daemon.db.Ping(t.Context()) == nil
 		})
 	}
 	netmastersOnly(t, all, nodes[0])
@@ -222,7 +224,9 @@ func TestLongNoWriteFailsWhileAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 		rotate(t, first, step)
 	}
 	for _, n := range nodes {
-		testkit.Eventually(t, time.Minute, "all know the last step", func() bool { return n.daemon.member.knows() == nodes[0].daemon.certificates.authorities().Hash() })
+		testkit.Eventually(t, time.Minute, "all know the last step", func() bool {
+			return n.daemon.member.registeredAuthorities() == nodes[0].daemon.certificates.authorities().Hash()
+		})
 	}
 	end()
 }
@@ -252,7 +256,7 @@ func TestLongAStoreOfThreeGetsOtherAuthorities(t *testing.T) {
 		testkit.Eventually(t, time.Minute, "all know step "+string(step), func() bool {
 			now, _ := leader(t, first, others[0])
 			hash := now.daemon.certificates.authorities().Hash()
-			return first.daemon.member.knows() == hash && others[0].daemon.member.knows() == hash && first.daemon.db.Ping(t.Context()) == nil
+			return first.daemon.member.registeredAuthorities() == hash && others[0].daemon.member.registeredAuthorities() == hash && first.daemon.db.Ping(t.Context()) == nil
 		})
 		first, _ = leader(t, first, others[0])
 		if first == others[0] {

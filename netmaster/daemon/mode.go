@@ -44,22 +44,22 @@ func (m *mode) set(is mastercfg.SecurityMode) {
 	m.learned()
 }
 
-// now is the mode; empty while it is not known.
-func (m *mode) now() mastercfg.SecurityMode {
+// current is the mode; empty while it is not known.
+func (m *mode) current() mastercfg.SecurityMode {
 	is, _ := m.known.Load().(mastercfg.SecurityMode)
 	return is
 }
 
-// soon is the mode once it is known, which takes milliseconds after the start. It is
-// empty if that takes longer than a request waits for a leader.
-func (m *mode) soon(ctx context.Context) mastercfg.SecurityMode {
+// awaitKnown returns the mode once it is known, which takes milliseconds after the start. It is empty if that takes longer than a
+// request waits for a leader.
+func (m *mode) awaitKnown(ctx context.Context) mastercfg.SecurityMode {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case <-m.isKnown:
 	case <-ctx.Done():
 	}
-	return m.now()
+	return m.current()
 }
 
 // Run follows the security record until ctx ends. The known mode stays while the store is down, or
@@ -101,20 +101,19 @@ func (m *mode) learn(opened *ledger.Ledger) error {
 // identityHeader.
 const plainHeader = "Contiv-Plain"
 
-// closes refuses requests over plain HTTP in an enforced cluster, and while the mode is not known; in others it marks them.
-// On loopback, health is answered all the same, and if loopback names a role, all requests are served with
-// that role.
-func (m *mode) closes(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
+// requireTLS refuses requests over plain HTTP in an enforced cluster, and while the mode is not known; in other clusters it marks
+// them. On loopback, health is served in any case; if loopback names a role, all requests there are served with that role.
+func (m *mode) requireTLS(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here := rest.OfThisMachine(r)
 		switch {
 		case r.TLS != nil || identity.From(r.Context()).Kind == identity.Root:
-		case (here || m.now() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
+		case (here || m.current() == "") && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		case here && loopback != "":
 			r = r.WithContext(identity.With(r.Context(), identity.Identity{Kind: identity.Loopback, Name: loopback}))
 		default:
-			if err := m.refusesPlain(r); err != nil {
-				refusePlain(w, r, err, refusals)
+			if err := m.plainRefusal(r); err != nil {
+				answerPlainRefusal(w, r, err, refusals)
 				return
 			}
 			r = rest.Plain(r)
@@ -123,19 +122,19 @@ func (m *mode) closes(next http.Handler, loopback string, refusals *auth.EarlyRe
 	})
 }
 
-// refusesPlain is why a request over plain HTTP is not served; nil: it is. It waits until the mode is known.
-func (m *mode) refusesPlain(r *http.Request) *fault.Error {
-	switch m.soon(r.Context()) {
+// plainRefusal returns why a request over plain HTTP is not served; nil: it is. It waits until the mode is known.
+func (m *mode) plainRefusal(r *http.Request) *fault.Error {
+	switch m.awaitKnown(r.Context()) {
 	case mastercfg.SecurityEnforced:
-		return fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", askedAt(r))
+		return fault.New(fault.Denied, "plain HTTP is not served here: ask https://%s", localAddress(r))
 	case "":
-		return fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", askedAt(r))
+		return fault.New(fault.Unavailable, "this netmaster does not know yet whether plain HTTP is served: ask again in a moment, or https://%s", localAddress(r))
 	}
 	return nil
 }
 
-// refusePlain answers a refused request, and audits it if the cluster is enforced.
-func refusePlain(w http.ResponseWriter, r *http.Request, why *fault.Error, refusals *auth.EarlyRefusals) {
+// answerPlainRefusal answers a refused request, and audits it if the cluster is enforced.
+func answerPlainRefusal(w http.ResponseWriter, r *http.Request, why *fault.Error, refusals *auth.EarlyRefusals) {
 	if why.Kind == fault.Unavailable {
 		w.Header().Set("Retry-After", "1")
 		rest.WriteStatus(w, r, http.StatusServiceUnavailable, why)
@@ -145,8 +144,8 @@ func refusePlain(w http.ResponseWriter, r *http.Request, why *fault.Error, refus
 	rest.WriteStatus(w, r, http.StatusForbidden, why)
 }
 
-// askedAt is the local address of a client's connection.
-func askedAt(r *http.Request) string {
+// localAddress is the local address of a client's connection.
+func localAddress(r *http.Request) string {
 	if r.Host != "" {
 		return r.Host
 	}
@@ -158,7 +157,7 @@ func askedAt(r *http.Request) string {
 
 // warnOpen logs a warning while the cluster is open, without authentication.
 func (d *Daemon) warnOpen() error {
-	if d.mode.now() == mastercfg.SecurityOpen {
+	if d.mode.current() == mastercfg.SecurityOpen {
 		d.log.Warn("the cluster is open: whoever reaches a netmaster may do everything; netctl security init begins to close it")
 	}
 	return nil

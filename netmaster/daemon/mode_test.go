@@ -225,7 +225,7 @@ func TestWhatAModeMeansForConnections(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // one whose mode stays unknown waits for it
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
 			r.RemoteAddr, r.Host = c.from, "m1:9999"
-			knownAs(c.mode).closes(named, c.role, nil).ServeHTTP(w, r)
+			knownAs(c.mode).requireTLS(named, c.role, nil).ServeHTTP(w, r)
 			if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
 				t.Errorf("%s: %d %s, want %d %s", name, w.Code, w.Body, c.code, c.want)
 			}
@@ -250,7 +250,7 @@ func TestAPlainRequestWaitsForTheMode(t *testing.T) {
 			learned := time.AfterFunc(patience/2, func() { m.set(is) })
 			defer learned.Stop()
 			w := httptest.NewRecorder()
-			m.closes(named, "", nil).ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
+			m.requireTLS(named, "", nil).ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
 			if w.Code != want {
 				t.Errorf("%s: %d %s, want %d", is, w.Code, w.Body, want)
 			}
@@ -293,7 +293,7 @@ func TestTheLeaderHearsWhetherOthersCouldReadARequest(t *testing.T) {
 	addr, p := served(t)
 	proxy := newProxy(holder(func() (string, error) { return addr, nil }), "127.0.0.1:1", p, testkit.Quiet())
 	defer proxy.transport.CloseIdleConnections()
-	follower := knownAs(mastercfg.SecurityPermissive).closes(proxy, "", nil)
+	follower := knownAs(mastercfg.SecurityPermissive).requireTLS(proxy, "", nil)
 	for name, c := range map[string]struct {
 		from string
 		over *tls.ConnectionState

@@ -32,7 +32,7 @@ func New(cfg Config) (*Daemon, error) {
 	if cfg.Security.Store && cfg.Store.CertFile == "" && strings.HasPrefix(cfg.Store.Endpoints[0], "https:") {
 		cfg.Store.TLS = member.dial
 	}
-	ring, kept := keysOf(cfg.Security)
+	ring, kept := sealingOf(cfg.Security)
 	if kept != nil {
 		cfg.Store.Values = kept
 	}
@@ -57,8 +57,8 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// keysOf are the keyring for sealed secrets, and the sealing of all values; nil: there is none.
-func keysOf(security Security) (*keyring.Keyring, *values) {
+// sealingOf returns the keyring for sealed secrets and the sealing of all values; nil: there is none.
+func sealingOf(security Security) (*keyring.Keyring, *values) {
 	if security.Dir == "" {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func (d *Daemon) apiConfig() api.Config {
 	c.StoreFull, c.StoreMissing = d.space.Admit, d.member.missing
 	if security.Dir != "" {
 		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
-		c.Values = d.values.told
+		c.Values = d.values.status
 	}
 	if security.Store {
 		c.AddMember = d.addMember
@@ -115,7 +115,7 @@ func (d *Daemon) measure() {
 	d.metrics.watch(d.space)
 	d.metrics.gauge("netmaster_gate_connections", "Open connections of agents to the state.", func() float64 { return float64(d.gate.Connections()) })
 	d.metrics.gauge("netmaster_security_open", "1 while clients need not authenticate.", func() float64 {
-		if d.mode.now() == mastercfg.SecurityOpen {
+		if d.mode.current() == mastercfg.SecurityOpen {
 			return 1
 		}
 		return 0
@@ -125,8 +125,8 @@ func (d *Daemon) measure() {
 
 // newFront is what answers requests.
 func (d *Daemon) newFront() *front {
-	f := newFront(newProxy(d.member, d.cfg.Control, d.certificates, d.log), d.metrics, d.mode.now)
-	f.reached, f.proxy.refusals, f.proxy.mode = d.member.reached, d.refusals, d.mode.now
+	f := newFront(newProxy(d.member, d.cfg.Control, d.certificates, d.log), d.metrics, d.mode.current)
+	f.reached, f.proxy.refusals, f.proxy.mode = d.member.isKnownToOthers, d.refusals, d.mode.current
 	f.own[reportPath] = http.HandlerFunc(d.ownReport)
 	if d.cfg.Security.Debug {
 		f.debug = debugging()

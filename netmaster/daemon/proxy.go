@@ -106,7 +106,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			rest.Identify(w, r) // informational answers of the leader take headers away
-			p.giveUp(w, r, err)
+			p.answerNoLeader(w, r, err)
 		},
 	}
 	forwarding.ServeHTTP(w, r)
@@ -118,7 +118,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetXForwarded() // of the client alone: what it sends itself is not trusted
 	r.Out.Header.Set(forwardedHeader, p.self)
 	r.Out.Header.Set(contivmodel.RequestIDHeader, r.In.Header.Get(contivmodel.RequestIDHeader)) // also where the client calls it the connection's
-	r.Out.Header.Set(identityHeader, passOn(identity.From(r.In.Context())))
+	r.Out.Header.Set(identityHeader, formatIdentity(identity.From(r.In.Context())))
 	if rest.IsPlain(r.In) {
 		r.Out.Header.Set(plainHeader, "true")
 	}
@@ -182,7 +182,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 	}
 	if err != nil {
 		a.leader.forget()
-		return nil, neverSent(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a read does no harm twice
+		return nil, isDialError(err) || r.Method == http.MethodGet || r.Method == http.MethodHead, err // a read does no harm twice
 	}
 	if resp.Header.Get(forwardedHeader) != "" {
 		a.leader.forget()
@@ -195,7 +195,7 @@ func (a *attempts) try(r *http.Request) (resp *http.Response, again bool, err er
 func dialTLS(d *tls.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, address)
-		if err != nil && !neverSent(err) {
+		if err != nil && !isDialError(err) {
 			err = &net.OpError{Op: "dial", Net: network, Err: err}
 		}
 		return conn, err
@@ -208,14 +208,14 @@ func isPlain(err error) bool {
 	return errors.As(err, &other)
 }
 
-// neverSent tells whether a failure is one to connect.
-func neverSent(err error) bool {
+// isDialError tells whether a request was not sent because the connection failed.
+func isDialError(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// giveUp answers a client that there is no leader, or that it does not answer.
-func (p *proxy) giveUp(w http.ResponseWriter, r *http.Request, err error) {
+// answerNoLeader answers a client that there is no leader, or that the leader does not answer.
+func (p *proxy) answerNoLeader(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Header.Get(forwardedHeader) != "":
 		w.Header().Set(forwardedHeader, p.self)

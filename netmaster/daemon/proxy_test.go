@@ -41,7 +41,7 @@ func forwarded(leader, method, body, accept string) *httptest.ResponseRecorder {
 	r.Header.Set("Accept", accept)
 	r.Header.Set("Connection", contivmodel.RequestIDHeader)
 	w := httptest.NewRecorder()
-	numbered(p).ServeHTTP(w, r)
+	withRequestID(p).ServeHTTP(w, r)
 	return w
 }
 
@@ -86,8 +86,8 @@ func TestAHandshakeThatFailsIsAFailureToConnect(t *testing.T) {
 			ended <- errors.Join(err, l.Close())
 		}()
 		_, err = dialTLS(&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}})(t.Context(), "tcp", l.Addr().String())
-		if !neverSent(err) || isPlain(err) != c.plain {
-			t.Errorf("%s: %v, nothing was sent: %t, plain: %t", name, err, neverSent(err), isPlain(err))
+		if !isDialError(err) || isPlain(err) != c.plain {
+			t.Errorf("%s: %v, nothing was sent: %t, plain: %t", name, err, isDialError(err), isPlain(err))
 		}
 		if err := <-ended; err != nil {
 			t.Error(err)

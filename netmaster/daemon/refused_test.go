@@ -50,7 +50,7 @@ func TestRefusalsBeforeTheRoutesAreWrittenDown(t *testing.T) {
 			c.Security = Security{Dir: filepath.Join(t.TempDir(), "pki"), Founding: mastercfg.SecurityEnforced, Name: "m1"}
 		})
 		leader(t, n)
-		testkit.Eventually(t, 20*time.Second, "it is closed", func() bool { return n.daemon.mode.now() == mastercfg.SecurityEnforced })
+		testkit.Eventually(t, 20*time.Second, "it is closed", func() bool { return n.daemon.mode.current() == mastercfg.SecurityEnforced })
 		return n, path
 	}
 	t.Run("a bad certificate", func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRefusalsBeforeTheRoutesAreWrittenDown(t *testing.T) {
 		first, _ := secured(t)
 		log, path := audited(t)
 		second := run(t, log, func(c *Config) { c.Security = first.daemon.cfg.Security; c.Security.Socket = "" })
-		testkit.Eventually(t, 20*time.Second, "it knows how far the cluster is closed", func() bool { return second.daemon.mode.now() != "" })
+		testkit.Eventually(t, 20*time.Second, "it knows how far the cluster is closed", func() bool { return second.daemon.mode.current() != "" })
 		if code, answer, err := second.try("POST", mastercfg.JoinPath, "{}"); code == http.StatusOK || !strings.Contains(answer, "https only") || err != nil {
 			t.Errorf("%d %s %v", code, answer, err)
 		}

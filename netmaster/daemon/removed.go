@@ -46,7 +46,8 @@ func (m *removals) take(b mirror.Batch) {
 	m.names.Store(&names)
 }
 
-// learn reads the names from a ledger unless they are known, so that a leader that has just started does not refuse others.
+// learn reads the names from a ledger unless they are known, so that a leader that has just started does not refuse other
+// netmasters.
 func (m *removals) learn(opened *ledger.Ledger) error {
 	names := map[string]bool{}
 	err := opened.View(func(r ledger.Reader) error {
@@ -99,9 +100,9 @@ func (j judged) Identify(chain []*x509.Certificate, now time.Time) (cachedIdenti
 	return known, nil
 }
 
-// noteSelf makes the record of this netmaster, which leads, as one of the cluster, if it has none: the founder of a cluster has
-// not joined, and without a record could not be removed. The name is bound to no key, as without the record.
-func (d *Daemon) noteSelf(ctx context.Context, opened *ledger.Ledger) error {
+// recordFounder makes the membership record of this netmaster, which leads, if it has none: the founder of a cluster has not
+// joined, and could not be removed without a record. As before, the name is bound to no key.
+func (d *Daemon) recordFounder(ctx context.Context, opened *ledger.Ledger) error {
 	s, shown := d.cfg.Security, d.certificates.current.Load()
 	if shown == nil || s.Name == "" {
 		return nil

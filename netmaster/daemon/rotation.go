@@ -34,7 +34,7 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	for ; ctx.Err() == nil; retry.Pause(ctx, keepUpEvery) {
 		own := d.certificates.authorities()
 		record, err := d.record(ctx)
-		if err != nil && own != nil && d.shutOut(ctx, own) && again.due(aim{}) {
+		if err != nil && own != nil && d.lockedOut(ctx, own) && again.due(aim{}) {
 			if err := d.tryJoin(ctx); err != nil && ctx.Err() == nil {
 				d.log.WithError(err).Error("the store does not let this netmaster's member in, nor can it join anew: trying again")
 			}
@@ -42,7 +42,7 @@ func (d *Daemon) keepUp(ctx context.Context) {
 		if err != nil || own == nil || d.front.leading() != nil {
 			continue
 		}
-		if d.hasThoseOf(record) {
+		if d.hasRecorded(record) {
 			again.at, said = aim{}, ""
 			continue
 		}
@@ -57,9 +57,9 @@ func (d *Daemon) keepUp(ctx context.Context) {
 	}
 }
 
-// shutOut tells whether the store cannot be read because the authorities were replaced while this netmaster, which was not
-// removed, was down: then no other member accepts its member. The others have certificates of an authority that is not known here.
-func (d *Daemon) shutOut(ctx context.Context, own pki.Authorities) bool {
+// lockedOut tells whether the store cannot be read because the authorities were replaced while this netmaster, which was not
+// removed, was down: the other members refuse its member then, and have certificates of an authority that is unknown here.
+func (d *Daemon) lockedOut(ctx context.Context, own pki.Authorities) bool {
 	s := d.cfg.Security
 	if !d.member.secure || len(s.Join) == 0 || s.TokenFile == "" && s.Vouched == nil || d.removed.has(s.Name) {
 		return false
@@ -121,8 +121,8 @@ func (d *Daemon) catchUp(ctx context.Context, own pki.Authorities, record master
 	return fmt.Errorf("%w (a netmaster that was away while the authorities were replaced needs a token of now, netctl token create --role master, in its --join-token-file)", err)
 }
 
-// hasThoseOf tells whether this netmaster has what a record names.
-func (d *Daemon) hasThoseOf(record mastercfg.Security) bool {
+// hasRecorded tells whether this netmaster has the authorities and the keyring of a record.
+func (d *Daemon) hasRecorded(record mastercfg.Security) bool {
 	return (record.Authorities == "" || record.Authorities == d.certificates.authorities().Hash()) &&
 		(record.Keyring == "" || record.Keyring == d.keyring.State())
 }
@@ -146,7 +146,7 @@ func (d *Daemon) takeOver(ctx context.Context, own pki.Authorities, record maste
 	if err := d.use(own, all, files, record.Keyring); err != nil {
 		return err
 	}
-	if !d.hasThoseOf(record) { // as one of an older version, which hands over no keyring
+	if !d.hasRecorded(record) { // as one of an older version, which hands over no keyring
 		return fault.New(fault.Conflict, "netmaster at %s leads and has another keyring than the cluster's record names: start a netmaster that has that one; "+
 			"if there is none, netctl security rotate-keys has the record name the leader's", leader)
 	}

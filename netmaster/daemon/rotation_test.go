@@ -275,7 +275,7 @@ func TestAuthoritiesAndKeyringOnDifferentNetmasters(t *testing.T) {
 	})
 	has := func(s objdb.Service) func() bool {
 		return func() bool {
-			others, err := first.daemon.others(t.Context())
+			others, err := first.daemon.otherNetmasters(t.Context())
 			return err == nil && len(others) == 1 && others[0].Authorities == s.Authorities
 		}
 	}

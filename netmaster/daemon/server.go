@@ -34,7 +34,7 @@ type server struct {
 func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefusals, entry *logrus.Entry) *server {
 	conn := newShedder(connectionLimit())
 	return &server{conn: conn, http: &http.Server{
-		Handler:           numbered(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),
+		Handler:           withRequestID(conn.guard(paced(admit(newBodies().limit(identify(handler, clients, refusals)), refusals), paceTime))),
 		ConnState:         conn.track,
 		ConnContext:       conn.remember,
 		MaxHeaderBytes:    2 * maxHeader,
@@ -46,8 +46,8 @@ func newServer(handler http.Handler, clients verifier, refusals *auth.EarlyRefus
 	}}
 }
 
-// numbered gives each request an id, and its answer the same.
-func numbered(next http.Handler) http.Handler {
+// withRequestID gives each request an id, which its response has, too.
+func withRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest.Identify(w, r)
 		next.ServeHTTP(w, r)

@@ -65,7 +65,7 @@ func (s *shedder) track(conn net.Conn, state http.ConnState) {
 func (s *shedder) add(conn net.Conn) net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hush(conn)
+	s.addIdle(conn)
 	source := sourceOf(conn)
 	victim := s.silent.Front()
 	switch {
@@ -82,8 +82,8 @@ func (s *shedder) add(conn net.Conn) net.Conn {
 	return goes
 }
 
-// hush adds a connection as the last one that became idle. The lock is held.
-func (s *shedder) hush(conn net.Conn) {
+// addIdle adds a connection at the end of the idle ones. The caller holds the lock.
+func (s *shedder) addIdle(conn net.Conn) {
 	s.open[conn] = s.silent.PushBack(conn)
 	s.sources[sourceOf(conn)]++
 }
@@ -166,9 +166,9 @@ func (s *shedder) end() {
 	}
 }
 
-// answered waits until no request is being answered, whether or not its connection is still open, or
-// ctx ends. One goroutine may wait.
-func (s *shedder) answered(ctx context.Context) {
+// awaitAnswered waits until no request is being served, whether or not its connection is open, or ctx ends. One goroutine may
+// wait.
+func (s *shedder) awaitAnswered(ctx context.Context) {
 	s.mu.Lock()
 	none := make(chan struct{})
 	if s.none = none; s.answering == 0 {
@@ -191,7 +191,7 @@ func (s *shedder) setBusy(conn net.Conn, busy bool) {
 	case busy:
 		s.wake(conn)
 	case e == nil:
-		s.hush(conn)
+		s.addIdle(conn)
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 	storeKeyFile  = "store.key"
 )
 
-// forStore makes the certificate of the member, which is a client of the other members as well, and
-// returns the TLS configuration for this netmaster's connections to it.
-func (p *certificates) forStore(by *pki.Authority, now time.Time) (*tls.Config, error) {
+// storeTLS makes the certificate of the member, which is also a client of the other members, and returns the TLS configuration for
+// this netmaster's connections to it.
+func (p *certificates) storeTLS(by *pki.Authority, now time.Time) (*tls.Config, error) {
 	key, err := pki.OpenKey(filepath.Join(p.cfg.Dir, storeKeyFile))
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (p *certificates) store() (*tls.Config, error) {
 	return nil, fault.New(fault.Unavailable, "no certificate for the store yet")
 }
 
-// armed is the configuration of a member with the files of its certificates.
-func (p *certificates) armed(member embedded.Config) embedded.Config {
+// memberWithCertificates is the configuration of a member with the files of its certificates.
+func (p *certificates) memberWithCertificates(member embedded.Config) embedded.Config {
 	member.CertFile, member.KeyFile = filepath.Join(p.cfg.Dir, storeCertFile), filepath.Join(p.cfg.Dir, storeKeyFile)
 	member.CAFile = filepath.Join(p.cfg.Dir, string(pki.Store)+".crt")
 	return member

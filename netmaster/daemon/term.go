@@ -27,7 +27,7 @@ func (d *Daemon) lead(ctx, serving context.Context, term *objdb.Term, standby *l
 	var tasks sync.WaitGroup
 	err := d.openTerm(working, serving, term, standby, &tasks)
 	if err == nil {
-		tasks.Go(func() { d.yield(working, stop) })
+		tasks.Go(func() { d.yieldToSecured(working, stop) })
 		<-working.Done()
 		err = context.Cause(working)
 	}
@@ -63,7 +63,7 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	if err := d.bootstrap(ctx, opened); err != nil {
 		return err
 	}
-	if err := d.noteSelf(ctx, opened); err != nil { // a full store must not prevent leading
+	if err := d.recordFounder(ctx, opened); err != nil { // a full store must not prevent leading
 		log.WithError(err).Warn("no record says that this netmaster is one of the cluster: it cannot be removed before the next term")
 	}
 	if err := errors.Join(d.mode.learn(opened), d.removed.learn(opened)); err != nil {
@@ -89,13 +89,13 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 		tasks.Go(func() { d.follow(ctx, opened, served, log) })
 	}
 	collector := master.NewNodeCollector(opened, term, served.Cooldown(), d.cfg.NodeGrace, log)
-	d.watchOver(ctx, opened, reconciler, collector, tasks, log)
+	d.startLeaderTasks(ctx, opened, reconciler, collector, tasks, log)
 	return nil
 }
 
-// watchOver starts a leader's periodic tasks: it repairs the state, removes expired records, frees the endpoints of lost
-// nodes, promotes members of the store, and seals values that are not sealed yet.
-func (d *Daemon) watchOver(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
+// startLeaderTasks starts the periodic tasks of a leader: it repairs the state, removes expired records, frees the endpoints of
+// lost nodes, promotes members of the store, and seals values that are not sealed yet.
+func (d *Daemon) startLeaderTasks(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
 	tasks *sync.WaitGroup, log *logrus.Entry) {
 
 	reconcile := func() error {

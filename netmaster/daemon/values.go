@@ -45,7 +45,8 @@ const rewrittenAtOnce = objdb.FewOps / 4
 // sealAgain is the pause until another try to seal values.
 const sealAgain = 10 * time.Second
 
-// begin has writes sealed from the beginning of a term, if all daemons can read that. So no value of a new cluster is ever stored plainly.
+// begin turns on sealing from the start of a term if all daemons can read sealed values, so that no value of a new cluster is ever
+// stored in plain.
 func (v *values) begin(ctx context.Context) error {
 	switch {
 	case v == nil:
@@ -57,14 +58,14 @@ func (v *values) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn says of a term that begins that it is not known yet how values are stored, if some may have to be stored anew; keep finds out.
+// learn sets the status at the start of a term: it is unknown whether some values are still stored in plain; keep finds out.
 func (v *values) learn() {
 	if v != nil && (v.wanted || v.Met()) {
-		v.tell("not as they are to be yet: the term has just begun")
+		v.setStatus("not as they are to be yet: the term has just begun")
 	}
 }
 
-// seal has writes sealed from now on. It is an error if a daemon could not read them.
+// seal turns on sealing. It fails if a daemon could not read sealed values.
 func (v *values) seal(ctx context.Context) error {
 	record, err := v.record(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (v *values) seal(ctx context.Context) error {
 		return err
 	}
 	if !v.Met() {
-		blind, err := v.blind(ctx)
+		blind, err := v.cannotRead(ctx)
 		if err != nil {
 			return err
 		}
@@ -97,9 +98,9 @@ func (v *values) seal(ctx context.Context) error {
 	return nil
 }
 
-// blind are the registered daemons that cannot read sealed values. This netmaster does not count: its registration may be
+// cannotRead lists the registered daemons that cannot read sealed values. This netmaster does not count: its registration may be
 // from before it had a keyring.
-func (v *values) blind(ctx context.Context) (blind []string, err error) {
+func (v *values) cannotRead(ctx context.Context) (blind []string, err error) {
 	for _, kind := range []string{mastercfg.MasterService, mastercfg.AgentService} {
 		all, err := v.db.Services(ctx, kind)
 		if err != nil {
@@ -125,7 +126,7 @@ func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.En
 			if trouble.IsNews(err, time.Now()) {
 				log.WithError(err).Warn("values of the store are not stored as they are to be, trying again")
 			}
-			v.tell("not as they are to be yet: " + err.Error())
+			v.setStatus("not as they are to be yet: " + err.Error())
 			again = time.After(sealAgain)
 		}
 		select {
@@ -139,7 +140,7 @@ func (v *values) keep(ctx context.Context, opened *ledger.Ledger, log *logrus.En
 // rewrite rewrites the values that are not stored as configured.
 func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus.Entry) error {
 	if !v.wanted && !v.Met() {
-		v.tell("")
+		v.setStatus("")
 		return nil
 	}
 	if v.wanted && !v.Sealing() {
@@ -164,7 +165,7 @@ func (v *values) rewrite(ctx context.Context, opened *ledger.Ledger, log *logrus
 			return err
 		}
 	}
-	v.tell(map[bool]string{true: "sealed"}[v.wanted])
+	v.setStatus(map[bool]string{true: "sealed"}[v.wanted])
 	if len(outdated) == 0 {
 		return nil
 	}
@@ -192,14 +193,14 @@ func (v *values) outdated(ctx context.Context) (keys []string, err error) {
 	return keys, nil
 }
 
-func (v *values) tell(say string) {
+func (v *values) setStatus(say string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.say = say
 }
 
-// told is what was told last.
-func (v *values) told() string {
+// status is what was told last.
+func (v *values) status() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.say

@@ -31,7 +31,7 @@ func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 		var told string
 		testkit.Eventually(t, time.Minute, "it says who does not read values", func() bool {
 			n.daemon.values.turned.Send()
-			told = n.daemon.values.told()
+			told = n.daemon.values.status()
 			return strings.Contains(told, blind[i].Hostname) && (i == 0 || !strings.Contains(told, blind[i-1].Hostname))
 		})
 		if found := sealedIn(t, store); found > 0 {
@@ -42,13 +42,13 @@ func TestValuesAreSealedOnceEverybodyReadsThem(t *testing.T) {
 	}
 	testkit.Eventually(t, time.Minute, "values are sealed", func() bool {
 		n.daemon.values.turned.Send()
-		return n.daemon.values.told() == "sealed" && sealedIn(t, store) > 0
+		return n.daemon.values.status() == "sealed" && sealedIn(t, store) > 0
 	})
 	// One that comes later changes nothing: it does not read what is sealed already.
 	blind[0].Opens = false
 	registered.Update(blind...)
 	testkit.Eventually(t, time.Minute, "an older one is registered", func() bool {
-		found, err := n.daemon.values.blind(t.Context())
+		found, err := n.daemon.values.cannotRead(t.Context())
 		return err == nil && len(found) == 1
 	})
 	n.daemon.values.turned.Send()
@@ -107,7 +107,7 @@ func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 	other := objdb.Service{ServiceName: mastercfg.MasterService, HostAddr: "10.0.0.3", Port: 1, Hostname: "m3", Opens: true}
 	registered := registeredIn(t, store, other)
 	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
-	testkit.Eventually(t, time.Minute, "it says who lacks the keyring", func() bool { return strings.Contains(n.daemon.values.told(), "m3") })
+	testkit.Eventually(t, time.Minute, "it says who lacks the keyring", func() bool { return strings.Contains(n.daemon.values.status(), "m3") })
 	if found := sealedIn(t, store); found > 0 {
 		t.Fatalf("%d values are sealed", found)
 	}
@@ -115,7 +115,7 @@ func TestNoValueIsSealedByAKeyringThatANetmasterLacks(t *testing.T) {
 	registered.Update(other)
 	testkit.Eventually(t, time.Minute, "values are sealed", func() bool {
 		n.daemon.values.turned.Send()
-		return n.daemon.values.told() == "sealed" && sealedIn(t, store) > 0
+		return n.daemon.values.status() == "sealed" && sealedIn(t, store) > 0
 	})
 }
 
@@ -156,12 +156,12 @@ func TestValuesAreNotStoredAnewWithoutRoom(t *testing.T) {
 func TestATermBeginsWithValuesThatMayBeSealed(t *testing.T) {
 	storetest.Open(t)
 	n, _ := secured(t, func(cfg *Security) { cfg.EncryptValues = true })
-	testkit.Eventually(t, time.Minute, "values are sealed", func() bool { return n.daemon.values.told() == "sealed" })
+	testkit.Eventually(t, time.Minute, "values are sealed", func() bool { return n.daemon.values.status() == "sealed" })
 	for _, wanted := range []bool{true, false} {
 		ring := n.daemon.keyring
 		v := &values{Values: ring.Values(), wanted: wanted, keyring: ring}
-		if v.learn(); (v.told() != "") != wanted {
-			t.Errorf("wanted %t, none read: %q", wanted, v.told())
+		if v.learn(); (v.status() != "") != wanted {
+			t.Errorf("wanted %t, none read: %q", wanted, v.status())
 		}
 		db, err := objdb.Open(objdb.Config{Endpoints: []string{storetest.Endpoint()}, Values: v.Values, Log: testkit.Quiet()})
 		if err != nil {
@@ -171,7 +171,7 @@ func TestATermBeginsWithValuesThatMayBeSealed(t *testing.T) {
 			t.Error(err)
 		}
 		db.Close()
-		if v.learn(); v.told() == "" {
+		if v.learn(); v.status() == "" {
 			t.Errorf("wanted %t, sealed ones read: nothing is told", wanted)
 		}
 	}

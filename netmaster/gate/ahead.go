@@ -59,8 +59,8 @@ func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 	return p.revision >= rev, nil
 }
 
-// inStepWith is inStep for a revision that a node names. One that is still to come is not waited for.
-func (g *Gate) inStepWith(ctx context.Context, rev int64) error {
+// waitForRevision is inStep for a revision that a node names. It does not wait for a revision that the store does not have yet.
+func (g *Gate) waitForRevision(ctx context.Context, rev int64) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	soon, end := context.WithTimeout(ctx, changeTime)

@@ -41,7 +41,7 @@ func behind(b *bed) (*node, *held) {
 		hold.Mirror = mirror.New(g.cfg.DB, mastercfg.Root, func(batch mirror.Batch) {
 			hold.Lock()
 			defer hold.Unlock()
-			g.takeIn(batch)
+			g.apply(batch)
 		})
 		g.mirror = hold
 	}

@@ -1,15 +1,17 @@
-// Package gate lets agents reach the store through any netmaster. It speaks the part of
-// etcd's own protocol that package objdb uses (KV.Range, KV.Txn, Watch, Lease), and authenticates
-// agents by the certificate of their node. Only netmasters have the credentials of the store.
+// Package gate serves the store to agents, in every netmaster. It implements the part of
+// etcd's protocol that package objdb uses (KV.Range, KV.Txn, Watch, Lease), authenticates
+// agents by the certificate of their node, and decides which records they may read and write. Only netmasters have credentials of
+// etcd itself.
 //
 //	who.go      connections of nodes: certificate, record, removal
-//	scope.go    which records a node may see
-//	index.go    the state as far as that depends on it, followed by one mirror
+//	scope.go    for each prefix, which nodes may see a record; visible.go: whether one node may
+//	serving.go  which tenants a node serves
+//	index.go    the records on which that depends, from one mirror
 //	recent.go   the last changes, kept once for all watches
 //	reads.go    ranges, filtered; watches.go, streams.go watches, filtered
 //	writes.go   what a node may write, checked against its record; leases.go its leases, renewals.go their renewals
 //	entries.go  its registrations; ends.go the tunnel ends of nodes
-//	limits.go   how much of all that a node may have
+//	limits.go   limits of a node's requests, reads and connections
 //
 // A node sees global records, those of the tenants that it serves, and its own. It serves
 // a tenant while the tenant has an endpoint on it, and for a while after that. All nodes serve a tenant
@@ -29,7 +31,7 @@
 // knows whose it is.
 //
 // etcd's own proxy, server/v3/proxy/grpcproxy, is not used. It merges watches of the same
-// range and gives all of them the same events, so there is no place where an event could be left
-// out for some; it caches serializable reads, of which there are none; and it passes on the rest of
-// the protocol, which is what attacks on etcd's own access control used.
+// range and sends all of them the same events, so events cannot be filtered by node; it caches
+// serializable reads, which agents do not use; and it forwards the rest of
+// the protocol, which attacks on etcd's own access control have used.
 package gate

@@ -20,8 +20,8 @@ var (
 	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
-// judgeEntry is about a registration: it is of the node, at an address that it joined with. It may tell of others that are nobody's
-// tunnel ends, as many as agents take.
+// judgeEntry checks a registration: it must be the node's, at an address that it joined with. It may list further addresses that are
+// no other node's tunnel ends, up to the limit of agents.
 func (x *index) judgeEntry(host, key string, value []byte) error {
 	var s objdb.Service
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -48,14 +48,14 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 		if said.Zone() != "" { // which may be any text
 			return fmt.Errorf("address %.60q has a zone", text)
 		}
-		if why := x.ofNobodyBefore(host, said); why != nil {
+		if why := x.checkTunnelEndFree(host, said); why != nil {
 			return why
 		}
 	}
 	return errors.Join(x.ownAddress(host, addr, vtep), x.freeEntry(host, key))
 }
 
-// freeEntry fails if a registration is there, of another node that joined before.
+// freeEntry returns an error if the key has the registration of another node that joined before.
 func (x *index) freeEntry(host, key string) error {
 	other := x.entries[key]
 	if joined, known := x.nodes[other]; other != host && known && joined.Joined.Before(x.nodes[host].Joined) {
@@ -64,7 +64,7 @@ func (x *index) freeEntry(host, key string) error {
 	return nil
 }
 
-// splitEntry takes the key of a registration of a node apart.
+// splitEntry parses the key of a node's registration.
 func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
 	rest, vtep := strings.CutPrefix(key, vtepPrefix)
 	if !vtep {
@@ -84,23 +84,23 @@ func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 	if vtep {
 		own = x.nodes[host].VTEPs
 	}
-	if !slices.ContainsFunc(own, func(text string) bool { return same(text, addr) }) {
+	if !slices.ContainsFunc(own, func(text string) bool { return sameAddress(text, addr) }) {
 		return fmt.Errorf("address %s is not one that the node joined with: one whose addresses change joins anew (netctl node rekey %s, and start it with a join token), "+
 			"or is given those of before (--ctrl-ip, --vtep-ip)", addr, host)
 	}
-	return x.ofNobodyBefore(host, addr)
+	return x.checkTunnelEndFree(host, addr)
 }
 
-// ofNobodyBefore fails if an address is the tunnel end of another node that joined before. One that joins with
-// an address that others have, as those of bridges of containers, takes nothing from them.
-func (x *index) ofNobodyBefore(host string, addr netip.Addr) error {
+// checkTunnelEndFree returns an error if an address is the tunnel end of another node that joined before. A node that joins with
+// addresses that others have, too, such as those of container bridges, takes nothing from them.
+func (x *index) checkTunnelEndFree(host string, addr netip.Addr) error {
 	if other := x.ends.first(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
 		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)
 	}
 	return nil
 }
 
-func same(text string, addr netip.Addr) bool {
+func sameAddress(text string, addr netip.Addr) bool {
 	parsed, err := netip.ParseAddr(text)
 	return err == nil && parsed.Unmap() == addr.Unmap()
 }

@@ -84,7 +84,7 @@ func New(cfg Config) *Gate {
 	cfg.Limits = cfg.Limits.withDefaults()
 	g := &Gate{cfg: cfg, log: cfg.Log, index: newIndex(cfg.Open, cfg.Log), callers: newCallers(cfg.Limits), queue: newQueue(), scans: make(chan struct{}, scansAtOnce), renewals: newRenewals(cfg.DB), present: newPresent(cfg.DB), strangers: ratelimit.New(ratelimit.Limits{Rate: rate.Inf})}
 	g.index.spread = g.pruneEvery()
-	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.takeIn)
+	g.mirror = mirror.New(cfg.DB, mastercfg.Root, g.apply)
 	g.server = grpc.NewServer(
 		grpc.StatsHandler(counting{g}), grpc.InTapHandle(counting{g}.begin),
 		grpc.Creds(credentialsOf{g}),
@@ -102,10 +102,10 @@ func New(cfg Config) *Gate {
 	return g
 }
 
-// takeIn is given the changes of the store.
-func (g *Gate) takeIn(b mirror.Batch) {
+// apply processes a batch of changes of the store.
+func (g *Gate) apply(b mirror.Batch) {
 	if g.index.apply(b) {
-		g.callers.expel(g.index.holds)
+		g.callers.expel(g.index.holdsKey)
 	}
 }
 
@@ -123,7 +123,7 @@ func (g *Gate) Run(ctx context.Context) {
 	defer tasks.Wait()
 	tasks.Go(func() { _ = g.mirror.Run(ctx) }) // says that it was told to end
 	tasks.Go(func() { g.forget(ctx) })
-	tasks.Go(func() { g.tellAll(ctx) })
+	tasks.Go(func() { g.wakeStreams(ctx) })
 	tasks.Go(func() {
 		<-ctx.Done()
 		g.queue.close()

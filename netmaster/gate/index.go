@@ -184,8 +184,8 @@ func (x *index) scopeByValue(key string, value []byte) scope {
 	return scope{tenant: x.networks[r.NetID].tenant, host: r.HomingHost}
 }
 
-// more is closed when something has changed.
-func (x *index) more() <-chan struct{} {
+// changed returns a channel that is closed at the next change.
+func (x *index) changed() <-chan struct{} {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.recent.more
@@ -198,7 +198,7 @@ func (x *index) setMode(value []byte, rev int64) {
 		x.routing = routing
 		for host, tenants := range x.serves {
 			if s := tenants[everything]; s != nil {
-				x.lose(host, rev)
+				x.addLoss(host, rev)
 				s.since = rev
 			}
 		}

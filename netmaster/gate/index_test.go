@@ -23,7 +23,7 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	x.serve("h1", "red", 1, 5)
 	x.serve(everyNode, "red", 1, 10)
 	for host, want := range map[string]int64{"h1": 0, "h2": 10, "h3": 0} {
-		if got := x.grown(host, 8); got != want {
+		if got := x.lastAdmission(host, 8); got != want {
 			t.Errorf("%s came to see a tenant at %d, want %d", host, got, want)
 		}
 	}
@@ -33,14 +33,14 @@ func TestNotAllNodesListAtOnce(t *testing.T) {
 	now := time.Now()
 	lost := func(after time.Duration) (n int) {
 		for i := range 200 {
-			n += x.lostBy(fmt.Sprintf("node-%d", i), now.Add(after)).times
+			n += x.lossesOf(fmt.Sprintf("node-%d", i), now.Add(after)).times
 		}
 		return n
 	}
 	if start, half, end := lost(0), lost(30*time.Second), lost(time.Minute); start > 20 || half < 50 || half > 150 || end != 200 {
 		t.Errorf("%d of 200 at once, %d after half of the time, %d after all of it", start, half, end)
 	}
-	if got := x.grown("h1", 8); got != 0 {
+	if got := x.lastAdmission("h1", 8); got != 0 {
 		t.Errorf("h1 came to see a tenant at %d when another reason for it went", got)
 	}
 }

@@ -16,14 +16,14 @@ func (x *index) setNode(host string, e mirror.Event, rev int64) {
 	var joined mastercfg.Joined
 	if e.Value == nil || json.Unmarshal(e.Value, &joined) != nil {
 		if was {
-			x.lose(host, rev)
+			x.addLoss(host, rev)
 		}
 		delete(x.nodes, host)
 		delete(x.joinedAt, host)
 		return
 	}
 	if !slices.Equal(old.Tenants, joined.Tenants) {
-		x.lose(host, rev)
+		x.addLoss(host, rev)
 	}
 	x.nodes[host], x.joinedAt[host] = joined, e.ModRevision
 	x.ends.add(host, joined)
@@ -46,8 +46,8 @@ func (x *index) setEntry(key string, value []byte) {
 	x.registered[s.Hostname]++
 }
 
-// holds tells whether a node has the key that its name belongs to.
-func (x *index) holds(host, key string) bool {
+// holdsKey tells whether a node has the key pair to which its name belongs.
+func (x *index) holdsKey(host, key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.isOf(host, key)

@@ -24,8 +24,8 @@ func ownsLease(host string, id int64) bool {
 	return id > 0 && id&^0xffffffff == mastercfg.LeasesOf(host)
 }
 
-// ask finds who calls and how the store is asked.
-func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
+// authorize returns the caller of a request, and a client of the store for it.
+func (s *leaseServer) authorize(ctx context.Context) (*caller, objdb.Wire, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
 		return nil, objdb.Wire{}, err
@@ -40,7 +40,7 @@ func (s *leaseServer) ask(ctx context.Context) (*caller, objdb.Wire, error) {
 // LeaseGrant gives a node a lease, whose number the gate chooses. Those that are asked for at one netmaster are counted one
 // after the other; who asks several at the same moment may have one more at each.
 func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
-	c, wire, err := s.ask(ctx)
+	c, wire, err := s.authorize(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 
 // LeaseRevoke ends a lease of the node.
 func (s *leaseServer) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-	c, wire, err := s.ask(ctx)
+	c, wire, err := s.authorize(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -129,8 +129,8 @@ func (b *budget) scan(ctx context.Context) error {
 	return nil
 }
 
-// scanned charges keys that were read, of a state of so many: later reads wait for what is too much.
-func (b *budget) scanned(keys, of int) {
+// chargeScan charges the budget for keys that were read, out of so many: later reads wait if that exceeds the limit.
+func (b *budget) chargeScan(keys, of int) {
 	b.state.ReserveN(time.Now(), min(stateRead*keys/max(of, smallState), stateReadAtOnce))
 }
 
@@ -162,16 +162,16 @@ func (b *budget) unwatch(n int) {
 	b.watches -= n
 }
 
-// tell tells whether a refusal is worth a line in the audit log, and how many were not since the last that was: thousands
-// of one node would drive the lines about changes out of the files.
-func (b *budget) tell(now time.Time) (left int64, worth bool) {
+// shouldAudit tells whether a refusal gets a line in the audit log, and how many since the last one did not: thousands of one node
+// would push the lines about changes out of the files.
+func (b *budget) shouldAudit(now time.Time) (left int64, worth bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refused.Tell(ratelimit.Refusal, now)
 }
 
-// warn tells whether a refusal is to be in the log, too.
-func (b *budget) warn(now time.Time) bool {
+// shouldLog tells whether a refusal gets a line in the daemon's log, too.
+func (b *budget) shouldLog(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.warned) < warnEvery {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// offered tells whether nodes may make a call of etcd's protocol at all. What etcd has beside these, or will have, is refused.
-func offered(method string) bool {
+// isOffered tells whether nodes may call a method of etcd's protocol at all. All others, also future ones, are refused.
+func isOffered(method string) bool {
 	switch method {
 	case pb.KV_Range_FullMethodName, pb.KV_Txn_FullMethodName, pb.Watch_Watch_FullMethodName,
 		pb.Lease_LeaseGrant_FullMethodName, pb.Lease_LeaseRevoke_FullMethodName, pb.Lease_LeaseKeepAlive_FullMethodName,
@@ -21,7 +21,7 @@ func offered(method string) bool {
 
 // onlyOffered refuses other calls with one request.
 func (g *Gate) onlyOffered(ctx context.Context, request any, call *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
-	if offered(call.FullMethod) {
+	if isOffered(call.FullMethod) {
 		return serve(ctx, request)
 	}
 	var key []byte
@@ -33,7 +33,7 @@ func (g *Gate) onlyOffered(ctx context.Context, request any, call *grpc.UnarySer
 
 // onlyOfferedStreams refuses other calls of any kind, those of services that the gate does not have among them.
 func (g *Gate) onlyOfferedStreams(server any, stream grpc.ServerStream, call *grpc.StreamServerInfo, serve grpc.StreamHandler) error {
-	if offered(call.FullMethod) {
+	if isOffered(call.FullMethod) {
 		return serve(server, stream)
 	}
 	return g.refuseCall(stream.Context(), call.FullMethod, "")

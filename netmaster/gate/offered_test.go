@@ -33,13 +33,13 @@ func TestNodesHaveTheCallsThatAreOffered(t *testing.T) {
 		answers := map[string]error{} // by method
 		for _, method := range service.Methods {
 			name := "/" + service.ServiceName + "/" + method.MethodName
-			if !offered(name) {
+			if !isOffered(name) {
 				answers[name] = conn.Invoke(t.Context(), name, &emptypb.Empty{}, &emptypb.Empty{})
 			}
 		}
 		for _, method := range service.Streams {
 			name := "/" + service.ServiceName + "/" + method.StreamName
-			if offered(name) {
+			if isOffered(name) {
 				continue
 			}
 			stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, name)

@@ -13,15 +13,15 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// kvServer answers reads and writes of keys.
+// kvServer serves KV.Range and KV.Txn.
 type kvServer struct {
 	pb.UnimplementedKVServer
 	g *Gate
 }
 
-// Range reads a key, or a range of keys. Of a range with values the answer has no more than
-// a page, whatever the limit that is asked for; Count is that of the answer then, and that of the
-// range where values are not asked for.
+// Range reads a key or a range of keys. The response to a read of a range with values has at most one
+// page, whatever limit the request has; its Count is that of the response. For a read without values, Count is that of the
+// range.
 func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return s.g.read(ctx, wire, c, r)
 }
 
-// scan waits until a node may read many keys, and for room for that. A node has one such read at a time: of a node that asks for many at
-// once, the others wait for one, and what that took counts for them. The room is given back by done.
+// scan waits until a node may read many keys, and for one of the gate's places for that. A node has one such read at a time;
+// its further ones wait, and the cost of the former counts for them. done frees the place.
 func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	if err := occupy(ctx, b.scanning); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	return func() { <-g.scans; <-b.scanning }, nil
 }
 
-// occupy takes a place, which is given back by receiving.
+// occupy takes a place; receiving from the channel frees it.
 func occupy(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
@@ -75,7 +75,7 @@ func occupy(ctx context.Context, places chan struct{}) error {
 	}
 }
 
-// read asks the store, page by page and at one revision, and leaves out what the node may not see.
+// read reads the store, page by page at one revision, and leaves out records that the node may not see.
 func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	q := newRangeRead(r)
 	for {
@@ -113,14 +113,14 @@ func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *ra
 	}
 	seen, count = g.index.filter(c.host, page.Kvs, r.MinModRevision)
 	if q.isRange() {
-		c.budget.scanned(len(page.Kvs), g.index.size())
+		c.budget.chargeScan(len(page.Kvs), g.index.size())
 	}
 	if q.bare {
 		for _, kv := range seen {
 			kv.Value = nil
 		}
 	}
-	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && (g.index.forgot(string(r.Key)) || g.index.remade(c.host, page.Kvs[0])) {
+	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && (g.index.mayHaveExisted(string(r.Key)) || g.index.remade(c.host, page.Kvs[0])) {
 		return nil, 0, rpctypes.ErrGRPCCompacted
 	}
 	return seen, count, nil
@@ -197,9 +197,10 @@ func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []
 	return err
 }
 
-// forgot tells whether it is not known whose a record was: it is gone since before what is kept of the past, or since before this
-// gate began. A node that asks for what it once had is not told that it never was: to the node that would be another store.
-func (x *index) forgot(key string) bool {
+// mayHaveExisted tells whether a missing key may have had a record whose owner is unknown now: it was deleted before the kept
+// history begins, or before this gate started. A node that reads such a key gets an error instead of "not found": by that, it
+// would conclude that the store was replaced.
+func (x *index) mayHaveExisted(key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	_, indexed := scopeByKey(key)

@@ -42,19 +42,19 @@ func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
 func (g *Gate) writeDown(c *caller, call, key, reason string) {
 	now := time.Now()
 	who := identity.Identity{Kind: identity.Node, Name: c.host}.String()
-	if untold, worth := c.budget.tell(now); worth {
+	if untold, worth := c.budget.shouldAudit(now); worth {
 		g.cfg.Audit.Add(audit.Entry{
 			Time: now.UTC(), Principal: who, How: "certificate", Source: c.from.String(), Verb: call, Key: key,
 			Decision: audit.Denied, Reason: reason, Status: 403, Untold: untold,
 		})
 	}
-	if c.budget.warn(now) {
+	if c.budget.shouldLog(now) {
 		g.log.WithField("node", c.host).Warnf("%s %.200s refused: %s", call, key, reason)
 	}
 }
 
-// turnAway writes down a connection of one who is not let in: of each machine the first hundred, and then one in a while.
-func (g *Gate) turnAway(from net.Addr, why error) {
+// noteRejected audits a rejected connection: the first hundred of each machine, then some at intervals.
+func (g *Gate) noteRejected(from net.Addr, why error) {
 	host, _, err := net.SplitHostPort(from.String())
 	if err != nil {
 		host = from.String()

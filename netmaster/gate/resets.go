@@ -76,7 +76,7 @@ func (s counting) count(ctx context.Context, begun, resets int) {
 	if !ok || !c.streams.add(begun, resets, time.Now()) {
 		return
 	}
-	if c.budget.warn(time.Now()) {
+	if c.budget.shouldLog(time.Now()) {
 		s.g.log.WithField("node", c.host).Warnf("it has begun more than %d calls, or reset more than %d, on one connection within %s: the connection ends", mostBegun, mostResets, countTime)
 	}
 	c.cut()

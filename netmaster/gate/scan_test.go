@@ -59,7 +59,7 @@ func TestANodeReadsTheWholeStateSoOftenOnly(t *testing.T) {
 					if err := b.scan(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					b.scanned(pageSize, keys)
+					b.chargeScan(pageSize, keys)
 				}
 			}
 			for range 4 {
@@ -94,7 +94,7 @@ func TestReadsAtTheSameMomentAreCounted(t *testing.T) {
 				}
 				defer done()
 				reads.Add(1)
-				b.scanned(smallState, smallState)
+				b.chargeScan(smallState, smallState)
 			})
 		}
 		tasks.Wait()

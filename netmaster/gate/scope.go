@@ -10,19 +10,19 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// scope says which nodes may see a record: all of them, those that serve a tenant, the one
-// that it is about. The zero value is for no node.
+// scope is the set of nodes that may see a record: all, those that serve a tenant, or one
+// node. The zero value is no node.
 type scope struct {
 	all          bool
 	tenant, host string
 }
 
-// everything is served, beside its tenant, by who has an endpoint in a VLAN, where those are
-// routed: they share one routing domain, whatever their tenants.
+// everything stands for all tenants. A node with an endpoint in a VLAN serves it, if VLANs are
+// routed: they share one routing domain across tenants.
 const everything = "*"
 
-// kinds are the records that nodes may see. Of some the key says whose they are; of the others,
-// which have none here, the value does, and the index knows.
+// kinds are the prefixes of records that nodes may see, each with a function from the rest of the key to the
+// scope. Without one, the scope is in the value, and the index has it. Records of all other prefixes are seen by no node.
 var kinds = []struct {
 	prefix string
 	of     func(id string) scope
@@ -40,7 +40,7 @@ var kinds = []struct {
 	{mastercfg.VRFPrefix, func(id string) scope { return scope{tenant: id} }},
 	{mastercfg.BgpPrefix, ofAll},  // without their passwords
 	{mastercfg.K8sPodPrefix, nil}, // of pods elsewhere, no more than their class
-	// A node has the ports of all services, and what is judged of all classes.
+	// Every node needs the ports of all services, and the rules about all classes.
 	{mastercfg.K8sServicePrefix, ofAll},
 	{mastercfg.K8sBackendPrefix, ofAll},
 	{mastercfg.K8sNodePrefix, ofAll},
@@ -68,7 +68,7 @@ func beforeColon(id string) scope {
 	return scope{tenant: tenant}
 }
 
-// scopeByKey is what the key of a record says; indexed tells that the index has to be asked.
+// scopeByKey returns the scope of a record by its key; indexed: the scope is in the index.
 func scopeByKey(key string) (s scope, indexed bool) {
 	for _, kind := range kinds {
 		id, is := strings.CutPrefix(key, kind.prefix)

@@ -12,14 +12,14 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// loss is when what a node may see became less.
+// loss counts how often a node has ceased to serve a tenant, so that it may see fewer records, with the last time.
 type loss struct {
 	times int
 	at    int64     // revision, of the last time
 	when  time.Time // the last time
 }
 
-// service is what a node has of a tenant.
+// service tells by how many endpoints, and since when, a node serves a tenant.
 type service struct {
 	endpoints int
 	since     int64     // revision
@@ -109,7 +109,7 @@ func (x *index) prune(since time.Time) {
 		before := len(tenants)
 		maps.DeleteFunc(tenants, func(_ string, s *service) bool { return s.endpoints == 0 && s.gone.Before(since) })
 		if len(tenants) < before {
-			x.lose(host, x.recent.revision)
+			x.addLoss(host, x.recent.revision)
 		}
 		if len(tenants) == 0 {
 			delete(x.serves, host)
@@ -118,12 +118,13 @@ func (x *index) prune(since time.Time) {
 	x.recent.wake()
 }
 
-func (x *index) lose(host string, rev int64) {
+func (x *index) addLoss(host string, rev int64) {
 	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
 }
 
-// lostBy is what a node has lost, by itself and with all others, as far as it has to know now. The lock is held.
-func (x *index) lostBy(host string, now time.Time) loss {
+// lossesOf returns the losses of a node, its own and those of all nodes, as far as it has to know them now. The caller holds the
+// lock.
+func (x *index) lossesOf(host string, now time.Time) loss {
 	own, all := x.lost[host], x.lost[everyNode]
 	if past := now.Sub(all.when); past < x.spread && past < x.turn(host) {
 		all = loss{times: all.times - 1}

@@ -39,12 +39,12 @@ func (s *streams) wake() {
 // look is how often streams look whether all is well when nothing happens.
 const look = time.Second
 
-// tellAll wakes the streams whenever there is something new, until ctx ends.
-func (g *Gate) tellAll(ctx context.Context) {
+// wakeStreams wakes the streams at each change, until ctx ends.
+func (g *Gate) wakeStreams(ctx context.Context) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		more := g.index.more()
+		more := g.index.changed()
 		g.streams.wake()
 		select {
 		case <-more:

@@ -1,7 +1,7 @@
 package gate
 
-// scopeOf is whose a record is, or was while its deletion is among the recent changes, as it was at a revision: nobody's, if
-// the record of its key was another one then. The lock is held.
+// scopeOf returns the scope of a key's record at a revision; of a deleted record while its deletion is among the recent
+// changes. It is no node if the key had another record at that revision. The caller holds the lock.
 func (x *index) scopeOf(key string, at int64) scope {
 	byKey, indexed := scopeByKey(key)
 	if !indexed {
@@ -17,7 +17,8 @@ func (x *index) scopeOf(key string, at int64) scope {
 	return r.scope
 }
 
-// sees tells whether a node may see a record, with what it has served before a revision. The lock is held.
+// sees tells whether a node may see a record of a scope, by the tenants that it has served since before a revision. The caller
+// holds the lock.
 func (x *index) sees(host string, s scope, before int64) bool {
 	switch {
 	case s.all, s.host == host && host != "":
@@ -25,7 +26,7 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	case s.tenant == "":
 		return false
 	}
-	if !x.may(host, s.tenant) {
+	if !x.mayServe(host, s.tenant) {
 		return false
 	}
 	served := func(by, tenant string) bool {
@@ -35,18 +36,18 @@ func (x *index) sees(host string, s scope, before int64) bool {
 	return served(host, s.tenant) || served(everyNode, s.tenant) || x.routing && served(host, everything)
 }
 
-// may tells whether a node has joined for a tenant: a token without tenants is for all. The lock is held.
-func (x *index) may(host, tenant string) bool {
+// mayServe tells whether a node has joined for a tenant: a join token without tenants is for all. The caller holds the lock.
+func (x *index) mayServe(host, tenant string) bool {
 	joined, known := x.nodes[host]
 	return known && joined.Serves(tenant)
 }
 
-// grown is the last revision, of those from one on, at which a node came to serve a tenant that it did not see before; 0: it
-// did not. The lock is held.
-func (x *index) grown(host string, from int64) (last int64) {
+// lastAdmission is the last revision, at or after from, at which a node was admitted to the records of another tenant; 0: there is
+// none. The caller holds the lock.
+func (x *index) lastAdmission(host string, from int64) (last int64) {
 	for _, by := range []string{host, everyNode} {
 		for tenant, s := range x.serves[by] {
-			if counts := tenant == everything && x.routing || tenant != everything && x.may(host, tenant); counts &&
+			if counts := tenant == everything && x.routing || tenant != everything && x.mayServe(host, tenant); counts &&
 				s.since >= from && !x.sees(host, scope{tenant: tenant}, from) {
 				last = max(last, s.since)
 			}

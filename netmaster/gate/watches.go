@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// watchServer answers watches.
+// watchServer serves Watch.
 type watchServer struct {
 	pb.UnimplementedWatchServer
 	g *Gate
@@ -33,7 +33,7 @@ type watch struct {
 	told     time.Time // when it heard last
 }
 
-// watching is one stream of a node.
+// watching is one watch stream of a node.
 type watching struct {
 	g       *Gate
 	c       *caller
@@ -46,8 +46,8 @@ type watching struct {
 	watches map[int64]*watch
 }
 
-// Watch serves the watches of one stream until the node ends it or is removed. What it is told is told by a
-// task of its own that ends when there is nothing left to tell: a node that hears nothing new costs one task.
+// Watch serves the watches of one stream until the node ends it or is removed. A second goroutine sends the messages; it ends when
+// there are none left, so that an idle node costs one goroutine.
 func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	c, err := s.g.caller(stream.Context())
 	if err != nil {
@@ -75,25 +75,25 @@ func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	}
 }
 
-// receive reads a request. A watch is begun when the index is as new as its beginning.
+// receive reads a request. A watch begins when the index has reached its start revision.
 func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
 	r, err := w.stream.Recv()
 	if err != nil {
 		return nil, err
 	}
-	if err := w.g.hears(w.c); err != nil {
+	if err := w.g.checkMayWatch(w.c); err != nil {
 		return nil, err // who asks goes to another netmaster, with all its watches
 	}
 	if err := w.c.budget.spend(ctx); err != nil {
 		return nil, err
 	}
 	if create := r.GetCreateRequest(); create != nil && create.StartRevision > 1 {
-		return r, w.g.inStepWith(ctx, create.StartRevision-1)
+		return r, w.g.waitForRevision(ctx, create.StartRevision-1)
 	}
 	return r, nil
 }
 
-// take begins or ends a watch.
+// take creates or cancels a watch.
 func (w *watching) take(r *pb.WatchRequest) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *watching) begin(r *pb.WatchCreateRequest) error {
 	}
 	x := w.g.index
 	x.mu.RLock()
-	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lostBy(w.c.host, time.Now()).times, era: x.era, progress: r.ProgressNotify, told: time.Now()}
+	begun := &watch{key: key, end: end, since: r.StartRevision, next: r.StartRevision, lost: x.lossesOf(w.c.host, time.Now()).times, era: x.era, progress: r.ProgressNotify, told: time.Now()}
 	if r.StartRevision == 0 {
 		begun.next = x.recent.revision + 1
 		begun.since = begun.next
@@ -150,15 +150,15 @@ func (w *watching) wake() {
 		w.telling.Go(func() {
 			for more := true; more; {
 				wanted := w.wanted.Load()
-				w.tell(time.Now())
+				w.sendNews(time.Now())
 				more = !w.wanted.CompareAndSwap(wanted, 0)
 			}
 		})
 	}
 }
 
-// tell sends what is new.
-func (w *watching) tell(now time.Time) {
+// sendNews sends what has changed since the last message.
+func (w *watching) sendNews(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for messages := w.collect(now); len(messages) > 0; messages = w.collect(now) {
@@ -173,9 +173,9 @@ func (w *watching) tell(now time.Time) {
 	}
 }
 
-// collect makes the next message for each watch that has something to hear.
+// collect makes the next message of each watch that has one.
 func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
-	deaf := w.g.hears(w.c)
+	deaf := w.g.checkMayWatch(w.c)
 	x := w.g.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -208,13 +208,13 @@ const startOver = math.MaxInt64 - 1
 // message is what a watch has to hear now; nil: nothing. The lock is held.
 func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
 	if isFiltered(w.key) {
-		switch lost := x.lostBy(host, now); {
+		switch lost := x.lossesOf(host, now); {
 		case w.lost != lost.times || x.isDue(host, w):
 			return compacted(w, startOver)
 		case w.since <= lost.at: // it has listed before, perhaps
 			return compacted(w, lost.at+1)
 		}
-		if at := x.grown(host, w.since); at != 0 {
+		if at := x.lastAdmission(host, w.since); at != 0 {
 			return compacted(w, at+1)
 		}
 	}
@@ -273,7 +273,7 @@ func (w *watching) send(m *pb.WatchResponse) error {
 		m.Header = &pb.ResponseHeader{}
 	}
 	late := time.AfterFunc(sendTime, func() {
-		if w.c.budget.warn(time.Now()) {
+		if w.c.budget.shouldLog(time.Now()) {
 			w.g.log.WithField("node", w.c.host).Warnf("it does not take what its watches tell within %s: the connection ends", sendTime)
 		}
 		w.c.cut()

@@ -55,29 +55,29 @@ func (g *Gate) member(ctx context.Context, call string) (*caller, error) {
 	if !ok {
 		return nil, unauthenticated("no certificate was shown")
 	}
-	err := g.known(c)
+	err := g.checkStillJoined(c)
 	if status.Code(err) == codes.PermissionDenied {
 		g.writeDown(c, call, "", status.Convert(err).Message())
 	}
 	return c, err
 }
 
-// known fails if a caller is no node any more.
-func (g *Gate) known(c *caller) error {
+// checkStillJoined returns an error if the caller is not a joined node any more.
+func (g *Gate) checkStillJoined(c *caller) error {
 	switch {
 	case !time.Now().Before(c.ends):
 		return unauthenticated("the certificate of node %s has ended", c.host)
 	case !g.mirror.Synced():
 		return unavailable("this netmaster does not know the state yet")
-	case !g.index.holds(c.host, c.key):
+	case !g.index.holdsKey(c.host, c.key):
 		return denied("node %s has not joined, or was removed, or its name belongs to another key", c.host)
 	}
 	return nil
 }
 
-// hears fails if a caller cannot be told what happens.
-func (g *Gate) hears(c *caller) error {
-	if err := g.known(c); err != nil {
+// checkMayWatch returns an error if the caller may not receive events.
+func (g *Gate) checkMayWatch(c *caller) error {
+	if err := g.checkStillJoined(c); err != nil {
 		return err
 	}
 	if !g.cfg.DB.Connected() {
@@ -167,7 +167,7 @@ type credentialsOf struct{ g *Gate }
 func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	who, ends, err := s.show(raw)
 	if err != nil {
-		s.g.turnAway(raw.RemoteAddr(), err)
+		s.g.noteRejected(raw.RemoteAddr(), err)
 		return nil, nil, errors.Join(err, raw.Close())
 	}
 	conn := &entered{Conn: raw}

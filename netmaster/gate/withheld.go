@@ -11,20 +11,20 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// The password of a BGP speaker is sealed in the store, and opened for the node that is the
-// speaker. A netmaster that was away while the key was replaced has the present one a moment after it has begun
-// to serve. Until then it withholds the record, and the node lists again when the keyring has changed:
-// told a password that it cannot use, it would give up its sessions, and not hear the right one later, as
-// the record has the same revision. A node that lists meanwhile is without its speaker until then.
+// The password of a BGP speaker is encrypted in the store; the gate decrypts it for the node that is the
+// speaker. A netmaster that was down while the key was replaced gets the present one a moment after it has begun
+// to serve. Until then the gate withholds the record, and the node lists again when the keyring has changed.
+// Otherwise the node would get an unusable password, end its sessions, and not get the right password later, as
+// the record has the same revision. A node that lists meanwhile has no speaker until then.
 
-// withheld are the nodes from which their own record is withheld, by whether the keyring has changed since.
+// withheld has the nodes from which their record is withheld; the value tells whether the keyring has changed since.
 type withheld struct {
 	log   *logrus.Entry
 	mu    sync.Mutex
 	hosts map[string]bool
 }
 
-// withholds tells whether a record is not told to a node now, and notes that.
+// withholds tells whether a record is withheld from a node at present, and records that.
 func (x *index) withholds(host, key string, value []byte) bool {
 	if key != mastercfg.BgpPrefix+host || x.open == nil || !bytes.Contains(value, []byte(secret.SealedPrefix)) {
 		return false
@@ -47,7 +47,7 @@ func (x *index) withholds(host, key string, value []byte) bool {
 	return true
 }
 
-// KeyringChanged has nodes list again from which something was withheld.
+// KeyringChanged makes nodes from which a record was withheld list again.
 func (g *Gate) KeyringChanged() {
 	x := g.index
 	x.withheld.mu.Lock()
@@ -60,7 +60,7 @@ func (g *Gate) KeyringChanged() {
 	x.recent.wake()
 }
 
-// isDue tells once whether a watch has to begin with another listing, as something was withheld from that before.
+// isDue tells, once, whether a watch has to start again with a listing, because a record was withheld from it before.
 func (x *index) isDue(host string, w *watch) bool {
 	if key := mastercfg.BgpPrefix + host; key < w.key || key >= w.end {
 		return false

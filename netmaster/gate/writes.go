@@ -15,10 +15,10 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Txn writes what a node may write: its registrations, with a lease of its own; what it reports of
-// endpoints that are homed on it; and what it reports of itself. Conditions are about what
-// it may read. The gate adds conditions, so that what it has judged by still holds: a node writes nothing after its name was taken from its
-// key, also where that is not known yet.
+// Txn carries out a transaction of a node. The node may write its registrations, with a lease of its own, and its reports about
+// endpoints on it and about itself. Conditions may name keys that it may read. The gate adds conditions
+// by which the store checks the records on which the decision relies: so a removed node cannot
+// write, even if this gate does not know of the removal yet.
 func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	c, err := s.g.caller(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func sizeOf(r *pb.TxnRequest) (bytes int) {
 	return bytes
 }
 
-// judge finds out whether a node may make a transaction; if not, for which key, and why. Guards are
-// what must still be so.
+// judge checks whether a node may make a transaction. If not, it returns the key and the reason. guards are conditions to add to
+// the transaction: what the decision relies on.
 func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -105,8 +105,8 @@ func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, ke
 	return guards, "", nil
 }
 
-// writtenTwice is a key that operations put, and put or delete besides; empty: there is none. The store refuses that, too, but
-// only when each of them has been judged.
+// writtenTwice returns a key that operations put and also put again or delete; empty: there is none. The store refuses that, too,
+// but only after each operation was judged by itself.
 func writtenTwice(ops []*pb.RequestOp) string {
 	puts := make(map[string]bool)
 	for _, op := range ops {

@@ -395,7 +395,7 @@ func TestLeasesTellWhoseTheyAre(t *testing.T) {
 	if !ownsLease("h1", mastercfg.LeasesOf("h1")|5) || ownsLease("h2", mastercfg.LeasesOf("h1")|5) || ownsLease("h1", 5) || ownsLease("h1", -mastercfg.LeasesOf("h1")) {
 		t.Error("not by its number")
 	}
-	if netip.MustParseAddr("::ffff:192.0.2.1") == netip.MustParseAddr("192.0.2.1") || !same("::ffff:192.0.2.1", netip.MustParseAddr("192.0.2.1")) {
+	if netip.MustParseAddr("::ffff:192.0.2.1") == netip.MustParseAddr("192.0.2.1") || !sameAddress("::ffff:192.0.2.1", netip.MustParseAddr("192.0.2.1")) {
 		t.Error("addresses of IPv4 in IPv6 are not the same")
 	}
 }

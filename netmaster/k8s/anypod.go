@@ -11,10 +11,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// followAgents has rules written as ones about any pod while agents know that form, until ctx ends.
+// followAgents reads, until ctx ends, which agents support rules about any pod (TierRule.AnyPod).
 func (p *policies) followAgents(ctx context.Context) {
 	for {
-		if err := p.askAgents(ctx); err != nil && ctx.Err() == nil {
+		if err := p.readAgents(ctx); err != nil && ctx.Err() == nil {
 			p.cfg.Log.WithError(err).Warn("kubernetes: it is not known which rules agents know, and those about any pod stay as they are written")
 		}
 		if pause(ctx, p.reportEvery) != nil {
@@ -23,8 +23,8 @@ func (p *policies) followAgents(ctx context.Context) {
 	}
 }
 
-// askAgents finds out whether they know that form, and has rules written anew if that has changed.
-func (p *policies) askAgents(ctx context.Context) error {
+// readAgents reads whether all agents support rules about any pod. If that has changed, all policies are written anew.
+func (p *policies) readAgents(ctx context.Context) error {
 	knows, err := p.cfg.KnowAnyPod(ctx)
 	if err != nil {
 		return err
@@ -40,13 +40,13 @@ func (p *policies) askAgents(ctx context.Context) error {
 	changed := p.anyPod != before
 	p.mu.Unlock()
 	if changed {
-		p.mark(writeAll)
+		p.enqueue(writeAll)
 	}
 	return nil
 }
 
-// mayUseAnyPod tells whether rules are written as ones about any pod: once the agents of all nodes know that form, until there is an
-// agent that does not. One of a node that was away meanwhile is newer, or one of before: that one denies more until it is seen.
+// mayUseAnyPod tells whether to write rules about any pod: from when the agents of all nodes support them, until an agent
+// registers that does not. If a node was down meanwhile and returns with such an agent, its policies deny too much until it has registered.
 func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool {
 	for _, one := range knows {
 		if !one {
@@ -57,7 +57,7 @@ func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool
 	return before || all
 }
 
-// isAboutAnyPod tells whether a record has a rule of that form. A damaged one is written anew.
+// isAboutAnyPod tells whether the record of a policy has a rule about any pod; false for a damaged record, which is written anew.
 func isAboutAnyPod(record []byte) bool {
 	var policy mastercfg.K8sPolicy
 	return json.Unmarshal(record, &policy) == nil && slices.ContainsFunc(policy.Rules, func(r mastercfg.TierRule) bool { return r.AnyPod })

@@ -76,7 +76,7 @@ func TestRulesAreAboutAnyPodOnceAllAgentsKnowThem(t *testing.T) {
 		t.Errorf("policies say the same, and connections are judged anew: epoch %d, was %d", now, epoch)
 	}
 	agents.set(nil)
-	w.must(nil, c.policies.askAgents(t.Context()))
+	w.must(nil, c.policies.readAgents(t.Context()))
 	wants("agents are away", true)
 	stop()
 

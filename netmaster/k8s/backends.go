@@ -212,9 +212,9 @@ const leftAgain = 10 * time.Second
 // client begins the next one elsewhere.
 const drainsMost = time.Hour
 
-// left are backends of a tenant that are not among a service's any more and keep their connections of TCP: those whose pods live; and,
-// as long as the tenant has the service, those of nodes, and for a time others.
-func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
+// draining returns the former backends of a service in a tenant, which keep their TCP connections: those whose pods are running and,
+// while the tenant has the service, also those on nodes and, for a time, others.
+func (b *balancer) draining(r ledger.Reader, service mastercfg.K8sService, tenant string, wanted map[string]any) ([]backend, error) {
 	prefix := mastercfg.K8sBackendsOf(tenant, service.Namespace, service.Name)
 	nodes, now := sync.OnceValues(b.nodeAddresses), time.Now()
 	noted, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name))
@@ -241,7 +241,7 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 		case err != nil:
 			failed = err
 			return false
-		case pod != nil && (isFinished(pod) || hasLeft(pod, before.Address.Addr())), pod == nil && before.Pod != "":
+		case pod != nil && (isFinished(pod) || hasOtherAddress(pod, before.Address.Addr())), pod == nil && before.Pod != "":
 			return true
 		case pod != nil && !pod.Spec.HostNetwork:
 			own = append(own, one)
@@ -268,8 +268,8 @@ func (b *balancer) left(r ledger.Reader, service mastercfg.K8sService, tenant st
 	return append(own, others...), failed
 }
 
-// hasLeft tells whether a pod has addresses, and another one than this by now: in a new sandbox, or as its node has.
-func hasLeft(pod *corev1.Pod, address netip.Addr) bool {
+// hasOtherAddress tells whether a pod has addresses, but not this one: it has a new sandbox, or its node has other addresses.
+func hasOtherAddress(pod *corev1.Pod, address netip.Addr) bool {
 	return len(pod.Status.PodIPs) > 0 && !slices.ContainsFunc(pod.Status.PodIPs, func(p corev1.PodIP) bool {
 		a, err := netip.ParseAddr(p.IP)
 		return err == nil && a == address

@@ -53,7 +53,7 @@ const (
 func (c *clusterPolicies) begin(ctx context.Context) error {
 	said := time.Now()
 	for {
-		err, again := c.look(ctx), kindAgain
+		err, again := c.checkInstalled(ctx), kindAgain
 		switch {
 		case err == nil && (c.missed == 0 || c.missed >= kindGone || !c.written()):
 			return nil
@@ -73,7 +73,7 @@ func (c *clusterPolicies) begin(ctx context.Context) error {
 // run keeps asking until ctx ends.
 func (c *clusterPolicies) run(ctx context.Context) {
 	for pause(ctx, c.every) == nil {
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+		if err := c.checkInstalled(ctx); err != nil && ctx.Err() == nil {
 			c.log.WithError(err).Warn("kubernetes: it is not known which ClusterNetworkPolicies there are")
 		}
 	}
@@ -99,8 +99,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look asks whether there is the kind, and follows it from now on, or no more.
-func (c *clusterPolicies) look(ctx context.Context) error {
+// checkInstalled reads whether the API server has the kind, and starts or stops its informer.
+func (c *clusterPolicies) checkInstalled(ctx context.Context) error {
 	soon, done := context.WithTimeout(ctx, kindAnswer)
 	defer done()
 	kinds, err := c.server.ServerResourcesForGroupVersionWithContext(soon, v1alpha2.GroupVersion.String())

@@ -55,16 +55,16 @@ func (p *policies) newReports() *reports {
 func (p *policies) report(ctx context.Context) {
 	r := p.newReports()
 	for pause(ctx, p.reportEvery) == nil {
-		if failed, err := r.all(ctx); err != nil && ctx.Err() == nil {
+		if failed, err := r.reportAll(ctx); err != nil && ctx.Err() == nil {
 			p.cfg.Log.WithError(err).WithField("policies", failed).Warn("kubernetes: what switches do of policies is not reported")
 		}
 	}
 }
 
-// all reports about each policy that has to be looked at. It returns how many of them failed, and why
-// the last one did.
-func (r *reports) all(ctx context.Context) (failed int, err error) {
-	nodes, err := r.said(ctx)
+// reportAll writes the condition of each unreported policy. It returns the number of failures and the
+// last error.
+func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
+	nodes, err := r.readEnforced(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -76,15 +76,15 @@ func (r *reports) all(ctx context.Context) (failed int, err error) {
 	}
 	nodesOf := r.nodesByClass()
 	for i, policy := range look {
-		if one := r.one(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, nodes); one != nil {
+		if one := r.reportPolicy(ctx, policy, nodesWith(records[i], nodesOf), records[i].Epoch, nodes); one != nil {
 			failed, err = failed+1, one
 		}
 	}
 	return failed, err
 }
 
-// said is what the nodes of the cluster say. What one said last that is gone from it, such as what its switch refuses, counts no more.
-func (p *policies) said(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
+// readEnforced reads what the nodes of the cluster have programmed (oper/k8s-epoch/). Records of nodes that have left the cluster are ignored.
+func (p *policies) readEnforced(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
 	all, err := p.cfg.EnforcedPolicies(ctx)
 	maps.DeleteFunc(all, func(name string, _ mastercfg.K8sEnforced) bool {
 		_, err := p.nodes.Get(name)
@@ -120,7 +120,7 @@ func (r *reports) unreported() (look []*v1alpha2.ClusterNetworkPolicy, records [
 	return look, records, err
 }
 
-func (r *reports) one(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, said map[string]mastercfg.K8sEnforced) error {
+func (r *reports) reportPolicy(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, nodes []string, epoch uint32, said map[string]mastercfg.K8sEnforced) error {
 	var missing []string
 	for _, node := range nodes {
 		if !said[node].Enforces(ofClusterPolicy+policy.Name, epoch) {

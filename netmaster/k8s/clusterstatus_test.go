@@ -152,7 +152,7 @@ func TestAPolicyIsEnforcedWhenAllNodesWithSubjectsEnforceIt(t *testing.T) {
 		}
 		return nil
 	})
-	w.must((&reports{policies: c.policies, done: map[string]uint32{}}).all(t.Context()))
+	w.must((&reports{policies: c.policies, done: map[string]uint32{}}).reportAll(t.Context()))
 	now, err = policies.Get(t.Context(), "guard", metav1.GetOptions{})
 	w.must(now, err)
 	if got := now.Status.Conditions[0].ObservedGeneration; got != 2 {

@@ -17,7 +17,7 @@ func (p *policies) updateClusterPolicy(name string) error {
 	policy, err := p.cluster.get(name)
 	if apierrors.IsNotFound(err) {
 		p.engine.RemovePolicy(key)
-		p.warnings.gone(key)
+		p.warnings.clear(key)
 		delete(p.clusterSpecs, name)
 		p.ranked(name, nil)
 		return nil
@@ -27,7 +27,7 @@ func (p *policies) updateClusterPolicy(name string) error {
 	}
 	doubts := p.translate(policy)
 	p.warn(policy, key, "PolicyUnsupported", "Translate", strings.Join(doubts, "; "))
-	p.warn(policy, key, equalPriority, "Translate", p.equals(policy))
+	p.warn(policy, key, equalPriority, "Translate", p.samePriority(policy))
 	p.ranked(name, &rank{policy.Spec.Tier, policy.Spec.Priority})
 	return nil
 }
@@ -54,7 +54,7 @@ func (p *policies) ranked(name string, now *rank) {
 		for _, other := range p.cluster.list() {
 			at, told := p.ranks[other.Name]
 			if told && (was && at == before || now != nil && at == *now) {
-				p.warnings.set(ofClusterPolicy+other.Name, other.UID, equalPriority, p.equals(other))
+				p.warnings.set(ofClusterPolicy+other.Name, other.UID, equalPriority, p.samePriority(other))
 			}
 		}
 	}
@@ -75,8 +75,8 @@ func (p *policies) translate(policy *v1alpha2.ClusterNetworkPolicy) (doubts []st
 	return doubts
 }
 
-// equals tells of other policies that have a policy's priority. Which of them is asked first the API leaves open.
-func (p *policies) equals(policy *v1alpha2.ClusterNetworkPolicy) string {
+// samePriority names other policies with the priority of a policy; empty: there is none. The API does not define their order.
+func (p *policies) samePriority(policy *v1alpha2.ClusterNetworkPolicy) string {
 	var names []string
 	for _, other := range p.cluster.list() {
 		if other.Name != policy.Name && other.Spec.Tier == policy.Spec.Tier && other.Spec.Priority == policy.Spec.Priority {

@@ -97,7 +97,7 @@ func New(cfg Config, l *ledger.Ledger) *Controller {
 	if c.cfg.KnowAnyPod == nil {
 		c.cfg.KnowAnyPod = func(context.Context) (map[string]bool, error) { return nil, nil }
 	}
-	c.lacks("the leader has just begun")
+	c.setProblem("the leader has just begun")
 	policies := c.newPolicies()
 	c.policies = policies
 	c.reconcilers = append([]*reconciler{
@@ -180,7 +180,7 @@ func (c *Controller) Run(ctx context.Context) error {
 // follow does what policies want, as soon as it is known which ClusterNetworkPolicies there are. Until
 // then new pods are isolated.
 func (c *Controller) follow(ctx, following context.Context) {
-	c.lacks("it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
+	c.setProblem("it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
 	defer c.policies.cluster.close()
 	if err := c.policies.cluster.begin(following); err != nil {
 		return // the term ends
@@ -190,13 +190,13 @@ func (c *Controller) follow(ctx, following context.Context) {
 		if err == nil {
 			break
 		}
-		c.lacks(err.Error())
+		c.setProblem(err.Error())
 		c.cfg.Log.WithError(err).Warn("kubernetes: policies are not looked at")
 		if pause(ctx, kindAgain) != nil {
 			return
 		}
 	}
-	c.lacks("")
+	c.setProblem("")
 	var working sync.WaitGroup
 	working.Go(func() { c.policies.cluster.run(ctx) })
 	working.Go(func() { c.policies.report(ctx) })
@@ -225,7 +225,7 @@ func (c *Controller) complete(ctx context.Context) error {
 		slices.Sort(missing)
 		lack := fmt.Sprintf("there is no list of each %s yet, and nothing is done without: may netmaster list and watch them? "+
 			"deploy/kubernetes/base/rbac.yaml has what it needs", strings.Join(missing, ", "))
-		c.lacks(lack)
+		c.setProblem(lack)
 		c.cfg.Log.Warn("kubernetes: " + lack)
 	}
 	return fmt.Errorf("kubernetes: lists of the API server: %w", context.Cause(ctx))

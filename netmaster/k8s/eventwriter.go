@@ -161,7 +161,7 @@ func (w *eventWriter) take(key about) *eventsv1.Event {
 	return event
 }
 
-// keep has an event wait that was not written, unless something else is to be told by now.
+// keep queues an event that could not be written, unless there is a newer one about the same.
 func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,8 +55,8 @@ func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, ser
 	return record, served
 }
 
-// switchedOff tells of addresses that no service may have, as the operator says.
-func (b *balancer) switchedOff(s *corev1.Service) string {
+// disabledAddresses names external addresses of a service that the operator's configuration does not permit; empty: none.
+func (b *balancer) disabledAddresses(s *corev1.Service) string {
 	all := addresses(s.Spec.ExternalIPs[:min(len(s.Spec.ExternalIPs), maxLooked)])
 	if !b.cfg.NoExternalIPs || len(all) == 0 {
 		return ""
@@ -69,8 +69,8 @@ func (b *balancer) switchedOff(s *corev1.Service) string {
 		"an operator can allow them (netmaster --k8s-external-ips)", which)
 }
 
-// beyondLimit are the problems of a service with more external addresses than are looked at.
-func (b *balancer) beyondLimit(s *corev1.Service) (texts []string) {
+// excessAddresses returns the problems of a service with more external addresses than the limit.
+func (b *balancer) excessAddresses(s *corev1.Service) (texts []string) {
 	for what, n := range map[string]int{"externalIPs": len(s.Spec.ExternalIPs), "addresses of load balancers": len(s.Status.LoadBalancer.Ingress)} {
 		if n > maxLooked && !(b.cfg.NoExternalIPs && what == "externalIPs") {
 			texts = append(texts, fmt.Sprintf("%d of %d %s are not looked at: at most %d are served; use several services", n-maxLooked, n, what, maxExternal))
@@ -98,7 +98,7 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	if len(record.External)+len(record.LoadBalancers) == 0 {
 		return nil, nil
 	}
-	taken, err := b.taken(r, tenants)
+	taken, err := b.reservedAddresses(r, tenants)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		own := (*list)[:0:0]
 		for _, a := range *list {
 			if !record.Reaches(a) {
-				refused = append(refused, unreached(record, a))
+				refused = append(refused, missingFamily(record, a))
 				continue
 			}
 			with := overlapping(inet.Host(a), taken)
@@ -142,12 +142,13 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 		}
 		*list = own
 	}
-	record.LoadBalancers, record.AtNodes = atNodes(record.LoadBalancers, nodes)
+	record.LoadBalancers, record.AtNodes = splitNodeAddresses(record.LoadBalancers, nodes)
 	return refused, nil
 }
 
-// unreached tells of an address of a version of IP of which a service has no cluster address, by which agents find who serves.
-func unreached(record *mastercfg.K8sService, a netip.Addr) string {
+// missingFamily is the problem of an external address whose service has no cluster address of the same IP family: agents find the backends
+// by that.
+func missingFamily(record *mastercfg.K8sService, a netip.Addr) string {
 	its, other := "IPv4", "IPv6"
 	if a.Is6() {
 		its, other = other, its
@@ -155,9 +156,9 @@ func unreached(record *mastercfg.K8sService, a netip.Addr) string {
 	return fmt.Sprintf("%s is of %s, and service %s/%s has no cluster address of %s: make it dual-stack, or use an address of %s", a, its, record.Namespace, record.Name, its, other)
 }
 
-// atNodes parts the addresses of load balancers: those by which Kubernetes knows nodes, as load balancers without addresses of their
-// own give them, have ports that are the nodes'.
-func atNodes(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
+// splitNodeAddresses splits the addresses of load balancers: at addresses of nodes (some), which load balancers without addresses of their
+// own use, only the ports of the service are served; the others (whole) belong to the service.
+func splitNodeAddresses(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
 	for _, a := range all {
 		if overlapping(inet.Host(a), nodes) != nil {
 			some = append(some, a)
@@ -168,8 +169,8 @@ func atNodes(all []netip.Addr, nodes []claim) (whole, some []netip.Addr) {
 	return whole, some
 }
 
-// atAddressesOf are the services that have an address of a node: until it is known as one, it is the service's as a whole.
-func (b *balancer) atAddressesOf(object any) (services []string) {
+// servicesAtAddressesOf lists the services that have an address of a node as external address: they change when the node comes or goes.
+func (b *balancer) servicesAtAddressesOf(object any) (services []string) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil
@@ -191,8 +192,8 @@ func sameAddresses(before, now any) bool {
 	return was != nil && is != nil && slices.Equal(was.Status.Addresses, is.Status.Addresses)
 }
 
-// taken are addresses that no service may have as external ones, but for those of nodes.
-func (b *balancer) taken(r ledger.Reader, tenants []string) (all []claim, err error) {
+// reservedAddresses returns the addresses that no service may have as external ones, without those of nodes.
+func (b *balancer) reservedAddresses(r ledger.Reader, tenants []string) (all []claim, err error) {
 	all = slices.Clone(neverExternal)
 	for _, object := range b.ranges.GetStore().List() {
 		o := object.(*networkingv1.ServiceCIDR) // the store has nothing else

@@ -35,7 +35,7 @@ func (c *Controller) firstNetworks(ctx context.Context) error {
 		c.cfg.Log.Warn("kubernetes: there are no networks, and none are made, since the forwarding mode is not routing")
 		return nil
 	}
-	around, err := c.lookAround(ctx, global.PvtSubnet)
+	around, err := c.findRanges(ctx, global.PvtSubnet)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func addRange(n *contivmodel.Network, p netip.Prefix) {
 	}
 }
 
-// lookAround asks the API server what it says of addresses.
-func (c *Controller) lookAround(ctx context.Context, private string) (s surroundings, err error) {
+// findRanges reads from the API server which address ranges the cluster uses.
+func (c *Controller) findRanges(ctx context.Context, private string) (s surroundings, err error) {
 	services, err := c.cfg.Client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return s, fmt.Errorf("list ServiceCIDRs: %w", err)

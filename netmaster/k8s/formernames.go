@@ -21,9 +21,9 @@ type formerNames struct {
 	until time.Time
 }
 
-// formerly are the former names of a service's ports, by what was noted of it, which is written down after this. Leaders
-// that come later do not know them.
-func (b *balancer) formerly(r ledger.Reader, key string, service mastercfg.K8sService, now time.Time) formerNames {
+// formerNamesOf returns the former names of a service's ports, by its record in the store, which the caller replaces. Later leaders
+// do not know them.
+func (b *balancer) formerNamesOf(r ledger.Reader, key string, service mastercfg.K8sService, now time.Time) formerNames {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	former := b.former[key]
@@ -54,7 +54,7 @@ func (b *balancer) forgetNames(service string) {
 	delete(b.former, service)
 }
 
-// after are the former names when the ports that there were have become others, and whether one has another name than before.
+// after returns the former names after a change of the ports, and whether a port was renamed.
 func (f formerNames) after(before, now []mastercfg.K8sServicePort) (of map[portID][]string, renamed bool) {
 	id := func(p mastercfg.K8sServicePort) portID { return portIDOf(p.Name, corev1.Protocol(p.Protocol)) }
 	has := func(ports []mastercfg.K8sServicePort, one portID) bool {
@@ -87,14 +87,14 @@ func (f formerNames) after(before, now []mastercfg.K8sServicePort) (of map[portI
 	return of, renamed
 }
 
-// asNow are slices with the names that ports have by now; behind: one of them has a former one.
-func (f formerNames) asNow(objects []any) (all []any, behind bool) {
+// renameSlices returns the slices with the present names of their ports; behind: one of them has a former name.
+func (f formerNames) renameSlices(objects []any) (all []any, behind bool) {
 	if len(f.of) == 0 {
 		return objects, false
 	}
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
-		if ports, changed := f.called(slice.Ports); changed {
+		if ports, changed := f.renamePorts(slice.Ports); changed {
 			renamed := *slice // it is the informer's
 			renamed.Ports, behind = ports, true
 			object = &renamed
@@ -104,8 +104,8 @@ func (f formerNames) asNow(objects []any) (all []any, behind bool) {
 	return all, behind
 }
 
-// called are the ports of a slice as they are called by now, and whether one was called otherwise.
-func (f formerNames) called(ports []discoveryv1.EndpointPort) (all []discoveryv1.EndpointPort, changed bool) {
+// renamePorts returns the ports of a slice with their present names, and whether one was renamed.
+func (f formerNames) renamePorts(ports []discoveryv1.EndpointPort) (all []discoveryv1.EndpointPort, changed bool) {
 	find := func(name string, protocol corev1.Protocol) int {
 		return slices.IndexFunc(ports, func(p discoveryv1.EndpointPort) bool {
 			return portIDOf(ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, "")) == portIDOf(name, protocol)

@@ -7,21 +7,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lag knows since when things wait to be made right, from the change that marks one until its
+// lag measures the time from the change of an object until its
 // record is written.
 type lag struct {
-	length prometheus.Gauge // how many wait
+	length prometheus.Gauge // number of waiting objects
 
 	mu    sync.Mutex
-	since map[string]time.Time // of those that nobody looks at, by key
-	being map[string]time.Time // of those that are looked at now; they may have changed again
+	since map[string]time.Time // by key: the first change of queued objects
+	being map[string]time.Time // by key: the same of objects that are being reconciled; they may be queued again
 }
 
 func newLag(length prometheus.Gauge) *lag {
 	return &lag{length: length, since: map[string]time.Time{}, being: map[string]time.Time{}}
 }
 
-// marked notes a change; an earlier one that waits counts on.
+// marked records a change, unless an earlier one of the object waits.
 func (l *lag) marked(key string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *lag) mark(key string, now time.Time) {
 	}
 }
 
-// begin says that a thing is looked at from now on. It waits until end.
+// begin is called when the reconciliation of an object begins. The object counts as waiting until end.
 func (l *lag) begin(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +45,8 @@ func (l *lag) begin(key string) {
 	}
 }
 
-// end says whether a thing has been made right, and returns since when it has waited; zero: nothing
-// had changed. What has changed since begin waits on.
+// end is called when a reconciliation ends; right: it has succeeded. It returns the time of the change; zero: there was
+// none. Changes since begin go on waiting.
 func (l *lag) end(key string, right bool) (since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *lag) end(key string, right bool) (since time.Time) {
 	return since
 }
 
-// waiting is how many things wait, and since when the first of them does.
+// waiting returns the number of waiting objects and the time of the first change.
 func (l *lag) waiting() (count int, first time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *lag) waiting() (count int, first time.Time) {
 	return l.count(), first
 }
 
-// count is how many things wait, each once.
+// count returns the number of waiting objects.
 func (l *lag) count() int {
 	n := len(l.since)
 	for key := range l.being {
@@ -84,7 +84,7 @@ func (l *lag) count() int {
 	return n
 }
 
-// Metrics are those of all terms of a netmaster.
+// Metrics are the metrics of all terms of a netmaster.
 type Metrics struct {
 	waiting *prometheus.GaugeVec
 	written *prometheus.HistogramVec

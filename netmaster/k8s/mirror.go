@@ -31,9 +31,9 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// elsewhere says what is to be done about a static pod that is not where its mirror pod belongs; empty: nothing is. It may
-// have started before there was one, and its namespace has a say that kubelet does not know.
-func elsewhere(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, is mastercfg.K8sPod, choice TenantChoice) string {
+// mirrorMisplaced describes the remedy for a static pod whose place differs from that of its mirror pod; empty: it does not. The static
+// pod may have started before the mirror pod existed, and kubelet does not know the labels of the namespace.
+func mirrorMisplaced(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, is mastercfg.K8sPod, choice TenantChoice) string {
 	if !isMirror(pod) {
 		return ""
 	}

@@ -47,7 +47,7 @@ func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeO
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
 		for _, p := range nodes[node].Troubles {
 			o := nodeObject{p.Kind, p.Namespace, p.Name, p.UID, p.Reason}
-			if !slices.Contains(nodeReasons[o.kind], o.reason) || o.kind == mastercfg.K8sOfPod && !r.isOn(o, node) {
+			if !slices.Contains(nodeReasons[o.kind], o.reason) || o.kind == mastercfg.K8sOfPod && !r.isPodOnNode(o, node) {
 				continue
 			}
 			where := node
@@ -60,8 +60,8 @@ func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeO
 	return all
 }
 
-// isOn tells whether a pod is on a node.
-func (r *reports) isOn(o nodeObject, node string) bool {
+// isPodOnNode tells whether a pod is on a node.
+func (r *reports) isPodOnNode(o nodeObject, node string) bool {
 	pod, is := r.object(o).(*corev1.Pod)
 	return is && pod.Spec.NodeName == node
 }

@@ -33,7 +33,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 				return true
 			})
 			return names, ledger.ReadEach(r, mastercfg.NodePrefix, func(key string, joined mastercfg.Joined) error {
-				if ofItsNode(joined) {
+				if joinedByKubernetes(joined) {
 					names = append(names, strings.TrimPrefix(key, mastercfg.NodePrefix))
 				}
 				return nil
@@ -42,7 +42,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
 			if apierrors.IsNotFound(err) {
-				if err := c.keep(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
+				if err := c.writeRecord(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
 					return 0, err
 				}
 				if !gone[name] { // kubelet, when it starts, makes anew what somebody has deleted
@@ -59,7 +59,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 			if err != nil {
 				return 0, err
 			}
-			return 0, c.keep(ctx, mastercfg.K8sNodePrefix+name, nodeRecord(node))
+			return 0, c.writeRecord(ctx, mastercfg.K8sNodePrefix+name, nodeRecord(node))
 		},
 	}
 }
@@ -100,13 +100,13 @@ func (c *Controller) rangesReconciler() *reconciler {
 			}
 			slices.SortFunc(record.Ranges, netip.Prefix.Compare)
 			record.Ranges = slices.Compact(record.Ranges)
-			return 0, c.keep(ctx, mastercfg.K8sRangesKey, record)
+			return 0, c.writeRecord(ctx, mastercfg.K8sRangesKey, record)
 		},
 	}
 }
 
-// keep makes a record what it should be; nil: there is to be none.
-func (c *Controller) keep(ctx context.Context, key string, record any) error {
+// writeRecord writes the record of a key if it differs; nil: it deletes the key.
+func (c *Controller) writeRecord(ctx context.Context, key string, record any) error {
 	var value []byte
 	if record != nil {
 		var err error

@@ -34,8 +34,8 @@ func (c *Controller) overlapReconciler() *reconciler {
 		reconcile: func(_ context.Context, name string) (time.Duration, error) {
 			cidr, err := cidrs.Lister().Get(name)
 			if apierrors.IsNotFound(err) {
-				c.warnings.gone(cidrKey(name))
-				c.notes.gone(cidrKey(name))
+				c.warnings.clear(cidrKey(name))
+				c.notes.clear(cidrKey(name))
 				return 0, nil
 			}
 			if err != nil {

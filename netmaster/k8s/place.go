@@ -53,7 +53,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 			}
 		}
 	}
-	home := homeOf(namespace)
+	home := tenantOfNamespace(namespace)
 	at := place{tenant: cmp.Or(first(mastercfg.TenantLabel, ofPod), home)}
 	if at.tenant != home && choice != Open && !slices.Contains(allowed(namespace), at.tenant) {
 		return place{}, refuse("TenantNotAllowed", "pod %s/%s asks for tenant %s, but its namespace is of tenant %s and does not allow others: "+
@@ -98,8 +98,8 @@ var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 func isName(text string) bool { return len(text) <= maxName && nameRule.MatchString(text) }
 
-// homeOf is the tenant of a namespace.
-func homeOf(namespace *corev1.Namespace) string {
+// tenantOfNamespace returns the tenant of a namespace.
+func tenantOfNamespace(namespace *corev1.Namespace) string {
 	return cmp.Or(first(mastercfg.TenantLabel, []map[string]string{namespace.Annotations, namespace.Labels}), mastercfg.DefaultTenant)
 }
 

@@ -25,7 +25,7 @@ type placer struct {
 	policies   *policies
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
-	refused    tellings // of pods that have no place
+	refused    refusalEvents // of pods that have no place
 
 	mu      sync.Mutex
 	records map[string]map[string]struct{} // keys of the records of a pod, by namespace/name
@@ -54,15 +54,15 @@ func (c *Controller) podReconciler(policies *policies) *reconciler {
 // known finds the pods that have records. It remembers which.
 func (p *placer) known(r ledger.Reader) (pods []string, err error) {
 	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
-		p.note(record.Pod(), key, true)
+		p.noteRecord(record.Pod(), key, true)
 		pods = append(pods, record.Pod())
 		return nil
 	})
 	return pods, err
 }
 
-// note remembers which records a pod has.
-func (p *placer) note(pod, key string, exists bool) {
+// noteRecord records whether a pod has a record under a key.
+func (p *placer) noteRecord(pod, key string, exists bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !exists {
@@ -77,8 +77,8 @@ func (p *placer) note(pod, key string, exists bool) {
 	p.records[pod][key] = struct{}{}
 }
 
-// recorded lists the records of a pod.
-func (p *placer) recorded(pod string) (keys []string) {
+// recordsOf lists the keys of a pod's records.
+func (p *placer) recordsOf(pod string) (keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key := range p.records[pod] {
@@ -90,7 +90,7 @@ func (p *placer) recorded(pod string) (keys []string) {
 // place makes the records of a pod what they should be.
 func (p *placer) place(ctx context.Context, name string) (again time.Duration, err error) {
 	open, err := p.settle(ctx, name)
-	if pod, _, lost := p.look(name); open && lost == nil && pod != nil {
+	if pod, _, lost := p.lookUp(name); open && lost == nil && pod != nil {
 		again = refusedAgain(pod.CreationTimestamp.Time, time.Now())
 	}
 	return again, err
@@ -106,19 +106,19 @@ func refusedAgain(created, now time.Time) time.Duration {
 // settle makes the records of a pod what they should be. open tells that this may change though the pod does not: not all of what it asks
 // for can be had, or an address that it was promised is not yet its own.
 func (p *placer) settle(ctx context.Context, name string) (open bool, err error) {
-	pod, namespace, err := p.look(name)
+	pod, namespace, err := p.lookUp(name)
 	if err != nil {
 		return false, err
 	}
 	var wanted string // key
 	if pod == nil {
-		p.warnings.gone(podKey(name))
+		p.warnings.clear(podKey(name))
 		p.refused.forget(name)
 	} else {
 		wanted = mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))
-		p.note(name, wanted, true)
+		p.noteRecord(name, wanted, true)
 	}
-	keys := p.recorded(name)
+	keys := p.recordsOf(name)
 	if len(keys) == 0 {
 		return false, nil
 	}
@@ -161,7 +161,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	}
 	for _, key := range keys {
 		if key != wanted {
-			p.note(name, key, false)
+			p.noteRecord(name, key, false)
 		}
 	}
 	if now.Reason == "" && !now.Classed {
@@ -198,14 +198,14 @@ func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespac
 	return settled, open, err
 }
 
-// isOf tells whether a record is of a pod. One that is damaged is nobody else's.
+// isOf tells whether the record of a key belongs to a pod; true for a damaged record.
 func isOf(r ledger.Reader, key, pod string) bool {
 	record, err := ledger.Read[mastercfg.K8sPod](r, key)
 	return err != nil || record.Pod() == pod
 }
 
-// look finds a pod with its namespace; no pod: it has no place here (any more).
-func (p *placer) look(name string) (*corev1.Pod, *corev1.Namespace, error) {
+// lookUp returns a pod and its namespace; a nil pod has to have no record.
+func (p *placer) lookUp(name string) (*corev1.Pod, *corev1.Namespace, error) {
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
 	if err != nil {
 		return nil, nil, err

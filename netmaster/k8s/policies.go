@@ -75,7 +75,7 @@ func (c *Controller) newPolicies() *policies {
 	p.cluster = &clusterPolicies{server: discovery.ToServerResourcesInterfaceWithContext(c.cfg.Client.Discovery()), client: c.cfg.PolicyClient, every: cmp.Or(c.cfg.KindEvery, kindEvery),
 		changed: func(name string) { p.queue.Add(ofClusterPolicy + name) }, written: p.hasClusterPolicies, log: c.cfg.Log}
 	p.reconciler = &reconciler{
-		kind: "policy", workers: 1, known: p.adopt, reconcile: p.look,
+		kind: "policy", workers: 1, known: p.adopt, reconcile: p.reconcileKey,
 		follows: []followed{
 			{informer: core.Namespaces().Informer(), concerns: prefixed(ofNamespace)},
 			{informer: networking.NetworkPolicies().Informer(), concerns: prefixed(ofNetworkPolicy)},
@@ -165,15 +165,15 @@ func (p *policies) hasClusterPolicies() (has bool) {
 	return has
 }
 
-// look updates one object in the engine, or writes the rules.
-func (p *policies) look(ctx context.Context, key string) (again time.Duration, err error) {
+// reconcileKey updates the object of a key in the engine, or writes the rules.
+func (p *policies) reconcileKey(ctx context.Context, key string) (again time.Duration, err error) {
 	if key == writeAll {
 		return 0, p.write(ctx)
 	}
 	p.mu.Lock()
 	err = p.updateEngine(key)
 	p.mu.Unlock()
-	p.mark(writeAll)
+	p.enqueue(writeAll)
 	return 0, err
 }
 
@@ -215,7 +215,7 @@ func (p *policies) updateEngine(key string) error {
 		policy, err := p.network.NetworkPolicies(namespace).Get(short)
 		if apierrors.IsNotFound(err) {
 			p.engine.RemovePolicy(key)
-			p.warnings.gone(key)
+			p.warnings.clear(key)
 			delete(p.versions, key)
 			return nil
 		}
@@ -247,7 +247,7 @@ func (p *policies) enter(pod *corev1.Pod) {
 	// One whose namespace is not known is of no tenant until the next audit, or until it changes itself:
 	// the API server has every namespace before its pods, and the informers are complete before anything is told.
 	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil {
-		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), homeOf(namespace))
+		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), tenantOfNamespace(namespace))
 	}
 	before := p.recorded[mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))] // not of another pod that had its name
 	known.Recorded, known.Classed = before.class, before.classed
@@ -267,7 +267,7 @@ func (p *policies) reportChanges(changes classes.Changes) {
 	for id := range changes.Policies {
 		policy, err := p.policy(id)
 		if err != nil { // it has gone meanwhile
-			p.warnings.gone(id)
+			p.warnings.clear(id)
 			continue
 		}
 		left, strangers := p.engine.Holds(id)
@@ -312,7 +312,7 @@ func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 		return 0, false
 	}
 	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name
-	p.mark(writeAll)
+	p.enqueue(writeAll)
 	return p.engine.Class(pod.Namespace, pod.Name, uidOf(pod))
 }
 

@@ -383,7 +383,7 @@ func TestAnObjectThatReplacesOneIsToldWhatIsWrongWithIt(t *testing.T) {
 			t.Errorf("step %d: news %v, %v", i, news, w.troubles())
 		}
 	}
-	if w.gone("networkpolicy/shop/db"); len(w.holds) != 0 {
+	if w.clear("networkpolicy/shop/db"); len(w.holds) != 0 {
 		t.Errorf("left: %v", w.holds)
 	}
 }

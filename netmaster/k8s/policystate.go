@@ -44,13 +44,13 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 		return s, err
 	}
 	if home, err := p.namespaces.Get(namespace); err == nil { // else it has just gone
-		s.Tenant = homeOf(home)
+		s.Tenant = tenantOfNamespace(home)
 	}
 	pods, err := p.pods.Pods(namespace).List(labels.Everything())
 	if err != nil {
 		return s, err
 	}
-	nodes, err := p.said(ctx)
+	nodes, err := p.readEnforced(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -80,7 +80,7 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 	for node, of := range tenants {
 		one := PolicyNode{Name: node, Tenants: of, Lacks: "netmaster has not yet written what the policy says"}
 		if isWritten {
-			one.Lacks = lacks(nodes[node], id, record.Epoch)
+			one.Lacks = whyNotEnforced(nodes[node], id, record.Epoch)
 		}
 		s.Nodes = append(s.Nodes, one)
 	}
@@ -95,8 +95,8 @@ func (p *policies) haveBegun() bool {
 	return p.written != nil
 }
 
-// lacks says why a node does not do what a policy says since an epoch, by what the node says; empty: it does.
-func lacks(said mastercfg.K8sEnforced, id string, epoch uint32) string {
+// whyNotEnforced returns why a node does not enforce a policy that was written in an epoch, by the node's record; empty: it does.
+func whyNotEnforced(said mastercfg.K8sEnforced, id string, epoch uint32) string {
 	why, refused := said.Refused[id]
 	switch {
 	case said.Enforces(id, epoch):

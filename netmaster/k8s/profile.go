@@ -13,7 +13,7 @@ import (
 // without a name: none.
 func profileOf(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, tenant string) (none mastercfg.K8sProfile, err error) {
 	sources := []map[string]string{pod.Annotations}
-	if homeOf(namespace) == tenant {
+	if tenantOfNamespace(namespace) == tenant {
 		sources = append(sources, namespace.Annotations, namespace.Labels)
 	}
 	name := first(mastercfg.ProfileAnnotation, sources)

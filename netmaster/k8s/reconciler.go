@@ -83,7 +83,7 @@ func (w *reconciler) subscribe() error {
 		}
 	}
 	for _, f := range w.follows {
-		mark := func(object any) { w.mark(f.concerns(object)...) }
+		mark := func(object any) { w.enqueue(f.concerns(object)...) }
 		_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: mark,
 			UpdateFunc: func(before, now any) {
@@ -106,8 +106,8 @@ func (w *reconciler) subscribe() error {
 	return nil
 }
 
-// mark has things looked at that have changed.
-func (w *reconciler) mark(keys ...string) {
+// enqueue queues changed objects for reconciliation.
+func (w *reconciler) enqueue(keys ...string) {
 	for _, key := range keys {
 		w.lag.marked(key, time.Now())
 		w.queue.Add(key)

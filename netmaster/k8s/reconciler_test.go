@@ -48,20 +48,20 @@ func TestTheFirstChangeIsLookedAtAtOnceAndThoseSoonAfterItTogether(t *testing.T)
 			}
 		}
 
-		w.mark("web")
+		w.enqueue("web")
 		want("web", 0)
 		for range 5 { // a burst, and another service meanwhile
 			time.Sleep(time.Millisecond)
-			w.mark("web")
+			w.enqueue("web")
 		}
-		w.mark("mail")
+		w.enqueue("mail")
 		want("web", 0)
 		want("mail", 5*time.Millisecond)
 		time.Sleep(time.Second)
 		want("web", 0, rest)
 		want("mail", 5*time.Millisecond)
 		at := time.Since(began)
-		w.mark("web")
+		w.enqueue("web")
 		want("web", 0, rest, at)
 	})
 }

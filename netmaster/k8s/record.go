@@ -22,7 +22,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	if err != nil {
 		return mastercfg.K8sPod{}, err
 	}
-	record, at, err := p.asked(r, pod, namespace, before)
+	record, at, err := p.requested(r, pod, namespace, before)
 	var refused *refusal
 	if err != nil && !errors.As(err, &refused) {
 		return record, err
@@ -31,7 +31,7 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	case before.Tenant != "":
 		record.Later = stay(r, pod, &record, before, at, refused)
 		if record.Later == "" {
-			record.Later = elsewhere(r, pod, namespace, before, p.cfg.Choice)
+			record.Later = mirrorMisplaced(r, pod, namespace, before, p.cfg.Choice)
 		}
 	case refused != nil:
 		record.Reason, record.Message = refused.reason, refused.message
@@ -58,13 +58,13 @@ func formerPlace(r ledger.Reader, pod *corev1.Pod, before mastercfg.K8sPod) (mas
 	return before, err
 }
 
-// asked is what a pod, with its namespace, asks for by now: the place, and a record that has all else of it. The error is a refusal
-// if it cannot have that. A bandwidth or a profile that cannot be read leaves the one from before.
-func (p *placer) asked(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (record mastercfg.K8sPod, at place, err error) {
+// requested returns what a pod and its namespace request at present: the place, and a record with all else. The error is a refusal
+// if the pod cannot have that. A bandwidth or profile that cannot be parsed keeps the value from before.
+func (p *placer) requested(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (record mastercfg.K8sPod, at place, err error) {
 	record = mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
 	isNew, ofPlace := before.Tenant == "", namespace
 	if !isNew {
-		ofPlace = asItWas(pod, namespace, before)
+		ofPlace = namespaceAtPlacement(pod, namespace, before)
 	}
 	at, err = placement(pod, ofPlace, p.cfg.Choice, func(tenant, group string) (string, error) {
 		return networkOf(r, tenant, group)
@@ -73,7 +73,7 @@ func (p *placer) asked(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Names
 		err = exists(r, at, pod.Namespace)
 	}
 	if err == nil {
-		record.IPv4, record.IPv6, err = p.askedAddresses(r, pod, at, isNew)
+		record.IPv4, record.IPv6, err = p.requestedAddresses(r, pod, at, isNew)
 	}
 	var badPort, badRate, badProfile error
 	record.HostPorts, badPort = hostPorts(pod)
@@ -86,14 +86,14 @@ func (p *placer) asked(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Names
 	return record, at, cmp.Or(err, badPort, badRate, badProfile)
 }
 
-// stay gives a record the place that its pod has already, and tells what of that which it asks for by now it can only have later; empty:
-// it has all of it. Only its group may change while it lives.
+// stay sets the place in the record of a running pod: it keeps tenant, network and addresses; only the group may change. It returns
+// the reason why the pod does not get all that it requests; empty: it does.
 func stay(r ledger.Reader, pod *corev1.Pod, record *mastercfg.K8sPod, before mastercfg.K8sPod, at place, refused *refusal) (later string) {
 	if refused == nil {
-		refused = restart(pod, before, *record, at)
+		refused = checkUnchanged(pod, before, *record, at)
 	}
 	record.Tenant, record.Network, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.IPv4, before.IPv6
-	record.Class, record.Classed = before.Class, before.Classed // policies change it
+	record.Class, record.Classed = before.Class, before.Classed // written by policies
 	var keeps *refusal
 	record.Group, keeps = groupOf(r, pod, *record, before.Group, at)
 	if refused == nil {
@@ -105,8 +105,8 @@ func stay(r ledger.Reader, pod *corev1.Pod, record *mastercfg.K8sPod, before mas
 	return refused.reason + ": " + refused.message
 }
 
-// graceOf is how many seconds kubelet gives a pod to end. One that is deleted by force leaves the API server at once,
-// and has them all the same. Whatever says that it is a mirror pod is taken for one.
+// graceOf returns the grace period of a pod in seconds. A pod that is deleted by force has it, too, though the API server removes it
+// at once. 0: unknown, for mirror pods (by their annotation).
 func graceOf(pod *corev1.Pod) int64 {
 	if pod.Annotations[mirrorAnnotation] != "" {
 		return 0
@@ -121,11 +121,11 @@ func graceOf(pod *corev1.Pod) int64 {
 	return max(grace, 1)
 }
 
-// groupOf is the group of a pod that lives: the one that it is to have by now, whatever else of that is refused, if it is of the
-// pod's network and takes its address. A place that could not be found is of no network.
+// groupOf returns the group of a running pod: the requested one if it belongs to the pod's network and its range has the pod's
+// address, even if other parts of the request are refused; else the one from before, with a refusal.
 func groupOf(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod, before string, at place) (string, *refusal) {
 	if at.tenant != record.Tenant || at.network != record.Network {
-		return before, nil // told as what is refused
+		return before, nil // checkUnchanged refuses it
 	}
 	record.Group = at.group
 	if ep, differs := misplaced(r, pod, record); differs {
@@ -136,11 +136,11 @@ func groupOf(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod, before s
 	return at.group, nil
 }
 
-// asItWas is a namespace that says of tenant and network what it said when a pod got its place:
-// only what it says of the group counts for pods that live.
-func asItWas(pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) *corev1.Namespace {
+// namespaceAtPlacement returns the namespace with the tenant and network that it had when a pod was placed:
+// for running pods only changes of the group count.
+func namespaceAtPlacement(pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) *corev1.Namespace {
 	ofPod, ofNamespace := []map[string]string{pod.Annotations, pod.Labels}, []map[string]string{namespace.Annotations, namespace.Labels}
-	home, group := homeOf(namespace), first(mastercfg.GroupLabel, ofNamespace)
+	home, group := tenantOfNamespace(namespace), first(mastercfg.GroupLabel, ofNamespace)
 	switch {
 	case home == before.Tenant:
 	case first(mastercfg.TenantLabel, ofPod) != "":
@@ -160,8 +160,9 @@ func asItWas(pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sP
 
 const needsRestart = "PlacementNeedsRestart"
 
-// restart refuses what a pod cannot have while it lives: kubelet knows its address for good.
-func restart(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusal {
+// checkUnchanged refuses changes that a running pod cannot get: of tenant, network and addresses, as kubelet does not change the
+// address of a pod.
+func checkUnchanged(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusal {
 	if at.tenant == before.Tenant && at.network == before.Network && wanted.IPv4 == before.IPv4 && wanted.IPv6 == before.IPv6 {
 		return nil
 	}

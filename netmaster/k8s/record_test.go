@@ -236,7 +236,7 @@ func TestAPodThatLivesStaysWhateverItsNamespaceSays(t *testing.T) {
 		"the pod says its namespace's":       {words("blue", "", ""), words("blue", "", ""), ungrouped, place{"blue", "default-net", ""}}, // refused later
 	} {
 		pod, namespace := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: c.pod}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: c.namespace}}
-		got, err := placement(pod, asItWas(pod, namespace, c.before), ByNamespace, func(_, group string) (string, error) { return networks[group], nil })
+		got, err := placement(pod, namespaceAtPlacement(pod, namespace, c.before), ByNamespace, func(_, group string) (string, error) { return networks[group], nil })
 		if err != nil || got != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}

@@ -27,7 +27,7 @@ const (
 // reportRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
 // that did has said so since. Of one that says nothing nothing is known.
 func (r *reports) reportRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
-	upToDate, err := r.upToDate(nodes)
+	upToDate, err := r.withoutReplaced(nodes)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *reports) reportOne(id, message string) {
 	delete(r.done, strings.TrimPrefix(id, ofClusterPolicy))
 	policy, err := r.policy(id)
 	if err != nil {
-		r.warnings.gone(id)
+		r.warnings.clear(id)
 		return
 	}
 	if message != "" {
@@ -70,10 +70,10 @@ func uidOfPolicy(policy runtime.Object) types.UID {
 	return named.GetUID()
 }
 
-// upToDate is what nodes say, without their refusal of a policy of which that was told, and that was deleted and made
-// again since: it says nothing about the one that has the name now, until a node says what it does of that one's rules.
-// What was told of a policy stays while its rules change.
-func (r *reports) upToDate(nodes map[string]mastercfg.K8sEnforced) (all map[string]mastercfg.K8sEnforced, err error) {
+// withoutReplaced returns the nodes' records without refusals that were reported for a policy which was deleted and recreated since:
+// they are not about the policy that has the name now, until a node reports on that one's rules.
+// A reported refusal stays while the rules of the same policy change.
+func (r *reports) withoutReplaced(nodes map[string]mastercfg.K8sEnforced) (all map[string]mastercfg.K8sEnforced, err error) {
 	all = maps.Clone(nodes)
 	err = r.ledger.View(func(state ledger.Reader) error {
 		for node, said := range nodes {

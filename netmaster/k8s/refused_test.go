@@ -87,19 +87,19 @@ func TestThatAPolicyIsDoneAtLastIsToldOnceWhileTheStoreRefuses(t *testing.T) {
 	refuse() // the store is not reached
 	for range 2 {
 		w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
-		w.must(r.all(t.Context()))
+		w.must(r.reportAll(t.Context()))
 		for range 2 { // and another time after it was refused again
 			w.enforced.set("node1", 1)
 			for range 3 {
-				if _, err := r.all(refusing); err == nil {
+				if _, err := r.reportAll(refusing); err == nil {
 					t.Fatal("the store takes it")
 				}
 			}
 			w.enforced.set("node1", 1, ofNetworkPolicy+"shop/db")
-			w.must(r.all(t.Context()))
+			w.must(r.reportAll(t.Context()))
 		}
 		w.enforced.set("node1", 1)
-		w.must(r.all(t.Context()))
+		w.must(r.reportAll(t.Context()))
 		w.wantNoted()
 	}
 	var told []string
@@ -132,7 +132,7 @@ func TestARefusalIsNotSaidOfAnotherPolicyOfTheName(t *testing.T) {
 	r := c.policies.newReports()
 	told := func(want int) {
 		t.Helper()
-		w.must(r.all(t.Context()))
+		w.must(r.reportAll(t.Context()))
 		if got := len(recorder.Events); got != want {
 			t.Fatalf("%d events, want %d", got, want)
 		}

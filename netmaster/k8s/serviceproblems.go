@@ -110,8 +110,8 @@ func tooLarge(all []backend, most int) (texts []string) {
 // reportEvents reports what is not served of a service, and what else somebody should know; nil: there is none any more.
 func (b *balancer) reportEvents(service *corev1.Service, key string, should desired) {
 	if service == nil {
-		b.warnings.gone("service/" + key)
-		b.notes.gone("service/" + key)
+		b.warnings.clear("service/" + key)
+		b.notes.clear("service/" + key)
 		return
 	}
 	for _, reason := range []string{externalIPUsed, externalIPsOff, spansTenants, affinityTooLong} {

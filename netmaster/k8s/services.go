@@ -75,7 +75,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 			{informer: core.Services().Informer(), concerns: byName},
 			{informer: endpoints, concerns: serviceOf},
 			{informer: core.Namespaces().Informer(), concerns: within(core.Services().Informer())},
-			{informer: core.Nodes().Informer(), concerns: b.atAddressesOf, same: sameAddresses},
+			{informer: core.Nodes().Informer(), concerns: b.servicesAtAddressesOf, same: sameAddresses},
 			{informer: core.Pods().Informer(), concerns: b.publishing, same: bothRun},
 		},
 	}
@@ -123,7 +123,7 @@ func (b *balancer) known(r ledger.Reader) (services []string, err error) {
 			tenant, rest, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 			if parts := strings.SplitN(rest, "/", 3); len(parts) >= 2 {
 				service := parts[0] + "/" + parts[1]
-				b.note(service, tenant)
+				b.noteTenant(service, tenant)
 				services = append(services, service)
 			}
 			return true
@@ -132,8 +132,8 @@ func (b *balancer) known(r ledger.Reader) (services []string, err error) {
 	return slices.Compact(slices.Sorted(slices.Values(services))), nil
 }
 
-// note remembers that a service is noted for a tenant.
-func (b *balancer) note(service, tenant string) {
+// noteTenant records that a service has a record in a tenant.
+func (b *balancer) noteTenant(service, tenant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tenants[service] == nil {
@@ -142,8 +142,8 @@ func (b *balancer) note(service, tenant string) {
 	b.tenants[service][tenant] = struct{}{}
 }
 
-// noted are the tenants for whom a service is.
-func (b *balancer) noted(service string) []string {
+// tenantsOf lists the tenants in which a service has a record.
+func (b *balancer) tenantsOf(service string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.tenants[service]))
@@ -208,7 +208,7 @@ func (b *balancer) compare(service *corev1.Service, key string, namespace *corev
 		if should, err = b.desired(r, service, key, namespace); err != nil {
 			return err
 		}
-		for _, tenant := range b.noted(key) {
+		for _, tenant := range b.tenantsOf(key) {
 			gone = append(gone, surplus(r, should.records, tenant, key)...)
 		}
 		for key, value := range should.records {
@@ -240,7 +240,7 @@ func (b *balancer) write(ctx context.Context, changed map[string][]byte, gone []
 func (b *balancer) forgetTenants(key string) error {
 	var without []string
 	err := b.ledger.View(func(r ledger.Reader) error {
-		for _, tenant := range b.noted(key) {
+		for _, tenant := range b.tenantsOf(key) {
 			if len(surplus(r, nil, tenant, key)) == 0 {
 				without = append(without, tenant)
 			}
@@ -287,13 +287,13 @@ func (d *desired) lookAgain(after time.Duration) { d.again = sooner(d.again, aft
 func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (d desired, err error) {
 	record, served := b.recordOf(service)
 	if !served {
-		b.unjudged(key)
-		b.matched(key)
+		b.forgetTenantRevision(key)
+		b.forgetUnmatched(key)
 		b.unreachedBackends(key, nil, time.Now())
 		b.forgetNames(key)
 		return d, nil
 	}
-	b.judge(key, tenantRevision(r, namespace))
+	b.noteTenantRevision(key, tenantRevision(r, namespace))
 	home, err := serviceTenant(r, namespace)
 	if err != nil {
 		return d, err
@@ -303,8 +303,8 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		return d, err
 	}
 	now := time.Now()
-	former := b.formerly(r, key, record, now)
-	objects, behind := former.asNow(objects)
+	former := b.formerNamesOf(r, key, record, now)
+	objects, behind := former.renameSlices(objects)
 	if behind {
 		d.lookAgain(former.until.Sub(now))
 	}
@@ -329,13 +329,13 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 		if err != nil {
 			return d, err
 		}
-		d.problem(addressNotServed, slices.Concat(b.beyondLimit(service), refused)...)
+		d.problem(addressNotServed, slices.Concat(b.excessAddresses(service), refused)...)
 	}
-	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.switchedOff(service), spansTenants: all.spans(home), affinityTooLong: shortenedAffinity(record)}
+	d.notes = map[string]string{externalIPUsed: externalUsed(record), externalIPsOff: b.disabledAddresses(service), spansTenants: all.otherTenants(home), affinityTooLong: shortenedAffinity(record)}
 	if beyond > 0 {
 		d.problem(serviceTooLarge, fmt.Sprintf("it has backends at more than %d addresses and ports, and others are not noted; use several services", maxBackends))
 	}
-	err = b.recordsFor(r, key, record, all, all.forHosts(home), &d)
+	err = b.recordsFor(r, key, record, all, all.tenantForHosts(home), &d)
 	return d, err
 }
 
@@ -343,16 +343,16 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sService, all tenantBackends, hosts string, d *desired) (err error) {
 	records := map[string]any{}
 	for tenant := range all.of {
-		serving := all.in(tenant)
+		serving := all.ofTenant(tenant)
 		d.problem(serviceTooLarge, tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
 		if record.Shared && tenant != hosts && len(serving) == 0 {
 			continue // its pods reach those of the other tenant
 		}
-		b.note(key, tenant)
+		b.noteTenant(key, tenant)
 		enter(records, record, tenant, tenant != hosts, serving)
 	}
-	for _, tenant := range b.noted(key) {
-		left, err := b.left(r, record, tenant, records)
+	for _, tenant := range b.tenantsOf(key) {
+		left, err := b.draining(r, record, tenant, records)
 		if err != nil {
 			return err
 		}

@@ -268,7 +268,7 @@ func TestHostsAreServedByOneTenant(t *testing.T) {
 		{map[string][]backend{"home": nil, "red": some, "blue": some}, nil, "blue"},
 		{map[string][]backend{"home": nil, "blue": some}, some, "home"},
 	} {
-		if got := (tenantBackends{of: c.of, everywhere: c.everywhere}).forHosts("home"); got != c.want {
+		if got := (tenantBackends{of: c.of, everywhere: c.everywhere}).tenantForHosts("home"); got != c.want {
 			t.Errorf("%v: %s, want %s", c.of, got, c.want)
 		}
 	}

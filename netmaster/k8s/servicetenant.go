@@ -16,7 +16,7 @@ import (
 
 // serviceTenant is the tenant of services of a namespace; empty: of none.
 func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error) {
-	home := homeOf(namespace)
+	home := tenantOfNamespace(namespace)
 	if !isName(home) {
 		return "", nil
 	}
@@ -34,7 +34,7 @@ var errNoTenant = errors.New("no such tenant")
 
 // tenantRevision is that of the record which says whether a namespace's tenant is for it; 0: there is none.
 func tenantRevision(r ledger.Reader, namespace *corev1.Namespace) int64 {
-	return r.Revision(mastercfg.ModelKey("tenant", homeOf(namespace)))
+	return r.Revision(mastercfg.ModelKey("tenant", tenantOfNamespace(namespace)))
 }
 
 // tenantsAgain is when tenants are looked at again, and how late services may learn of them.
@@ -48,30 +48,30 @@ func (b *balancer) tenantReconciler(services *reconciler) *reconciler {
 		known: func(ledger.Reader) ([]string, error) { return []string{"all"}, nil },
 		reconcile: func(context.Context, string) (time.Duration, error) {
 			return tenantsAgain, b.ledger.View(func(r ledger.Reader) error {
-				services.mark(b.misjudged(r)...)
+				services.enqueue(b.withOtherTenantRevision(r)...)
 				return nil
 			})
 		},
 	}
 }
 
-// judge remembers by which revision a service was judged.
-func (b *balancer) judge(service string, revision int64) {
+// noteTenantRevision records the revision of the tenant by which a service was reconciled.
+func (b *balancer) noteTenantRevision(service string, revision int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.judged[service] = revision
 }
 
-// unjudged forgets a service that has no records.
-func (b *balancer) unjudged(service string) {
+// forgetTenantRevision drops a service that has no records.
+func (b *balancer) forgetTenantRevision(service string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.judged, service)
 }
 
-// misjudged are the services that were judged by another revision than there is now. Of a namespace that is gone, or
-// comes, its informer tells.
-func (b *balancer) misjudged(r ledger.Reader) (services []string) {
+// withOtherTenantRevision lists the services that were reconciled by another revision of their tenant than the present one. Services of
+// namespaces that are created or deleted are queued by the informer of namespaces.
+func (b *balancer) withOtherTenantRevision(r ledger.Reader) (services []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for service, revision := range b.judged {

@@ -50,8 +50,8 @@ func (c *Controller) State(ctx context.Context) (s State) {
 	return s
 }
 
-// lacks notes what keeps the controller from following; empty: nothing.
-func (c *Controller) lacks(what string) { c.problem.Store(&what) }
+// setProblem sets the reason why the controller cannot follow the API server; empty: it does.
+func (c *Controller) setProblem(what string) { c.problem.Store(&what) }
 
 // answers asks the API server for an object of each kind that is followed: rights may be taken away kind by kind, and watches that have
 // begun go on then for a while.

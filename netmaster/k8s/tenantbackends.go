@@ -33,7 +33,7 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 			return all, err
 		case at.ended: // it is among a service's until Kubernetes looks at its slice again
 		case at.unknown:
-			all.nowhere[one.Address.Addr()] = stranger(one.Address.Addr())
+			all.nowhere[one.Address.Addr()] = unknownAddressText(one.Address.Addr())
 		case at.tenant == "":
 			all.everywhere = append(all.everywhere, one)
 			if err := b.noteVirtual(all.nowhere, one); err != nil {
@@ -46,11 +46,13 @@ func (b *balancer) byTenant(r ledger.Reader, namespace, home string, list []back
 	return all, nil
 }
 
-// in are those that serve in a tenant.
-func (t tenantBackends) in(tenant string) []backend { return slices.Concat(t.of[tenant], t.everywhere) }
+// ofTenant returns the backends that serve in a tenant.
+func (t tenantBackends) ofTenant(tenant string) []backend {
+	return slices.Concat(t.of[tenant], t.everywhere)
+}
 
-// spans tells of a service whose pods are of several tenants; empty: it is not one. home is the tenant of its namespace.
-func (t tenantBackends) spans(home string) string {
+// otherTenants describes a service whose pods belong to several tenants; empty: they belong to one. home is the tenant of its namespace.
+func (t tenantBackends) otherTenants(home string) string {
 	var tenants []string
 	for _, tenant := range slices.Sorted(maps.Keys(t.of)) {
 		if len(t.of[tenant]) > 0 {
@@ -61,13 +63,13 @@ func (t tenantBackends) spans(home string) string {
 		return ""
 	}
 	return fmt.Sprintf("the pods behind it are of tenants %s: a client gets those of its own tenant, and nodes get those of %s; "+
-		"if that is not what you want, let its selector find pods of one tenant, and give each tenant a service of its own", strings.Join(tenants, ", "), t.forHosts(home))
+		"if that is not what you want, let its selector find pods of one tenant, and give each tenant a service of its own", strings.Join(tenants, ", "), t.tenantForHosts(home))
 }
 
-// forHosts is the tenant by whose backends hosts are served: that of the namespace, unless only
-// others have some.
-func (t tenantBackends) forHosts(home string) string {
-	if home != "" && len(t.in(home)) > 0 {
+// tenantForHosts is the tenant whose backends serve processes of nodes: that of the namespace, unless only
+// other tenants have backends.
+func (t tenantBackends) tenantForHosts(home string) string {
+	if home != "" && len(t.ofTenant(home)) > 0 {
 		return home
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(t.of)) {

@@ -91,8 +91,8 @@ func (p portID) String() string { return fmt.Sprintf("%q of %s", p.name, p.proto
 func (b *balancer) unservedBackends(service string, nowhere map[netip.Addr]string, mismatched int, mismatch string, now time.Time) (problems []string, again time.Duration) {
 	count, why := 0, ""
 	if mismatch == "" {
-		b.matched(service)
-	} else if again = b.unmatchedWaits(service, mismatch, now); again <= 0 {
+		b.forgetUnmatched(service)
+	} else if again = b.unmatchedDelay(service, mismatch, now); again <= 0 {
 		count, why, again = mismatched, mismatch, 0
 	}
 	long := b.unreachedBackends(service, nowhere, now)
@@ -111,8 +111,8 @@ func (b *balancer) unservedBackends(service string, nowhere map[netip.Addr]strin
 	return problems, again
 }
 
-// stranger is why a backend at an address of no known owner is not served.
-func stranger(address netip.Addr) string {
+// unknownAddressText is the reason why a backend at an address without a known owner is not served.
+func unknownAddressText(address netip.Addr) string {
 	return fmt.Sprintf("%s is said to be of a pod (targetRef) that is not there, or of another tenant, "+
 		"or has no place in the network; name the pod that has the address, or none if it is no pod's", address)
 }
@@ -139,8 +139,8 @@ func (b *balancer) unreachedBackends(service string, addresses map[netip.Addr]st
 	return long
 }
 
-// unmatchedWaits tells how long it is until backends of a service that are not served, for this reason now, are told.
-func (b *balancer) unmatchedWaits(service, why string, now time.Time) time.Duration {
+// unmatchedDelay returns how long to wait before reporting that backends of a service are not served for this reason.
+func (b *balancer) unmatchedDelay(service, why string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	since := b.unmatched[service]
@@ -151,8 +151,8 @@ func (b *balancer) unmatchedWaits(service, why string, now time.Time) time.Durat
 	return b.grace - now.Sub(since.at)
 }
 
-// matched forgets a service whose backends are served.
-func (b *balancer) matched(service string) {
+// forgetUnmatched drops a service whose backends are all served.
+func (b *balancer) forgetUnmatched(service string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.unmatched, service)

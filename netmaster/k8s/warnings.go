@@ -46,8 +46,8 @@ func (w *warnings) set(object string, uid types.UID, reason, message string) (ne
 	return message != before.message || uid != "" && before.uid != "" && uid != before.uid
 }
 
-// gone forgets an object.
-func (w *warnings) gone(object string) {
+// clear drops the warning of an object.
+func (w *warnings) clear(object string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.holds, object)

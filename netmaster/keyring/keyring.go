@@ -95,7 +95,7 @@ var errDamaged = errors.New("it is damaged, or of another place")
 // Open is the secret that was sealed at a place. The error does not show it.
 func (k *Keyring) Open(place, sealed string) (string, error) {
 	if k == nil || k.path == "" || !strings.HasPrefix(sealed, prefix) {
-		return "", formless(place)
+		return "", errMalformed(place)
 	}
 	keys, err := k.read()
 	if err != nil {
@@ -104,14 +104,14 @@ func (k *Keyring) Open(place, sealed string) (string, error) {
 	return k.open(keys, place, sealed)
 }
 
-func formless(place string) error {
+func errMalformed(place string) error {
 	return fault.New(fault.Internal, "the secret at %s cannot be read: it has not the form of one", place)
 }
 
 func (k *Keyring) open(keys content, place, sealed string) (string, error) {
 	id, text, ok := strings.Cut(strings.TrimPrefix(sealed, prefix), ":")
 	if !ok {
-		return "", formless(place)
+		return "", errMalformed(place)
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

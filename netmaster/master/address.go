@@ -71,11 +71,10 @@ func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg
 	return resources.GroupPool(net, group, addresses{r, net.ID})
 }
 
-// takeIPv4 finds the address of a record that the caller is about to write: the
-// one asked for, or the lowest free; of a pod, the next whose cooldown is over.
+// takeIPv4 allocates the address of a record that the caller is about to write: the requested one, or the lowest free one; for a
+// pod, the next one whose cooldown is over.
 //
-// An address asked for may be held: allocAddress handed it out to the very
-// caller who now names it. What matters is whether somebody uses it.
+// A requested address may be held: allocAddress may have handed it out to this very caller. It only must not be in use.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if requested == "" && s.cooldown != nil {
 		return s.nextIPv4()
@@ -87,7 +86,7 @@ func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if err != nil {
 		return addr, err
 	}
-	if _, err := s.ipv4ToBeHad(addr); err != nil {
+	if _, err := s.checkIPv4(addr); err != nil {
 		return addr, err
 	}
 	s.release(addr)
@@ -113,8 +112,8 @@ func (s *space) nextIPv4() (addr netip.Addr, err error) {
 	return addr, ledger.Write(s.tx, key, counter)
 }
 
-// dropIPv4Counter deletes the counter of a network, or of the range of a group. Most have none, which only
-// the index tells without being something that the transaction relies on.
+// dropIPv4Counter deletes the counter of a network, or of the range of a group. Most have none; whether there is one is read from
+// the index, so that the transaction does not depend on it.
 func dropIPv4Counter(tx *ledger.Tx, id string) {
 	var keys []string
 	found(tx, counterTerm+id, func(key string) bool {
@@ -126,17 +125,17 @@ func dropIPv4Counter(tx *ledger.Tx, id string) {
 	}
 }
 
-// ipv4ToBeHad refuses an address that nobody is given here, or one that is somebody's: inUse.
-func (s *space) ipv4ToBeHad(addr netip.Addr) (inUse bool, err error) {
+// checkIPv4 returns an error for an address that is not allocated here, or that is taken: inUse.
+func (s *space) checkIPv4(addr netip.Addr) (inUse bool, err error) {
 	if err := s.v4.Check(addr); err != nil {
 		return false, err
 	}
-	err = s.unused(addr)
+	err = s.checkUnused(addr)
 	return err != nil, err
 }
 
-// unused refuses an address that an endpoint or a service has or another group has reserved.
-func (s *space) unused(addr netip.Addr) error {
+// checkUnused returns an error for an address that an endpoint or a service has, or that another group has reserved.
+func (s *space) checkUnused(addr netip.Addr) error {
 	if owner := endpointAt(s.r, s.net.ID, addr); owner != "" {
 		return fault.New(fault.Conflict, "requested address %s is used by endpoint %s", addr, owner).WithDetails("endpoint " + owner)
 	}
@@ -169,15 +168,15 @@ func (s *space) takeIPv6(requested string) (addr netip.Addr, err error) {
 	if addr, err = parseRequested(requested); err != nil {
 		return addr, err
 	}
-	if _, err := s.ipv6ToBeHad(addr); err != nil {
+	if _, err := s.checkIPv6(addr); err != nil {
 		return addr, err
 	}
 	s.release(addr)
 	return addr, nil
 }
 
-// ipv6ToBeHad refuses an address like ipv4ToBeHad.
-func (s *space) ipv6ToBeHad(addr netip.Addr) (inUse bool, err error) {
+// checkIPv6 returns an error for an address, like checkIPv4.
+func (s *space) checkIPv6(addr netip.Addr) (inUse bool, err error) {
 	pool, err := s.ipv6()
 	if err != nil {
 		return false, err

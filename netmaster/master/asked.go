@@ -16,9 +16,9 @@ func Refuses(r ledger.Reader, networkID, groupID string, addr netip.Addr) (why e
 	if err != nil {
 		return nil, false, err
 	}
-	toBeHad := s.ipv4ToBeHad
+	toBeHad := s.checkIPv4
 	if addr.Is6() {
-		toBeHad = s.ipv6ToBeHad
+		toBeHad = s.checkIPv6
 	}
 	inUse, err = toBeHad(addr)
 	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Conflict) {

@@ -115,8 +115,8 @@ func addressesOf(ep *mastercfg.CfgEndpointState) (all []netip.Addr) {
 	return all
 }
 
-// before are the addresses in a network that an earlier attempt to start a pod had; invalid: none.
-func (c *Cooldown) before(network, podUID string) (v4, v6 netip.Addr) {
+// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid: none.
+func (c *Cooldown) formerAddresses(network, podUID string) (v4, v6 netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(c.now())

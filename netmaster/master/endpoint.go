@@ -66,17 +66,17 @@ func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRe
 func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP) error {
 	var before4, before6 netip.Addr
 	if s.cooldown != nil {
-		before4, before6 = s.cooldown.before(ep.NetID, ep.PodUID)
+		before4, before6 = s.cooldown.formerAddresses(ep.NetID, ep.PodUID)
 	}
 	if want.IPAddress != "" || !resources.OnlyIPv6(&s.net) {
-		addr, err := s.again(s.takeIPv4, want.IPAddress, before4)
+		addr, err := s.takeRequestedOrFormer(s.takeIPv4, want.IPAddress, before4)
 		if err != nil {
 			return err
 		}
 		ep.IPAddress, ep.MacAddress = addr.String(), MAC(addr)
 	}
 	if want.IPv6Address != "" || s.net.IPv6SubnetLen != 0 {
-		addr, err := s.again(s.takeIPv6, want.IPv6Address, before6)
+		addr, err := s.takeRequestedOrFormer(s.takeIPv6, want.IPv6Address, before6)
 		if err != nil {
 			return err
 		}
@@ -88,9 +88,9 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 	return nil
 }
 
-// again takes the address that is asked for, or the one that the same pod had before if it still
-// can be had, or any. One that is held was handed out to somebody else meanwhile, and one that a pod asks for is kept for that.
-func (s *space) again(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
+// takeRequestedOrFormer takes the requested address, or the one that the same pod had before if it is free, or any. A held address
+// was handed out to another client meanwhile, and an address that a pod requests is kept for that pod.
+func (s *space) takeRequestedOrFormer(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
 	if requested == "" && before.IsValid() && !s.held(before) && len(PodsThatAsk(s.r, s.net.ID, before)) == 0 {
 		if addr, err := take(before.String()); err == nil {
 			return addr, nil

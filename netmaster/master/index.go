@@ -251,7 +251,7 @@ func registeredUnder(r ledger.Reader, term string) (host string) {
 	return host
 }
 
-// heldTerms are those of an address that is noted under <N.T>/<address>.
+// heldTerms are the index terms of a held address, which has the key <N.T>/<address>.
 func heldTerms(key string, _ []byte) []string {
 	networkID, address, _ := strings.Cut(key[len(mastercfg.HeldPrefix):], "/")
 	return append(addressTerms(networkID, address), shared(ledger.CountedTerm(heldTerm+networkID)))

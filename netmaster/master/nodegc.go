@@ -74,7 +74,7 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	err := c.ledger.View(func(r ledger.Reader) (err error) {
 		records, err = ledger.ReadAll[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix)
 		for _, host := range hostsWithEndpoints(r) {
-			if !registered(r, host) {
+			if !isRegistered(r, host) {
 				missing = append(missing, host)
 			}
 		}
@@ -94,7 +94,7 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	c.gone = still
 	var failed []error
 	for _, host := range missing {
-		failed = append(failed, c.note(ctx, noted[host], host, now))
+		failed = append(failed, c.writeLeft(ctx, noted[host], host, now))
 		delete(noted, host)
 		if still[host].leftAt(now) > 0 {
 			continue
@@ -113,8 +113,7 @@ func (c *NodeCollector) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// countDown is the time left to a node, which its record tells at first, and whenever less is left by it: of a
-// node that was removed, none.
+// countDown returns the time left to a node: by its record at first, and when the record has less; for a removed node, none.
 func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time.Time) countdown {
 	stored, err := time.ParseDuration(record.Remaining)
 	if err != nil {
@@ -126,9 +125,8 @@ func (c *NodeCollector) countDown(record mastercfg.NodeGC, host string, now time
 	return countdown{min(stored, c.grace), now}
 }
 
-// note writes down the time left to a node, at first and then whenever a part of it
-// has passed.
-func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host string, now time.Time) error {
+// writeLeft writes the time left to a node, at first and then whenever a part of it has passed.
+func (c *NodeCollector) writeLeft(ctx context.Context, record mastercfg.NodeGC, host string, now time.Time) error {
 	since, left := c.gone[host].at, c.gone[host].leftAt(now)
 	stored, unknown := time.ParseDuration(record.Remaining)
 	if unknown == nil && stored-left < c.grace/parts {
@@ -141,7 +139,7 @@ func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host 
 	record.Remaining = max(0, left).String()
 	record.Deadline = now.Add(left).UTC().Format(time.RFC3339)
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		if same, err := isNoted(tx, host, before); err != nil || !same {
+		if same, err := isRecorded(tx, host, before); err != nil || !same {
 			return err // it was removed meanwhile
 		}
 		return ledger.Write(tx, mastercfg.NodeGCPrefix+host, record)
@@ -155,8 +153,8 @@ func (c *NodeCollector) note(ctx context.Context, record mastercfg.NodeGC, host 
 	return nil
 }
 
-// isNoted tells whether the record of a node is still the one that was read; the empty one: there is none.
-func isNoted(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error) {
+// isRecorded tells whether the record of a node is still the one that was read; the empty one: there is none.
+func isRecorded(r ledger.Reader, host string, record mastercfg.NodeGC) (bool, error) {
 	present, err := ledger.Read[mastercfg.NodeGC](r, mastercfg.NodeGCPrefix+host)
 	return present == record, ignoreNotFound(err)
 }
@@ -167,7 +165,7 @@ func (c *NodeCollector) forget(ctx context.Context, record mastercfg.NodeGC) err
 		return err // while the record is there it is tried again
 	}
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		same, err := isNoted(tx, record.ID, record)
+		same, err := isRecorded(tx, record.ID, record)
 		if same {
 			tx.Delete(mastercfg.NodeGCPrefix + record.ID)
 		}
@@ -228,7 +226,7 @@ type freedSome struct {
 // freeSome deletes some endpoints of a node in one transaction, but for those that are stuck.
 func (c *NodeCollector) freeSome(ctx context.Context, host string, stuck map[string]bool) (some freedSome, err error) {
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		some = freedSome{back: registered(tx, host)}
+		some = freedSome{back: isRegistered(tx, host)}
 		if some.back {
 			return nil
 		}
@@ -251,13 +249,13 @@ func (c *NodeCollector) freeSome(ctx context.Context, host string, stuck map[str
 	return some, err
 }
 
-// end deletes what a node without endpoints has reported, and then its record, by which it is found until then.
+// end deletes what a node without endpoints has reported, and then its record, by which the node is found until then.
 func (c *NodeCollector) end(ctx context.Context, host string) error {
 	if err := c.dropReported(ctx, host); err != nil {
 		return err
 	}
 	_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-		if !registered(tx, host) {
+		if !isRegistered(tx, host) {
 			tx.Delete(mastercfg.NodeGCPrefix + host)
 		}
 		return nil
@@ -274,7 +272,7 @@ func (c *NodeCollector) dropReported(ctx context.Context, host string) error {
 	var guards []objdb.Guard
 	back := false
 	err := c.ledger.View(func(r ledger.Reader) error {
-		back = registered(r, host)
+		back = isRegistered(r, host)
 		for _, prefix := range registries {
 			guards = append(guards, objdb.RangeNotAfter(prefix, objdb.PrefixEnd(prefix), r.Snapshot(prefix)))
 		}
@@ -321,9 +319,9 @@ var registries = []string{
 	objdb.ServicePrefix + mastercfg.AgentVTEPService + "/", objdb.ServicePrefix + mastercfg.AgentService + "/",
 }
 
-// registered tells whether the agent of a node is registered. In a plan the
-// answer is guarded: it fails when somebody registers meanwhile.
-func registered(r ledger.Reader, host string) (alive bool) {
+// isRegistered tells whether the agent of a node is registered. In a plan the answer is guarded: the transaction fails if the
+// agent registers meanwhile.
+func isRegistered(r ledger.Reader, host string) (alive bool) {
 	for _, prefix := range registries {
 		r.Range(prefix, func(string, []byte) bool { return true }) // for the guard
 	}

@@ -66,7 +66,7 @@ func placeOf(key string, before, after []byte) int {
 	return changed
 }
 
-// denies tells whether a rule denies. One that cannot be read is none.
+// denies tells whether a rule denies; false if it cannot be read.
 func denies(value []byte) bool {
 	var rule mastercfg.CfgPolicyRule
 	return value != nil && json.Unmarshal(value, &rule) == nil && rule.Action == "deny"

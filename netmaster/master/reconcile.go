@@ -60,8 +60,8 @@ type pass struct {
 	containers map[string][]mastercfg.CfgEndpointState // by tenant, each read once
 }
 
-// first are the repairs without which nothing can be handed out.
-func (rc *Reconciler) first() []check {
+// firstChecks returns the repairs that are needed before anything can be allocated.
+func (rc *Reconciler) firstChecks() []check {
 	return []check{
 		// Addresses that an older netmaster noted as held would be given twice.
 		{"former lists", formerLists, dropFormer},
@@ -74,10 +74,9 @@ func (rc *Reconciler) first() []check {
 	}
 }
 
-// rest are the other repairs. What goes wrong before they are made is refused or
-// repaired: a network without its record takes no endpoints, a rule that is
-// missing is written. Each relies on those before it.
-func (rc *Reconciler) rest() []check {
+// otherChecks returns the other repairs. Plans that run before them are refused or repaired later: a network without its record
+// takes no endpoints, a missing rule is written. Each repair relies on those before it.
+func (rc *Reconciler) otherChecks() []check {
 	objects := func(objType string) string { return mastercfg.ModelKey(objType, "") }
 	return []check{
 		{"routing domains", []string{mastercfg.VRFPrefix, objects("tenant")}, repairVRF},
@@ -100,7 +99,7 @@ func (rc *Reconciler) rest() []check {
 
 // Prepare makes the repairs that must precede the first request of a term. It
 // fails only when the term or the store does; what cannot be repaired is reported.
-func (rc *Reconciler) Prepare(ctx context.Context) error { return rc.run(ctx, rc.first()) }
+func (rc *Reconciler) Prepare(ctx context.Context) error { return rc.run(ctx, rc.firstChecks()) }
 
 // Run checks and repairs everything once, like Prepare, beside the requests.
 func (rc *Reconciler) Run(ctx context.Context) error {
@@ -108,7 +107,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	rc.next = map[string]int64{}
-	if err := rc.run(ctx, append(rc.first(), rc.rest()...)); err != nil {
+	if err := rc.run(ctx, append(rc.firstChecks(), rc.otherChecks()...)); err != nil {
 		return err
 	}
 	rc.suspects = rc.next
@@ -117,7 +116,7 @@ func (rc *Reconciler) Run(ctx context.Context) error {
 
 func (rc *Reconciler) run(ctx context.Context, checks []check) error {
 	for _, c := range checks {
-		wrong, err := rc.look(ctx, c)
+		wrong, err := rc.findWrong(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -130,8 +129,8 @@ func (rc *Reconciler) run(ctx context.Context, checks []check) error {
 	return nil
 }
 
-// look finds the keys for which there is something to repair.
-func (rc *Reconciler) look(ctx context.Context, c check) (wrong []string, err error) {
+// findWrong finds the keys that need a repair.
+func (rc *Reconciler) findWrong(ctx context.Context, c check) (wrong []string, err error) {
 	err = rc.ledger.Preview(ctx, func(tx *ledger.Tx) error {
 		p := newPass(tx)
 		for _, prefix := range c.below {
@@ -170,13 +169,13 @@ func (rc *Reconciler) repair(ctx context.Context, c check, key string) error {
 	return nil
 }
 
-// modelBelow is the model key of an object of a type, if a key is of one.
+// modelBelow returns the model key of an object of a type, if a key is one.
 func modelBelow(key, objType string) (string, bool) {
 	return strings.CutPrefix(key, mastercfg.ModelKey(objType, ""))
 }
 
-// sound reads a value; one that is absent or cannot be decoded is left alone.
-func sound[T any](r ledger.Reader, key string) (v T, ok bool) {
+// readSound reads a value; ok is false if it is absent or cannot be decoded.
+func readSound[T any](r ledger.Reader, key string) (v T, ok bool) {
 	v, err := ledger.Read[T](r, key)
 	return v, err == nil
 }

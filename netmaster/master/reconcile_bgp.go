@@ -9,7 +9,7 @@ import (
 // is none.
 func repairBgp(p *pass, key string) (findings, error) {
 	if host, ok := modelBelow(key, "Bgp"); ok {
-		b, ok := sound[contivmodel.Bgp](p, key)
+		b, ok := readSound[contivmodel.Bgp](p, key)
 		if !ok {
 			return nil, nil
 		}

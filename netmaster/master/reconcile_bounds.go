@@ -11,7 +11,7 @@ import (
 // said how many: so many it has from a netmaster that had no bound. Without, it would get none any more, also where pods are
 // made in the place of others.
 func repairBound(p *pass, key string) (findings, error) {
-	t, ok := sound[contivmodel.Tenant](p, key)
+	t, ok := readSound[contivmodel.Tenant](p, key)
 	if !ok || t.MaxEndpoints != 0 || t.TenantName == mastercfg.DefaultTenant {
 		return nil, nil
 	}

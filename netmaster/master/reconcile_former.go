@@ -37,7 +37,7 @@ func formerNetwork(net *mastercfg.CfgNetworkState) bool {
 // convertNetwork drops the lists of a network. Its map has the whole range of a
 // group, which has a map of its own.
 func convertNetwork(p *pass, key string) (findings, error) {
-	net, ok := sound[mastercfg.CfgNetworkState](p, key)
+	net, ok := readSound[mastercfg.CfgNetworkState](p, key)
 	if !ok || !formerNetwork(&net) {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (s *space) convertIPv6(net *mastercfg.CfgNetworkState) error {
 
 // convertGroup does the same for a group.
 func convertGroup(p *pass, key string) (findings, error) {
-	g, ok := sound[mastercfg.EndpointGroupState](p, key)
+	g, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	if !ok || g.EpCount == 0 && g.EPGIPAllocMap.Len() == 0 {
 		return nil, nil
 	}

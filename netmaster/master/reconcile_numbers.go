@@ -17,7 +17,7 @@ func repairVRF(p *pass, key string) (findings, error) {
 		if _, has := p.Get(mastercfg.VRFPrefix + name); !has {
 			return findings{"routing domain of tenant " + name + " made"}, DeriveVRF(p.Tx, &t)
 		}
-		if vrf, ok := sound[mastercfg.VRFState](p, mastercfg.VRFPrefix+name); ok && readable && t.PolicyMode != vrf.PolicyMode {
+		if vrf, ok := readSound[mastercfg.VRFState](p, mastercfg.VRFPrefix+name); ok && readable && t.PolicyMode != vrf.PolicyMode {
 			return findings{fmt.Sprintf("policyMode %q of tenant %s written", t.PolicyMode, name)}, DerivePolicyMode(p.Tx, &t)
 		}
 		return nil, nil
@@ -27,7 +27,7 @@ func repairVRF(p *pass, key string) (findings, error) {
 		p.Delete(key)
 		return findings{"routing domain of tenant " + tenant + ", which is gone, deleted"}, nil
 	}
-	vrf, ok := sound[mastercfg.VRFState](p, key)
+	vrf, ok := readSound[mastercfg.VRFState](p, key)
 	other := oldest(p, numberTerm(vrfSet, int(vrf.VRF)))
 	if !ok || vrf.VRF != 0 && other == key {
 		return nil, nil
@@ -39,7 +39,7 @@ func repairVRF(p *pass, key string) (findings, error) {
 
 // soundTenant is a tenant that is there; of one that cannot be read the name alone is known.
 func soundTenant(p *pass, name string) (t contivmodel.Tenant, readable bool) {
-	t, readable = sound[contivmodel.Tenant](p, mastercfg.ModelKey("tenant", name))
+	t, readable = readSound[contivmodel.Tenant](p, mastercfg.ModelKey("tenant", name))
 	t.TenantName = name
 	return t, readable
 }
@@ -58,7 +58,7 @@ func oldest(r ledger.Reader, term string) (oldest string) {
 // repairRanges makes a range of tags that is missing or unreadable anew from the
 // global object.
 func repairRanges(p *pass, key string) (findings, error) {
-	global, ok := sound[contivmodel.Global](p, key)
+	global, ok := readSound[contivmodel.Global](p, key)
 	if !ok {
 		return nil, nil
 	}
@@ -89,14 +89,14 @@ func repairRanges(p *pass, key string) (findings, error) {
 // repairNetwork gives a network of the model a record, and takes it from what is none.
 func repairNetwork(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "network"); ok {
-		n, ok := sound[contivmodel.Network](p, key)
+		n, ok := readSound[contivmodel.Network](p, key)
 		id := mastercfg.NetworkID(n.TenantName, n.NetworkName)
 		if _, has := p.Get(mastercfg.NetworkPrefix + id); has || !ok {
 			return nil, nil
 		}
 		return findings{"record of network " + id + " made"}, DeriveNetwork(p.Tx, &n)
 	}
-	rec, ok := sound[mastercfg.CfgNetworkState](p, key)
+	rec, ok := readSound[mastercfg.CfgNetworkState](p, key)
 	if !ok || Exists(p, "network", rec.Tenant+":"+rec.NetworkName) {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func repairNetwork(p *pass, key string) (findings, error) {
 // repairGroup gives a group of the model a record, and takes it from what is none.
 func repairGroup(p *pass, key string) (findings, error) {
 	if _, ok := modelBelow(key, "endpointGroup"); ok {
-		g, ok := sound[contivmodel.EndpointGroup](p, key)
+		g, ok := readSound[contivmodel.EndpointGroup](p, key)
 		id := mastercfg.EndpointGroupID(g.TenantName, g.GroupName)
 		if _, has := p.Get(mastercfg.EndpointGroupPrefix + id); has || !ok {
 			return nil, nil
@@ -122,7 +122,7 @@ func repairGroup(p *pass, key string) (findings, error) {
 		ApplyNetProfile(rec, profile)
 		return findings{"record of endpoint group " + id + " made"}, PutGroup(p.Tx, rec)
 	}
-	rec, ok := sound[mastercfg.EndpointGroupState](p, key)
+	rec, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	if !ok || Exists(p, "endpointGroup", rec.TenantName+":"+rec.GroupName) {
 		return nil, nil
 	}
@@ -133,7 +133,7 @@ func repairGroup(p *pass, key string) (findings, error) {
 // repairGroupID gives a group an id of its own. Of two groups with one id the one
 // written longer ago keeps it.
 func repairGroupID(p *pass, key string) (findings, error) {
-	g, ok := sound[mastercfg.EndpointGroupState](p, key)
+	g, ok := readSound[mastercfg.EndpointGroupState](p, key)
 	old := g.EndpointGroupID
 	other := oldest(p, numberTerm(groupIDSet, old))
 	if !ok || old > 0 && other == key {

@@ -8,7 +8,7 @@ import (
 // repairProfile makes the limits in the record of a group those of its profile.
 // Where a group names a profile that is gone or cannot be read, the limits stay.
 func repairProfile(p *pass, key string) (findings, error) {
-	g, ok := sound[contivmodel.EndpointGroup](p, key)
+	g, ok := readSound[contivmodel.EndpointGroup](p, key)
 	if !ok {
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ func repairBinding(p *pass, key string) (findings, error) {
 		p.Delete(key)
 		return findings{"binding " + id + ", which no group names, deleted"}, nil
 	}
-	g, ok := sound[contivmodel.EndpointGroup](p, key)
+	g, ok := readSound[contivmodel.EndpointGroup](p, key)
 	if !ok {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func unexplained(ruleID string) string { return "rule " + ruleID + ", which noth
 // expandBinding expands every rule of a binding's policy anew and removes what no
 // rule explains.
 func expandBinding(tx *ledger.Tx, key string) (findings, error) {
-	b, ok := sound[mastercfg.EpgPolicy](tx, key)
+	b, ok := readSound[mastercfg.EpgPolicy](tx, key)
 	policyKey, composed := policyOfBinding(b.EpgPolicyKey)
 	if !ok || !composed {
 		return nil, nil

@@ -18,7 +18,7 @@ func repairService(p *pass, key string) (findings, error) {
 		return rederive(p, key)
 	}
 	if id, ok := strings.CutPrefix(key, mastercfg.ServiceLBPrefix); ok {
-		if _, readable := sound[mastercfg.CfgServiceLBState](p, key); !readable || serviceExists(p, id) {
+		if _, readable := readSound[mastercfg.CfgServiceLBState](p, key); !readable || serviceExists(p, id) {
 			return nil, nil
 		}
 		RemoveService(p.Tx, id)
@@ -40,7 +40,7 @@ func serviceExists(r ledger.Reader, id string) bool {
 }
 
 func rederive(p *pass, key string) (findings, error) {
-	s, ok := sound[contivmodel.ServiceLB](p, key)
+	s, ok := readSound[contivmodel.ServiceLB](p, key)
 	id := mastercfg.ServiceID(s.TenantName, s.ServiceName)
 	if _, err := GetService(p, id); !ok || ignoreNotFound(err) != nil {
 		return nil, nil

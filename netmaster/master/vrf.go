@@ -22,7 +22,7 @@ func DeriveVRF(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 // one that cannot be read, gets it when that is repaired.
 func DerivePolicyMode(tx *ledger.Tx, tenant *contivmodel.Tenant) error {
 	key := mastercfg.VRFPrefix + tenant.TenantName
-	vrf, ok := sound[mastercfg.VRFState](tx, key)
+	vrf, ok := readSound[mastercfg.VRFState](tx, key)
 	if !ok {
 		return nil
 	}

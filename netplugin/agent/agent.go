@@ -123,7 +123,7 @@ func New(cfg Config) *Agent {
 	}
 	a.cache.vtep, a.cache.linger, a.cache.uplink, a.cache.outside = cfg.VTEP, cfg.Linger, cfg.Uplink, cfg.Outside
 	a.cache.needed = cfg.Needed
-	a.cache.setHere(cfg.Here)
+	a.cache.setStandInAddresses(cfg.Here)
 	a.planner.names = cfg.Names
 	for _, prefix := range followed {
 		m := &follower{prefix: prefix}
@@ -144,7 +144,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, m := range a.mirrors {
 		group.Go(func() error { return m.Run(ctx) })
 	}
-	for _, loop := range []func(context.Context) error{a.program, a.catchUp, a.confirm, a.reap, a.reportLoop, a.followNames} {
+	for _, loop := range []func(context.Context) error{a.program, a.programBacklog, a.confirm, a.reap, a.reportLoop, a.followNames} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if err := group.Wait(); ctx.Err() == nil {
@@ -160,7 +160,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 	before := a.cache.global
 	if b.Another {
 		a.held.rewound, a.held.wentBack = true, true
-		a.cache.peers.rewound()
+		a.cache.peers.storeRewound()
 		a.report.Send()
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
@@ -179,7 +179,7 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 			continue
 		}
 		delete(a.held.absent, event.Key)
-		if m.complete && a.comesBack(event.Key, event.Value) {
+		if m.complete && a.isReregistration(event.Key, event.Value) {
 			a.held.rewound = true
 			a.report.Send()
 		}
@@ -196,21 +196,21 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		a.cache.hostDirty = true
 	}
 	a.cache.hostDirty = a.cache.hostDirty || b.Snapshot
-	a.tellHost()
-	a.tellNews()
+	a.wakeHost()
+	a.wakeWaiters()
 	a.changed.Send()
 }
 
-// tellHost wakes who sees to the host if something has changed for it. The lock is held.
-func (a *Agent) tellHost() {
+// wakeHost wakes package hostaccess if the part of the cache that it uses has changed. The caller holds the lock.
+func (a *Agent) wakeHost() {
 	if a.cache.hostDirty {
 		a.cache.hostDirty = false
 		a.host.Send()
 	}
 }
 
-// tellNews wakes who waits for the cache to change. The lock is held.
-func (a *Agent) tellNews() {
+// wakeWaiters wakes the callers that wait for a change of the cache. The caller holds the lock.
+func (a *Agent) wakeWaiters() {
 	close(a.news)
 	a.news = make(chan struct{})
 }

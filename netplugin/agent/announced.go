@@ -10,9 +10,9 @@ import (
 // Services of routed VLANs are reached from outside by the nodes that have providers, and there
 // by these alone: what the uplink brings does not leave by it again.
 
-// announcedBy are the ports that a service has on this node for those who come in by the
-// uplink. Without a provider here it has none, and routers are not told of its addresses.
-func (c *cache) announcedBy(ports []pipeline.ServicePort, providers, draining []netip.Addr) (all []pipeline.ServicePort) {
+// announcedPorts returns the ports at which this node serves a service for packets from the uplink: none without a
+// provider on this node. Then its addresses are not announced to routers.
+func (c *cache) announcedPorts(ports []pipeline.ServicePort, providers, draining []netip.Addr) (all []pipeline.ServicePort) {
 	for _, p := range ports {
 		if p.From != pipeline.FromOutside {
 			continue
@@ -51,9 +51,9 @@ func (c *cache) routedHere(a netip.Addr) bool {
 	return false
 }
 
-// comesOrGoes enters the addresses of an endpoint in the index of this node's or, if it goes, removes
-// them.
-func (c *cache) comesOrGoes(id string, e endpoint, change func(x index, address, id string)) {
+// indexAddresses applies change, which adds or removes, to the index of this node's addresses, for each address of an
+// endpoint.
+func (c *cache) indexAddresses(id string, e endpoint, change func(x index, address, id string)) {
 	if e.host != c.host {
 		return
 	}

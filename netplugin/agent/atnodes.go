@@ -11,8 +11,8 @@ import (
 // A load balancer without addresses of its own gives services those of nodes. There a service has its ports and nothing else, and of
 // these not what nodes have at all their addresses: what every node needs itself, node ports, and those at which load balancers ask.
 
-// isNodes tells whether a port at the address of a node is the node's, though a service has it.
-func (c *cache) isNodes(p kubePort) bool {
+// isPortOfNode tells whether a service's port at the address of a node is left to the node.
+func (c *cache) isPortOfNode(p kubePort) bool {
 	key := nodePortKey(p.Protocol, p.Port)
 	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.askedAt[key]) > 0)
 }
@@ -26,8 +26,8 @@ func (c *cache) placeAtNodes(id string, ports []kubePort, change func(x index, p
 	}
 }
 
-// placeAsked enters a port at which load balancers ask in the index, or removes it.
-func (c *cache) placeAsked(id string, port uint16, change func(x index, port, service string)) {
+// indexHealthPort applies change, which adds or removes, to the index of health check ports of load balancers.
+func (c *cache) indexHealthPort(id string, port uint16, change func(x index, port, service string)) {
 	key := nodePortKey(openflow.ProtoTCP, port)
 	change(c.kube.askedAt, key, kubeID+id)
 	c.markAtNodes(key)
@@ -41,9 +41,9 @@ func (c *cache) markAtNodes(key string) {
 	}
 }
 
-// servesItself tells whether a process at the address and port itself is behind it, as one that a pod in the host's
-// network has there. Who comes to it by the host is not led to the switch, which would lead him back here.
-func (c *cache) servesItself(id string, p kubePort) bool {
+// isOwnBackend tells whether an address and port is a backend of the service at that address and port, such as of a pod with
+// hostNetwork. Packets of the host to it are not sent to the switch, which would send them back.
+func (c *cache) isOwnBackend(id string, p kubePort) bool {
 	return c.servesAt(id, p.name, netip.AddrPortFrom(p.Address, p.Port))
 }
 
@@ -51,8 +51,8 @@ func (c *cache) servesAt(id, port string, at netip.AddrPort) bool {
 	return c.kube.backends[id][port][at].Serving
 }
 
-// behindItself has the host looked at if a backend at an address of its service serves now and has not before, or the other way round.
-func (c *cache) behindItself(id, port string, at netip.AddrPort, before bool) {
+// noteOwnBackend marks the host part as changed if a backend at an address of its own service begins or ceases to serve.
+func (c *cache) noteOwnBackend(id, port string, at netip.AddrPort, before bool) {
 	if c.servesAt(id, port, at) != before && slices.ContainsFunc(c.kube.services[id].ports, func(p kubePort) bool { return p.balancer && p.Address == at.Addr() && p.Port == at.Port() }) {
 		c.hostChanges()
 	}

@@ -151,7 +151,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	if at.Port, err = a.cfg.Driver.FindPort(ctx, epID); err != nil {
 		return Attachment{}, err
 	}
-	a.handOver()
+	a.programDirty()
 	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
 		return Attachment{}, err
 	}

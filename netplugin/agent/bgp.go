@@ -97,10 +97,10 @@ func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 	return part, nil
 }
 
-// speak tells the border what has changed about this node as a router, and at first what
-// it is; why it cannot be what it is to be, it logs once.
-func (a *Agent) speak() {
-	own, mute := a.cache.routers.own, a.cannotSpeak()
+// updateBorder passes the node's BGP configuration to package border, at the start and after changes. The reason why the node
+// cannot be a router is logged once.
+func (a *Agent) updateBorder() {
+	own, mute := a.cache.routers.own, a.whyNoRouter()
 	if mute != "" {
 		own = nil
 	}
@@ -117,9 +117,9 @@ func (a *Agent) speak() {
 	}
 }
 
-// cannotSpeak tells why the node cannot be a router that it is to be; "": it can, or is to be none.
-// Only where networks are routed there is anything to route to.
-func (a *Agent) cannotSpeak() string {
+// whyNoRouter returns why the node cannot be the router that is configured; "": it can, or none is configured.
+// A router needs routed networks.
+func (a *Agent) whyNoRouter() string {
 	switch routers := a.cache.routers; {
 	case routers.unusable != nil:
 		return "the node is to speak BGP, and cannot: " + routers.unusable.Error()

@@ -162,7 +162,7 @@ func (c *cache) setNetwork(id string, n network, exists bool) {
 	}
 	c.markNetwork(id)
 	for _, n := range []network{old, n} {
-		for _, apart := range c.apartFrom(n.part) {
+		for _, apart := range c.otherEncapNetworks(n.part) {
 			c.markServices(apart.ID)
 		}
 	}
@@ -207,9 +207,9 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
 	}
-	c.comesOrGoes(id, old, index.remove)
-	c.comesOrGoes(id, e, index.add)
-	c.podHas(old.pod, e.pod, id)
+	c.indexAddresses(id, old, index.remove)
+	c.indexAddresses(id, e, index.add)
+	c.setPod(old.pod, e.pod, id)
 	c.attachedChange(old, e)
 	c.settleClass(id)
 	if id == mastercfg.EndpointID(cmp.Or(e.netID, old.netID), c.host) {
@@ -223,15 +223,15 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 	c.mark(pipeline.KindFloodSet, e.netID)
 }
 
-// knows tells whether there is a record of an endpoint.
+// knows tells whether the store has a record of an endpoint.
 func (c *cache) knows(id string) bool {
 	_, known := c.endpoints[id]
 	return known
 }
 
-// wasHereBefore notes that a container was attached before this agent started:
-// it goes before all that came since.
-func (c *cache) wasHereBefore(id string) {
+// markAttachedBefore records that a container was attached before this agent started:
+// its endpoint is programmed before later ones.
+func (c *cache) markAttachedBefore(id string) {
 	if e, known := c.endpoints[id]; known {
 		e.since = 0
 		c.endpoints[id] = e

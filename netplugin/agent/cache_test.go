@@ -251,7 +251,7 @@ func TestARefusedAddressIsForgottenOnceItsLastHostLeaves(t *testing.T) {
 // A store that went back counts its revisions from there.
 func TestARegistrationOfARestoredStoreIsLaterThanWhatIsKnown(t *testing.T) {
 	n := blueHere(t)
-	n.cache.peers.rewound()
+	n.cache.peers.storeRewound()
 	n.cache.apply(vtepKey("192.0.2.9"), []byte(vtepValue("node2", "192.0.2.9")), 1)
 	n.expect("a second node2")
 	n.cache.apply(vtepKey("192.0.2.8"), []byte(vtepValue("node8", "192.0.2.8")), 3)

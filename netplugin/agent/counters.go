@@ -61,7 +61,7 @@ func (a *Agent) Counters(ctx context.Context, kind pipeline.Kind, id string) (Co
 	return counted, nil
 }
 
-// countable are the objects in the switch that count something.
+// countable returns the objects in the switch that have counters.
 func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +100,7 @@ func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Coun
 		port     uint16
 	}
 	of := map[asked]map[netip.Addr]EndpointCounts{}
-	for _, p := range a.cache.enteredBy(s.part.Ports, a.cache.networks[s.netID].part.Encap) {
+	for _, p := range a.cache.portsFromHost(s.part.Ports, a.cache.networks[s.netID].part.Encap) {
 		port := PortCounts{ServicePort: p, Providers: map[netip.Addr]EndpointCounts{}}
 		of[asked{p.Address, p.Protocol, p.Port}] = port.Providers
 		counts.Ports = append(counts.Ports, port)

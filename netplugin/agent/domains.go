@@ -56,8 +56,8 @@ func (c *cache) setNames(rule string, names []string) {
 	}
 }
 
-// overhears tells whether the agent wants to know what a service answers.
-func (c *cache) overhears(service string) bool {
+// wantsAnswersOf tells whether the agent has to read the DNS answers of a service.
+func (c *cache) wantsAnswersOf(service string) bool {
 	return len(c.named.users) > 0 && strings.HasSuffix(service, nameService)
 }
 
@@ -84,7 +84,7 @@ func (a *Agent) HearAnswer(answer domains.Answer) {
 	n := &a.cache.named
 	changed, news := n.book.Hear(slices.Collect(maps.Keys(n.users)), answer, time.Now())
 	n.unwritten = n.unwritten || news
-	a.settleNames(changed)
+	a.wakeFollowNames(changed)
 }
 
 // ForgetAnswers forgets what does not count any more.
@@ -93,14 +93,14 @@ func (a *Agent) ForgetAnswers(now time.Time) {
 	defer a.mu.Unlock()
 	changed := a.cache.named.book.Expire(now)
 	a.cache.named.unwritten = a.cache.named.unwritten || len(changed) > 0
-	a.settleNames(changed)
+	a.wakeFollowNames(changed)
 	if a.cache.named.unwritten { // that addresses known already count for longer waits until now
 		a.settle.Send()
 	}
 }
 
-// settleNames has followNames look at names that have other addresses. The caller holds mu.
-func (a *Agent) settleNames(changed []string) {
+// wakeFollowNames makes followNames process names whose addresses have changed. The caller holds mu.
+func (a *Agent) wakeFollowNames(changed []string) {
 	for _, name := range changed {
 		a.cache.named.changed[name] = struct{}{}
 	}

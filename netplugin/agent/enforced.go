@@ -30,8 +30,8 @@ const (
 	lastLook  = 30 * time.Second
 )
 
-// givenEpoch is the epoch that the driver was given last; 0: none.
-func (a *Agent) givenEpoch() uint32 {
+// driverEpoch is the epoch that was last passed to the driver; 0: none.
+func (a *Agent) driverEpoch() uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	epoch, _ := a.planner.given[pipeline.Epoch{}.Key()].(pipeline.Epoch)
@@ -57,8 +57,8 @@ func (a *Agent) enforcement(ctx context.Context, epoch uint32) (now mastercfg.K8
 	return now, a.findRefused(ctx, rules, &now)
 }
 
-// findRefused asks for rules, and if some of them are refused for either half of them. Of a policy that is found the
-// other rules are not asked for alone: one says why.
+// findRefused finds the rules that the switch refuses, by bisection: if some of a list are refused, it checks both halves.
+// One refused rule of a policy is enough; the policy's other rules are skipped.
 func (a *Agent) findRefused(ctx context.Context, rules []pipeline.Key, found *mastercfg.K8sEnforced) error {
 	known := func(rule pipeline.Key) bool { return found.Refused[policyOf(rule)] != "" }
 	if found.More || !slices.ContainsFunc(rules, func(rule pipeline.Key) bool { return !known(rule) }) {
@@ -92,9 +92,9 @@ func policyOf(rule pipeline.Key) string {
 	return policy
 }
 
-// tellEnforced writes which policies the node enforces if the store has it differently and it is due, and says how long
-// until it is; 0: the store has it. A node that has nothing to say, as where there are no policies, has no record.
-func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
+// reportEnforced writes which policies the node enforces, if that differs from the store and is due. It returns the time until it is
+// due; 0: the store has it. A node without policies has no record.
+func (r *reporter) reportEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
 	if r.unsure {
 		if err := r.loadEnforced(ctx); err != nil {
 			return 0, err
@@ -126,16 +126,16 @@ func (r *reporter) tellEnforced(ctx context.Context, enforced mastercfg.K8sEnfor
 
 // loadEnforced reads what the store has of it.
 func (r *reporter) loadEnforced(ctx context.Context) error {
-	if err := r.enforced.look(ctx, r.store); err != nil {
+	if err := r.enforced.readStored(ctx, r.store); err != nil {
 		return err
 	}
 	r.unsure = false
 	return nil
 }
 
-// comesBack tells whether an event is the registration of this node, which was gone: netmaster may have given
-// the node up, and deleted what it had reported. It is called with the lock, before the event is applied.
-func (a *Agent) comesBack(key string, value []byte) bool {
+// isReregistration tells whether an event is the registration of this node after it was missing: netmaster may have removed
+// the node meanwhile, and deleted its reports. It is called with the lock, before the event is applied.
+func (a *Agent) isReregistration(key string, value []byte) bool {
 	id, is := strings.CutPrefix(key, peerPrefix)
 	if !is || value == nil {
 		return false

@@ -28,8 +28,8 @@ type NodePort struct {
 	Port     uint16
 }
 
-// served are the ports of a service at all of its addresses. Those of node ports have none
-// yet, but for its version of IP.
+// served returns the ports of a service at all of its addresses. Node ports have the unspecified address of their IP
+// family.
 func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePort, err error) {
 	node, err := parsePorts(r.NodePorts)
 	if err != nil {
@@ -65,9 +65,9 @@ func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePo
 	return all, nil
 }
 
-// enteredBy are the ports of a service on a node that leads to them by its port to the host;
-// without one, and in other networks than routed ones of vxlan, those that endpoints reach. announced.go has the rest.
-func (c *cache) enteredBy(ports []pipeline.ServicePort, encap pipeline.Encap) (all []pipeline.ServicePort) {
+// portsFromHost returns the ports of a service that are reached through this node's port to the host. In networks
+// without one, and in all but routed vxlan networks, they are those that endpoints reach. For the uplink see announced.go.
+func (c *cache) portsFromHost(ports []pipeline.ServicePort, encap pipeline.Encap) (all []pipeline.ServicePort) {
 	host, err := c.hostPort()
 	led := err == nil && !c.mode.Bridged() && encap == pipeline.VXLAN
 	for _, p := range ports {

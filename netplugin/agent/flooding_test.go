@@ -72,7 +72,7 @@ func TestWhoWasAttachedBeforeARestartIsFloodedToFirst(t *testing.T) {
 	c, ids := crowd(pipeline.MaxMembers + 1)
 	last := ids[pipeline.MaxMembers]
 	for _, id := range ids[1:] {
-		c.wasHereBefore(id)
+		c.markAttachedBefore(id)
 	}
 	if got := refused(t, c, ids); !slices.Equal(got, ids[:1]) {
 		t.Errorf("%s was attached before; refused: %v", last, got)

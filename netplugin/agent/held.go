@@ -138,7 +138,7 @@ func (a *Agent) recallHeld() error {
 		if !endpointKnown {
 			a.held.unreported = append(a.held.unreported, id)
 		}
-		a.cache.wasHereBefore(id)
+		a.cache.markAttachedBefore(id)
 		if at.VRF == 0 {
 			continue // attached by a release that did not write it down
 		}
@@ -167,10 +167,10 @@ func (a *Agent) recallHeld() error {
 	return nil
 }
 
-// existing lists the endpoints of the first state, served here or not. It is nil, as nobody knows, if the store lacks one
-// of an attached container: it may have lost others, too. It is called with the lock, after recallHeld.
+// existing lists all endpoints of the first state. It is nil if the store lacks the endpoint of an attached container: it may
+// have lost others, too. It is called with the lock, after recallHeld.
 func (a *Agent) existing() []string {
-	if len(a.lacked()) > 0 {
+	if len(a.missingInStore()) > 0 {
 		return nil
 	}
 	return slices.AppendSeq([]string{}, maps.Keys(a.cache.endpoints))
@@ -184,11 +184,11 @@ func (a *Agent) Unannounced() []string {
 	if !a.followsStore() {
 		return nil
 	}
-	return a.lacked()
+	return a.missingInStore()
 }
 
-// lacked lists the endpoints with an attached container that the store does not have, in order. It is called with the lock.
-func (a *Agent) lacked() (ids []string) {
+// missingInStore lists, sorted, the endpoints of attached containers that the store does not have. It is called with the lock.
+func (a *Agent) missingInStore() (ids []string) {
 	for id := range a.held.attached {
 		_, absent := a.held.absent[mastercfg.EndpointPrefix+id]
 		if _, known := a.cache.endpoints[id]; absent || !known {
@@ -218,19 +218,19 @@ func (a *Agent) dropExpired(now time.Time) time.Duration {
 		a.cache.apply(key, nil, 0)
 	}
 	if len(keys) > 0 {
-		a.tellNews()
+		a.wakeWaiters()
 	}
-	for _, another := range []time.Time{a.cache.leave(now), a.cache.agePeers(now), a.cache.ageNodes(now)} {
+	for _, another := range []time.Time{a.cache.expireTenants(now), a.cache.agePeers(now), a.cache.ageNodes(now)} {
 		next = sooner(next, another)
 	}
-	a.tellHost()
+	a.wakeHost()
 	if next.IsZero() {
 		return 0
 	}
 	return max(next.Sub(now), time.Millisecond)
 }
 
-// sooner is the earlier of two times; a zero one never comes.
+// sooner is the earlier of two times; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

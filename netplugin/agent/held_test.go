@@ -305,10 +305,10 @@ func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
 	if left := a.Unclaimed(func(string) bool { return false }); len(left) > 0 {
 		t.Errorf("unclaimed for long: %v", left)
 	}
-	hasTwin := func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.cache.hasTwin() }
+	duplicate := func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.cache.hasDuplicateLabel() }
 	store.put(twin, vtepValue(me, "192.0.2.7"))
 	eventually(t, "there is a twin", func() error {
-		if !hasTwin() {
+		if !duplicate() {
 			return errors.New("none is known")
 		}
 		return nil
@@ -318,7 +318,7 @@ func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
 	}
 	store.del(twin)
 	eventually(t, "the twin is gone", func() error {
-		if hasTwin() {
+		if duplicate() {
 			return errors.New("it is registered")
 		}
 		return nil

@@ -119,7 +119,7 @@ func (a *Agent) ServeHost(ctx context.Context, epID string, revision int64) (Att
 	if err != nil {
 		return Attachment{}, err
 	}
-	a.handOver()
+	a.programDirty()
 	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
 		return Attachment{}, err
 	}

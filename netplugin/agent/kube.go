@@ -72,7 +72,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	c.kube.of.add(s.tenant, id)
 	if s.record.HealthPort != 0 && !s.record.Guest { // the same port is of each tenant's record
 		c.kube.asked[id] = struct{}{}
-		c.placeAsked(id, s.record.HealthPort, index.add)
+		c.indexHealthPort(id, s.record.HealthPort, index.add)
 	}
 	for _, p := range s.ports {
 		c.placePort(s.tenant, p.ServicePort, kubeID+id, index.add)
@@ -93,7 +93,7 @@ func (c *cache) removeKubeService(id string) {
 		c.placeAtNodes(id, old.ports, index.remove)
 		delete(c.kube.services, id)
 		delete(c.kube.asked, id)
-		c.placeAsked(id, old.record.HealthPort, index.remove)
+		c.indexHealthPort(id, old.record.HealthPort, index.remove)
 		c.kube.of.remove(old.tenant, id)
 		c.countEnteredKube(old, -1)
 	}
@@ -146,7 +146,7 @@ func (c *cache) putBackend(key string, value []byte, _ int64) error {
 	if c.kube.backends[service][port] == nil {
 		c.kube.backends[service][port] = make(map[netip.AddrPort]kubeservice.Backend)
 	}
-	defer c.behindItself(service, port, at, c.servesAt(service, port, at))
+	defer c.noteOwnBackend(service, port, at, c.servesAt(service, port, at))
 	c.kube.backends[service][port][at] = kubeservice.Backend{Address: at, Node: r.Node, Ready: r.Ready, Serving: r.Serving, Terminating: r.Terminating,
 		ForNodes: r.ForNodes, ForZones: r.ForZones}
 	c.mark(pipeline.KindService, kubeID+service)
@@ -158,7 +158,7 @@ func (c *cache) removeBackend(key string) {
 	if err != nil {
 		return
 	}
-	defer c.behindItself(service, port, at, c.servesAt(service, port, at))
+	defer c.noteOwnBackend(service, port, at, c.servesAt(service, port, at))
 	delete(c.kube.backends[service][port], at)
 	if len(c.kube.backends[service][port]) == 0 {
 		delete(c.kube.backends[service], port)

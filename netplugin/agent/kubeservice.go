@@ -23,7 +23,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.KindOf(err), "service %s: %w", id, err)
 	}
 	o := pipeline.Service{ID: kubeID + id, VRF: n.VRF, Tag: n.Tag, Affinity: uint16(min(s.record.Affinity, pipeline.MaxAffinity))}
-	o.Inner, o.Overheard = c.inner(), c.overhears(id)
+	o.Inner, o.Overheard = c.insideSources(), c.wantsAnswersOf(id)
 	here := kubeservice.Place{Node: c.host, Zone: c.kube.nodes[c.host].Zone}
 	type who struct {
 		name      string
@@ -53,7 +53,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 			chosen = sets[key].Local
 		}
 		port.Serving, port.Draining, port.Silent = chosen.Serving, chosen.Draining, chosen.Silent
-		port.Mixed = c.mixed(s.tenant, p.ServicePort)
+		port.Mixed = c.sharesUDPAddress(s.tenant, p.ServicePort)
 		if p.limited {
 			port.Sources = sources[port.Address.Is4()]
 		}
@@ -90,7 +90,7 @@ func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 		private = host.Prefix6
 	}
 	switch {
-	case c.isNodes(of):
+	case c.isPortOfNode(of):
 		return p, false
 	case of.balancer:
 		if p.Address, reached = c.stand.known.Balancer(private, p.Address); err != nil || !reached {
@@ -139,9 +139,9 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	return slices.Compact(all)
 }
 
-// inner are who comes in by the host and is not from outside: the node itself, and its pods by
+// insideSources are the sources of packets from the host that count as inside the cluster: the node itself, and its pods with
 // their private addresses.
-func (c *cache) inner() (all []netip.Prefix) {
+func (c *cache) insideSources() (all []netip.Prefix) {
 	if host, err := c.hostPort(); err == nil {
 		all = host.Prefixes()
 	}
@@ -157,9 +157,9 @@ func (c *cache) kubeEntrances() (e Entrances) {
 	for id, s := range c.kube.services {
 		for _, p := range s.ports {
 			switch {
-			case p.From&pipeline.FromHost == 0 || c.isNodes(p):
+			case p.From&pipeline.FromHost == 0 || c.isPortOfNode(p):
 			case p.balancer:
-				if slices.Contains(standing, p.Address) && !c.servesItself(id, p) {
+				if slices.Contains(standing, p.Address) && !c.isOwnBackend(id, p) {
 					e.Balanced = append(e.Balanced, Balanced{p.Address, NodePort{p.Protocol, p.Port}})
 				}
 			case p.Address.IsUnspecified():

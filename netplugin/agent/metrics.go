@@ -33,8 +33,8 @@ func newMetrics(a *Agent) metrics {
 		name, help string
 		read       func() float64
 	}{
-		{"netplugin_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return truth(s.Connected) })},
-		{"netplugin_switch_in_sync", "1 while the switch has everything that is wanted.", func() float64 { return truth(a.hasAll()) }},
+		{"netplugin_switch_connected", "1 while the switch answers.", status(func(s drivers.Status) float64 { return boolToFloat(s.Connected) })},
+		{"netplugin_switch_in_sync", "1 while the switch has everything that is wanted.", func() float64 { return boolToFloat(a.hasAll()) }},
 		{"netplugin_flows", "Flows wanted in the switch.", status(func(s drivers.Status) float64 { return float64(s.Flows) })},
 		{"netplugin_ports", "Endpoint ports in the switch.", status(func(s drivers.Status) float64 { return float64(s.Ports) })},
 		{"netplugin_objects_pending", "Objects that wait for a missing part.", func() float64 {
@@ -53,7 +53,7 @@ func newMetrics(a *Agent) metrics {
 				func() float64 { return float64(mirror.Revision()) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "netplugin_watch_connected", ConstLabels: labels,
 				Help: "1 while the store can be reached."},
-				func() float64 { return truth(mirror.Connected()) }))
+				func() float64 { return boolToFloat(mirror.Connected()) }))
 	}
 	return m
 }
@@ -77,7 +77,7 @@ func (m metrics) register(registry prometheus.Registerer) error {
 	return nil
 }
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}

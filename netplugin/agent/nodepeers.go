@@ -9,13 +9,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// nodesAmong are the addresses that other nodes have in infra networks of the subjects' tenants, where a rule is about
-// these nodes: a policy knows only the addresses of Kubernetes. Processes of nodes reach pods with them: a rule that
-// lets in what comes from networks is about nodes whose InternalIPs are in these. Pods reach nodes there, too: a rule
-// about what goes out is about nodes that it names, each by its address alone, as those of ClusterNetworkPolicies do;
-// networks say where pods may go, and not to whom. Nets that hold these addresses anyway are not told again, and none
-// that the policy has taken out of its networks.
-func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
+// infraAddressesOfNodes returns the addresses to add to the peers of a rule about nodes: those that other nodes have in infra networks
+// of the subjects' tenants. A policy knows only the addresses of Kubernetes, but processes of nodes send to pods from these.
+//
+// A rule for ingress is about the nodes whose InternalIPs are in its networks. A rule for egress is about the nodes that it names by
+// single addresses, like those of ClusterNetworkPolicies; larger networks are destinations, not nodes. Addresses that
+// the rule's networks contain already are left out, and those that the policy excepts.
+func (c *cache) infraAddressesOfNodes(rule pipeline.TierRule) (more []netip.Prefix) {
 	if !c.mayBeAboutNodes(rule.ID) {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 	if rule.Out {
 		isPeer = holder(slices.DeleteFunc(slices.Clone(rule.Nets), func(p netip.Prefix) bool { return !p.IsSingleIP() }))
 	}
-	access := c.accessTo(rule.Subjects)
+	access := c.infraNetworksOf(rule.Subjects)
 	for host, node := range c.kube.nodes {
 		peers := slices.DeleteFunc(slices.Clone(node.Addresses), func(a netip.Addr) bool { return !isPeer(a) })
 		if host == c.host || len(peers) == 0 {
@@ -32,7 +32,7 @@ func (c *cache) nodesAmong(rule pipeline.TierRule) (more []netip.Prefix) {
 		}
 		for _, own := range c.infraAddresses(host, access) {
 			isOwnOf := func(known netip.Addr) bool {
-				return own.Is4() == known.Is4() && !isTakenOut(c.nodePeers[rule.ID], known, own)
+				return own.Is4() == known.Is4() && !isExcepted(c.nodePeers[rule.ID], known, own)
 			}
 			if !named(own) && slices.ContainsFunc(peers, isOwnOf) {
 				more = append(more, inet.Host(own))
@@ -51,7 +51,7 @@ func (c *cache) infraAddresses(host string, networks []access) (own []netip.Addr
 			continue
 		}
 		for _, a := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
-			if a.IsValid() && !network.elsewhere(a) {
+			if a.IsValid() && !network.mayBeOfOtherTenant(a) {
 				own = append(own, a)
 			}
 		}
@@ -59,15 +59,15 @@ func (c *cache) infraAddresses(host string, networks []access) (own []netip.Addr
 	return own
 }
 
-// taken is what was taken out of a network.
-type taken struct {
+// except is what was taken out of a network.
+type except struct {
 	net    netip.Prefix
 	except []netip.Prefix
 }
 
-func takenOut(all []mastercfg.TierExcept) (list []taken, err error) {
+func parseExcepts(all []mastercfg.TierExcept) (list []except, err error) {
 	for _, wire := range all {
-		var x taken
+		var x except
 		if x.net, err = netip.ParsePrefix(wire.Net); err != nil {
 			return nil, err
 		}
@@ -79,13 +79,13 @@ func takenOut(all []mastercfg.TierExcept) (list []taken, err error) {
 	return list, nil
 }
 
-// isTakenOut tells whether each of the networks that name a node by one address leaves another one of it out.
-func isTakenOut(list []taken, known, own netip.Addr) bool {
-	names := func(x taken) bool { return x.net.Contains(known) && !x.excepts(known) }
-	return slices.ContainsFunc(list, names) && !slices.ContainsFunc(list, func(x taken) bool { return names(x) && !x.excepts(own) })
+// isExcepted tells whether each of the networks with a node's known address excepts its own one.
+func isExcepted(list []except, known, own netip.Addr) bool {
+	names := func(x except) bool { return x.net.Contains(known) && !x.excepts(known) }
+	return slices.ContainsFunc(list, names) && !slices.ContainsFunc(list, func(x except) bool { return names(x) && !x.excepts(own) })
 }
 
-func (x taken) excepts(a netip.Addr) bool {
+func (x except) excepts(a netip.Addr) bool {
 	return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
@@ -98,13 +98,13 @@ type access struct {
 	others []netip.Prefix // subnets of other tenants, whose endpoints here the rule is about, too
 }
 
-// elsewhere tells whether an address may be another's in another tenant.
-func (a access) elsewhere(addr netip.Addr) bool {
+// mayBeOfOtherTenant tells whether an address may belong to another endpoint in another tenant.
+func (a access) mayBeOfOtherTenant(addr netip.Addr) bool {
 	return slices.ContainsFunc(a.others, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// accessTo lists the infra networks of the tenants of which endpoints of these classes are here.
-func (c *cache) accessTo(classes []uint16) (networks []access) {
+// infraNetworksOf lists the infra networks of the tenants that have endpoints of these classes on this node.
+func (c *cache) infraNetworksOf(classes []uint16) (networks []access) {
 	tenants := map[string]struct{}{}
 	for id, class := range c.classOf {
 		if slices.Contains(classes, class) {
@@ -133,7 +133,7 @@ func (c *cache) accessTo(classes []uint16) (networks []access) {
 	return networks
 }
 
-// mayBeAboutNodes tells whether it depends on nodes who the peers of a rule are.
+// mayBeAboutNodes tells whether the peers of a rule depend on the registered nodes.
 func (t *tiers) mayBeAboutNodes(rule string) bool {
 	_, may := t.nodePeers[rule]
 	return may

@@ -208,12 +208,12 @@ func (n nodes) list() []netip.Addr {
 	return slices.Compact(all)
 }
 
-// reachedAt are the addresses at which agents and netmasters are reached.
+// reachedAt returns the control addresses of agents and netmasters.
 func (n nodes) reachedAt() []netip.Addr {
 	return slices.Compact(slices.SortedFunc(maps.Values(n.reached), netip.Addr.Compare))
 }
 
-// ends are other machines' ends of tunnels.
+// ends returns the tunnel addresses of other nodes.
 func (n nodes) ends() []netip.Addr { return slices.SortedFunc(maps.Keys(n.peers), netip.Addr.Compare) }
 
 func (n nodes) ports() []uint16 { return slices.Sorted(maps.Keys(n.masterPorts)) }

@@ -54,16 +54,16 @@ func (p *peers) set(key string, entry peer) []string {
 		entry.since = max(entry.since, p.newest+1)
 	}
 	p.newest = max(p.newest, entry.since)
-	hosts := p.unset(key)
+	hosts := p.remove(key)
 	p.entries[key] = entry
 	p.byHost.add(entry.host, key)
 	p.byVTEP.add(entry.vtep.String(), key)
-	return append(hosts, p.touching(entry)...)
+	return append(hosts, p.related(entry)...)
 }
 
-// rewound tells that the store went back, or is another one: its revisions say
-// nothing any more about those of before. What is known is older than what comes.
-func (p *peers) rewound() {
+// storeRewound is called when the store was restored to an older revision, or replaced: revisions of before cannot be compared
+// with new ones. All present entries count as older than later ones.
+func (p *peers) storeRewound() {
 	for key, entry := range p.entries {
 		entry.since -= p.newest
 		p.entries[key] = entry
@@ -79,16 +79,16 @@ func (p *peers) made(key string, revision int64) []string {
 	}
 	entry.since = revision
 	p.entries[key] = entry
-	return p.touching(entry)
+	return p.related(entry)
 }
 
-// unset removes an entry and returns the hosts to settle.
-func (p *peers) unset(key string) []string {
+// remove removes an entry and returns the hosts to settle.
+func (p *peers) remove(key string) []string {
 	old, known := p.entries[key]
 	if !known {
 		return nil
 	}
-	hosts := p.touching(old)
+	hosts := p.related(old)
 	delete(p.entries, key)
 	delete(p.refused, key)
 	p.byHost.remove(old.host, key)
@@ -96,8 +96,8 @@ func (p *peers) unset(key string) []string {
 	return hosts
 }
 
-// touching are the hosts that an entry may concern: its own, those with the same VTEP, and on from these.
-func (p *peers) touching(entry peer) []string {
+// related returns the hosts that an entry affects: its own, those with the same VTEP, and transitively further ones.
+func (p *peers) related(entry peer) []string {
 	hosts, seen := []string{entry.host}, map[string]bool{entry.host: true}
 	for next := 0; next < len(hosts); next++ {
 		for key := range p.byHost[hosts[next]] {
@@ -116,7 +116,7 @@ func (p *peers) touching(entry peer) []string {
 // oldest of all that may contradict each other counts, and what contradicts none that counts.
 func (p *peers) refusals(host string) map[string]string {
 	var keys []string
-	for _, h := range p.touching(peer{host: host}) {
+	for _, h := range p.related(peer{host: host}) {
 		keys = slices.AppendSeq(keys, maps.Keys(p.byHost[h]))
 	}
 	slices.SortFunc(keys, func(a, b string) int {
@@ -190,12 +190,12 @@ func (c *cache) putPeer(key string, value []byte, revision int64) error {
 
 func (c *cache) removePeer(key string) {
 	c.vanish(peerPrefix + key)
-	c.settle(c.peers.unset(key)...)
+	c.settle(c.peers.remove(key)...)
 }
 
-// hasTwin tells whether another node is registered with this one's label, or this one's
+// hasDuplicateLabel tells whether another node is registered with this one's label, or this one's
 // registration is refused.
-func (c *cache) hasTwin() bool {
+func (c *cache) hasDuplicateLabel() bool {
 	for key := range c.peers.byHost[c.host] {
 		if c.peers.entries[key].vtep != c.vtep || c.peers.refused[key] != "" {
 			return true

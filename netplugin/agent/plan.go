@@ -44,7 +44,7 @@ func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 	return change, len(change.Set)+len(change.Remove) > 0
 }
 
-// step adds to a change what one object needs.
+// step adds the write or deletion of one object to a change.
 func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 	object, err := c.wanted(key)
 	p.name(c, key, err)
@@ -63,14 +63,14 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 		change.Set = append(change.Set, object)
 		p.given[key] = object
 		if e, is := before.(pipeline.Endpoint); is {
-			change.Left = append(change.Left, former(e, object.(pipeline.Endpoint))...)
+			change.Left = append(change.Left, withFormerAddresses(e, object.(pipeline.Endpoint))...)
 		}
 	}
 }
 
-// former is an endpoint with the addresses that it has no more, if there are any: it was deleted and made again,
-// and somebody else may have them now.
-func former(before, now pipeline.Endpoint) []pipeline.Endpoint {
+// withFormerAddresses returns the endpoint with the addresses that it has lost, if any: it was deleted and recreated,
+// and another endpoint may have them now.
+func withFormerAddresses(before, now pipeline.Endpoint) []pipeline.Endpoint {
 	if e := before.Without(now); e.IPv4.IsValid() || e.IPv6.IsValid() {
 		return []pipeline.Endpoint{e}
 	}

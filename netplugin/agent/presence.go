@@ -46,19 +46,19 @@ func newPresence() presence {
 		routedOf: make(index), ruled: make(map[string]bool), backlog: make(map[pipeline.Key]struct{})}
 }
 
-// present tells whether the node serves a tenant, or routed VLANs.
+// present tells whether the node programs a tenant, or the routed VLANs.
 func (p *presence) present(tenant string) bool {
 	_, leaving := p.leaving[tenant]
 	return leaving || p.localsOf[tenant] > 0 || p.entered[tenant] > 0
 }
 
-// presentIn tells whether the node serves a network.
+// presentIn tells whether the node programs a network.
 func (c *cache) presentIn(n network) bool {
 	return c.present(n.record.Tenant) || c.routedVLAN(n) && c.present(routedVLANs)
 }
 
-// ruledHere tells whether the node knows the rules of a tenant.
-func (c *cache) ruledHere(tenant string) bool {
+// knowsRulesOf tells whether the node programs the rules of a tenant.
+func (c *cache) knowsRulesOf(tenant string) bool {
 	return c.present(tenant) || len(c.routedOf[tenant]) > 0 && c.present(routedVLANs)
 }
 
@@ -109,9 +109,9 @@ func (c *cache) countLocals(tenant string, step int) {
 	}
 }
 
-// leave takes along the tenants whose time is over, and says when the next
-// one's is; zero: there is none.
-func (c *cache) leave(now time.Time) (next time.Time) {
+// expireTenants removes the tenants without endpoints whose time is over, and returns when the next
+// one expires; zero: there is none.
+func (c *cache) expireTenants(now time.Time) (next time.Time) {
 	for tenant, until := range c.leaving {
 		if until.After(now) {
 			next = sooner(next, until)

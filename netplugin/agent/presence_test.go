@@ -70,19 +70,19 @@ func TestATenantLingersWhenItsLastEndpointGoes(t *testing.T) {
 	if change, _ := p.plan(c, everything); len(change.Remove) != 1 {
 		t.Errorf("with the endpoint go %v", change.Remove)
 	}
-	if next := c.leave(time.Now()); next.IsZero() {
+	if next := c.expireTenants(time.Now()); next.IsZero() {
 		t.Error("nobody is told when the tenant's time is over")
 	}
 	c.apply(epKey("web.blue-1"), local, 3)
 	if change, _ := p.plan(c, everything); len(change.Set) != 1 {
 		t.Errorf("with the next endpoint come %v", change.Set)
 	}
-	if next := c.leave(time.Now().Add(time.Hour)); !next.IsZero() || !c.present("blue") {
+	if next := c.expireTenants(time.Now().Add(time.Hour)); !next.IsZero() || !c.present("blue") {
 		t.Error("a tenant with an endpoint leaves")
 	}
 	c.apply(epKey("web.blue-1"), nil, 4)
 	p.plan(c, everything)
-	c.leave(time.Now().Add(time.Hour))
+	c.expireTenants(time.Now().Add(time.Hour))
 	if change, _ := p.plan(c, everything); len(change.Remove) != 12 || len(p.given) != 0 {
 		t.Errorf("in the end go %d objects, %d stay", len(change.Remove), len(p.given))
 	}

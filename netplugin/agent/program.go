@@ -47,8 +47,8 @@ func (a *Agent) program(ctx context.Context) error {
 		return err
 	}
 	a.started, a.cache.hostDirty = true, true // the host waits for all ends of tunnels
-	a.tellHost()
-	a.speak()
+	a.wakeHost()
+	a.updateBorder()
 	change, _ := a.planner.plan(a.cache, everything)
 	change.Replace, change.Known = true, a.existing()
 	a.cfg.Driver.Update(change)
@@ -69,7 +69,7 @@ func (a *Agent) program(ctx context.Context) error {
 		if next := a.dropExpired(time.Now()); next > 0 {
 			expiry.Reset(next)
 		}
-		a.handOver()
+		a.programDirty()
 	}
 }
 
@@ -103,7 +103,7 @@ func (a *Agent) awaitAnnounced(ctx context.Context) error {
 	defer patience.Stop()
 	for told := false; ; told = true {
 		a.mu.Lock()
-		left := a.lacked()
+		left := a.missingInStore()
 		a.mu.Unlock()
 		if len(left) == 0 {
 			return nil
@@ -122,15 +122,15 @@ func (a *Agent) awaitAnnounced(ctx context.Context) error {
 	}
 }
 
-// handOver plans what is dirty and gives it to the driver. Attach calls it too,
-// so that an endpoint does not wait for the loop's turn.
-func (a *Agent) handOver() {
+// programDirty computes the change of the dirty objects and passes it to the driver. Attach calls it, too,
+// so that an endpoint does not wait for the loop.
+func (a *Agent) programDirty() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.started {
 		return
 	}
-	a.speak()
+	a.updateBorder()
 	change, ok := a.planner.plan(a.cache, 0)
 	if ok {
 		a.cfg.Driver.Update(change)
@@ -154,9 +154,9 @@ const (
 	portionWait = 5 * time.Second
 )
 
-// catchUp programs the backlog, a portion whenever the switch has the one
-// before, so that other changes find their way in between.
-func (a *Agent) catchUp(ctx context.Context) error {
+// programBacklog programs the backlog in portions. Each waits until the switch has the one
+// before, so that other changes can go in between.
+func (a *Agent) programBacklog(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -208,11 +208,11 @@ func (a *Agent) confirm(ctx context.Context) error {
 		case <-again.C:
 		}
 		again.Stop()
-		start, epoch := time.Now(), a.givenEpoch()
+		start, epoch := time.Now(), a.driverEpoch()
 		err := a.cfg.Driver.Sync(ctx)
 		// An object that is refused concerns those who want it, and is in the
 		// driver's status; the node serves all others, unless the switch has refused all.
-		if fault.Is(err, fault.Unavailable) || err != nil && !a.inSync.raised() && a.isOwed() {
+		if fault.Is(err, fault.Unavailable) || err != nil && !a.inSync.raised() && a.hasPending() {
 			a.log.WithError(err).Warn("switch is not in sync yet")
 			a.given.Send()
 			wait.Sleep(ctx)

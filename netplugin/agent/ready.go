@@ -19,13 +19,13 @@ func (a *Agent) Ready() error {
 	_, unserved := modeOf(global)
 	switch {
 	case err != nil && !a.serving.raised():
-		if affected := a.switchAway(); affected != nil {
+		if affected := a.switchProblem(); affected != nil {
 			return affected
 		}
 		if status := a.cfg.Driver.Status(); status.Lost {
 			return &outage{fault.New(fault.Unavailable, "switch with bridge %s has lost its flows: %w", status.Bridge, err)}
 		}
-		if a.allRead() {
+		if a.storeRead() {
 			return err
 		}
 		return &unread{err}
@@ -34,14 +34,14 @@ func (a *Agent) Ready() error {
 	case !a.inSync.raised():
 		return fault.New(fault.Unavailable, "switch has not been brought in line with the store yet")
 	}
-	if affected := a.switchAway(); affected != nil {
+	if affected := a.switchProblem(); affected != nil {
 		return affected
 	}
-	return a.unreadable()
+	return a.storeProblem()
 }
 
-// unreadable tells that changes cannot be read from the store though it answers, so that a new endpoint would not be served.
-func (a *Agent) unreadable() error {
+// storeProblem returns the error if the store answers but changes cannot be read, so that a new endpoint would not be programmed.
+func (a *Agent) storeProblem() error {
 	for _, m := range a.mirrors {
 		if err := m.Unreadable(); err != nil {
 			return fault.New(fault.Unavailable, "%s: changes cannot be read: %w", m.prefix, err)
@@ -54,8 +54,8 @@ func (a *Agent) unreadable() error {
 // behind, and longer than a switch has time to answer.
 const owedLong = time.Minute
 
-// switchAway tells that the switch does not answer, or takes no changes.
-func (a *Agent) switchAway() error {
+// switchProblem returns an error if the switch does not answer, or accepts no changes.
+func (a *Agent) switchProblem() error {
 	for _, status := range a.cfg.Driver.Status().Bridges() {
 		owed := time.Since(status.Owes)
 		switch {
@@ -68,8 +68,8 @@ func (a *Agent) switchAway() error {
 	return nil
 }
 
-// isOwed tells whether a switch owes changes and has taken none of them, however short that is.
-func (a *Agent) isOwed() bool {
+// hasPending tells whether a switch has outstanding changes and has accepted none of them, for however short a time.
+func (a *Agent) hasPending() bool {
 	return slices.ContainsFunc(a.cfg.Driver.Status().Bridges(), func(s drivers.Status) bool { return !s.Owes.IsZero() })
 }
 
@@ -82,8 +82,8 @@ func (o *outage) Unwrap() error { return o.cause }
 // PodsAffected marks the error for the CNI STATUS command.
 func (o *outage) PodsAffected() bool { return true }
 
-// allRead tells whether the store has been read since this process began.
-func (a *Agent) allRead() bool {
+// storeRead tells whether the store has been read since this process started.
+func (a *Agent) storeRead() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !slices.ContainsFunc(a.mirrors, func(m *follower) bool { return !m.complete })

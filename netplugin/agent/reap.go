@@ -24,9 +24,9 @@ func newOrphans(grace time.Duration) orphans {
 	return orphans{grace, make(map[string]time.Time)}
 }
 
-// judge returns the endpoints whose grace is over, and how long until the next
+// expired returns the endpoints whose grace is over, and the time until the next
 // one's is; 0: there is none.
-func (o orphans) judge(ids []string, belongs func(epID string) bool, now time.Time) (due []string, next time.Duration) {
+func (o orphans) expired(ids []string, belongs func(epID string) bool, now time.Time) (due []string, next time.Duration) {
 	alone := make(map[string]time.Time)
 	for _, id := range ids {
 		if belongs(id) {
@@ -62,7 +62,7 @@ func (a *Agent) reap(ctx context.Context) error {
 		next := a.cfg.ReapInterval
 		if a.cfg.Driver.Status().Connected { // else its ports are not known
 			ports := a.portsByID()
-			due, soon := a.orphans.judge(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
+			due, soon := a.orphans.expired(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
 			maps.DeleteFunc(a.spared, func(epID string, _ bool) bool { return !slices.Contains(due, epID) })
 			for _, epID := range due {
 				a.reapPort(ctx, ports[epID])
@@ -151,7 +151,7 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 		_, claimed := a.held.claimed[epID]
 		return claimed
 	}
-	a.held.unclaimed, next = a.unclaimed.judge(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
+	a.held.unclaimed, next = a.unclaimed.expired(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
 	return next
 }
 
@@ -178,7 +178,7 @@ func (a *Agent) Unclaimed(ended func(boot string) bool) []Attachment {
 		return nil
 	}
 	now := time.Now()
-	if a.cache.hasTwin() {
+	if a.cache.hasDuplicateLabel() {
 		a.held.twinSeen = now
 	}
 	if !a.held.twinSeen.IsZero() && now.Sub(a.held.twinSeen) < a.cfg.SweepGrace {

@@ -20,7 +20,7 @@ func TestGraceOfAnEndpointThatIsAlone(t *testing.T) {
 	start := time.Unix(0, 0)
 	judge := func(why string, after time.Duration, next time.Duration, due ...string) {
 		t.Helper()
-		gotDue, gotNext := o.judge(ids, func(id string) bool { return belongs[id] }, start.Add(after))
+		gotDue, gotNext := o.expired(ids, func(id string) bool { return belongs[id] }, start.Add(after))
 		if !slices.Equal(gotDue, due) || gotNext != next {
 			t.Errorf("%s: due %v next %s, want %v %s", why, gotDue, gotNext, due, next)
 		}

@@ -77,7 +77,7 @@ func (a *Agent) recallPeer(ctx context.Context, host string, endpoints []string)
 	return nil
 }
 
-// recall takes the VTEP out of an operational record, if it is of a host that is looked for.
+// recall takes the VTEP from the operational record of a host, if the host is wanted.
 func (a *Agent) recall(value []byte, wanted func(host string) bool) bool {
 	var record mastercfg.OperEndpointState
 	if json.Unmarshal(value, &record) != nil || !wanted(record.HomingHost) {

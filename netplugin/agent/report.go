@@ -70,8 +70,8 @@ type kept struct {
 	rev   int64
 }
 
-// look reads what the store has.
-func (k *kept) look(ctx context.Context, from store) error {
+// readStored reads the reported records from the store.
+func (k *kept) readStored(ctx context.Context, from store) error {
 	kv, err := from.Get(ctx, k.key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
@@ -184,7 +184,7 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	want := a.cache.operational(ports, a.cfg.VTEP)
 	for id := range a.held.attached {
 		if _, absent := a.held.absent[mastercfg.EndpointPrefix+id]; absent {
-			want.leaveOut(id)
+			want.remove(id)
 		}
 	}
 	for _, id := range a.held.unreported {
@@ -196,7 +196,7 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	if err := r.reconcile(ctx, want, now); err != nil {
 		return 0, err
 	}
-	return r.summarise(ctx, want.summary, now)
+	return r.reportSummary(ctx, want.summary, now)
 }
 
 // tellEpoch writes which epoch of policies the switch has, and which ports of the node do not serve as they should.
@@ -209,8 +209,8 @@ func (a *Agent) tellEpoch(ctx context.Context, r *reporter) (next time.Duration,
 		return 0, nil // this is called when it is known
 	}
 	told := *enforced
-	told.Troubles = a.toldTroubles()
-	return r.tellEnforced(ctx, told, time.Now())
+	told.Troubles = a.reportedTroubles()
+	return r.reportEnforced(ctx, told, time.Now())
 }
 
 // operational describes the local endpoints that have a port.
@@ -248,8 +248,8 @@ func addrText(addr netip.Addr) string {
 	return addr.String()
 }
 
-// leaveOut takes an endpoint out of the report.
-func (o *operational) leaveOut(id string) {
+// remove takes an endpoint out of the report.
+func (o *operational) remove(id string) {
 	delete(o.endpoints, id)
 	delete(o.summary.LocalEpInfo, id)
 }
@@ -266,7 +266,7 @@ func (r *reporter) load(ctx context.Context) error {
 	if err := r.loadEnforced(ctx); err != nil {
 		return err
 	}
-	if err := r.summary.look(ctx, r.store); err != nil {
+	if err := r.summary.readStored(ctx, r.store); err != nil {
 		return err
 	}
 	var summary mastercfg.OvsDriverOperState
@@ -293,7 +293,7 @@ func (r *reporter) forget() {
 // before there are records. Where there is none, records are deleted only, and none is wanted.
 func (r *reporter) reconcile(ctx context.Context, want operational, now time.Time) error {
 	if r.summary.rev == 0 && len(want.endpoints) > 0 {
-		if _, err := r.summarise(ctx, want.summary, now); err != nil {
+		if _, err := r.reportSummary(ctx, want.summary, now); err != nil {
 			return err
 		}
 	}
@@ -410,15 +410,15 @@ func (r *reporter) commitEach(ctx context.Context, want operational, ids []strin
 	if refused == nil {
 		return nil
 	}
-	if err := r.summary.look(ctx, r.store); err != nil {
+	if err := r.summary.readStored(ctx, r.store); err != nil {
 		return err
 	}
 	return refused
 }
 
-// summarise writes the node's summary if it has changed and is due, as the first and the last one always are, and says
-// how long until it is; 0: the store has it.
-func (r *reporter) summarise(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
+// reportSummary writes the node's summary if it has changed and is due; the first and the last one are always due. It returns the
+// time until it is due; 0: the store has it.
+func (r *reporter) reportSummary(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
 	var value []byte
 	if len(want.LocalEpInfo) > 0 {
 		var err error

@@ -85,7 +85,7 @@ func (r *reporter) write(t *testing.T, want operational, now time.Time) error {
 	if err := r.reconcile(t.Context(), want, now); err != nil {
 		return err
 	}
-	_, err := r.summarise(t.Context(), want.summary, now)
+	_, err := r.reportSummary(t.Context(), want.summary, now)
 	return err
 }
 

@@ -35,12 +35,12 @@ func TestAReportThatArrivesLateDoesNotReplaceTheOneAfterIt(t *testing.T) {
 	e := newEtcd(t).start()
 	for key, tell := range map[string]func(r *reporter, what string, now time.Time) error{
 		mastercfg.K8sEnforcedKey(me): func(r *reporter, what string, now time.Time) error {
-			_, err := r.tellEnforced(t.Context(), mastercfg.K8sEnforced{Number: uint32(len(what))}, now)
+			_, err := r.reportEnforced(t.Context(), mastercfg.K8sEnforced{Number: uint32(len(what))}, now)
 			return err
 		},
 		mastercfg.OvsDriverPrefix + me: func(r *reporter, what string, now time.Time) error {
 			summary := mastercfg.OvsDriverOperState{ID: me, LocalEpInfo: map[string]mastercfg.LocalEpInfo{what: {}}}
-			_, err := r.summarise(t.Context(), summary, now)
+			_, err := r.reportSummary(t.Context(), summary, now)
 			return err
 		},
 	} {
@@ -166,7 +166,7 @@ func TestAnEpochOfWhichTheAnswerWasLostStays(t *testing.T) {
 	}
 	tell := func(of mastercfg.K8sEnforced) error {
 		now = now.Add(time.Minute)
-		_, err := r.tellEnforced(t.Context(), of, now)
+		_, err := r.reportEnforced(t.Context(), of, now)
 		return err
 	}
 	if err := tell(mastercfg.K8sEnforced{Number: 1}); err != nil {

@@ -67,7 +67,7 @@ func (n *ruleNumbers) of(rule pipeline.TierRule, names []string, now time.Time) 
 	return rule.Number
 }
 
-// leave keeps the number of a rule that is gone as long as the switch may have its flows.
+// leave reserves the number of a deleted rule as long as the switch may have its flows.
 func (n *ruleNumbers) leave(id string, now time.Time) {
 	g := n.given[id]
 	g.left = now
@@ -103,7 +103,7 @@ func (n *ruleNumbers) take(seed string) uint32 {
 	}
 }
 
-// compared tells in which dimensions a rule differs from what it was, and whether it has others than before.
+// compared returns the dimensions in which a rule differs from before, and whether it has other dimensions.
 func compared(g givenNumber, now pipeline.TierRule, names []string) (changed [ruleDimensions]bool, reshaped bool) {
 	before := g.rule
 	for i, same := range [ruleDimensions]bool{

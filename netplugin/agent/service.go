@@ -184,13 +184,13 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 		return nil, err
 	}
 	o := s.part
-	o.Mode, o.Encap, o.VRF, o.Tag, o.Ports = n.Mode, n.Encap, n.VRF, n.Tag, c.enteredBy(o.Ports, n.Encap)
+	o.Mode, o.Encap, o.VRF, o.Tag, o.Ports = n.Mode, n.Encap, n.VRF, n.Tag, c.portsFromHost(o.Ports, n.Encap)
 	for i, p := range o.Ports {
-		o.Ports[i].Mixed = c.mixed(s.tenant, p)
+		o.Ports[i].Mixed = c.sharesUDPAddress(s.tenant, p)
 	}
 	o.Draining, o.Providers = c.providersOf(id, n)
 	if routedVLAN(n) {
-		o.Ports = append(o.Ports, c.announcedBy(s.part.Ports, o.Providers, o.Draining)...)
+		o.Ports = append(o.Ports, c.announcedPorts(s.part.Ports, o.Providers, o.Draining)...)
 	}
 	o.Providers, o.Draining = c.fitting(o)
 	return o, nil
@@ -224,7 +224,7 @@ func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
 // providersOf are the providers of a service of a network, ascending: those that drain, and
 // the others. A bridged network leads to none but its own, a routed one to none in networks of the other encapsulation.
 func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving []netip.Addr) {
-	apart := c.apartFrom(in)
+	apart := c.otherEncapNetworks(in)
 	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
 		switch {
 		case c.mode.Bridged() && !holds(in, a):
@@ -238,8 +238,8 @@ func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving [
 	return draining, serving
 }
 
-// apartFrom are the networks of a network's tenant with the other encapsulation: they are on another bridge.
-func (c *cache) apartFrom(in pipeline.Network) (apart []pipeline.Network) {
+// otherEncapNetworks returns the networks of a network's tenant with the other encapsulation: they are on another bridge.
+func (c *cache) otherEncapNetworks(in pipeline.Network) (apart []pipeline.Network) {
 	other := pipeline.VXLAN
 	if in.Encap == pipeline.VXLAN {
 		other = pipeline.VLAN

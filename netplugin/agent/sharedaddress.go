@@ -29,7 +29,7 @@ func (c *cache) placeUDP(tenant string, p pipeline.ServicePort, service string, 
 	}
 }
 
-// mixed tells whether other services have ports of UDP at the address of a port of UDP.
-func (c *cache) mixed(tenant string, p pipeline.ServicePort) bool {
+// sharesUDPAddress tells whether other services have UDP ports at the address of a UDP port.
+func (c *cache) sharesUDPAddress(tenant string, p pipeline.ServicePort) bool {
 	return len(c.udpAt[udpPlace(tenant, p)]) > 1
 }

@@ -34,14 +34,14 @@ type Balanced struct {
 func (a *Agent) HostHas(addresses []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cache.setHere(addresses) {
-		a.tellHost()
+	if a.cache.setStandInAddresses(addresses) {
+		a.wakeHost()
 		a.changed.Send()
 	}
 }
 
-// setHere tells whether they are others than before.
-func (c *cache) setHere(addresses []netip.Addr) bool {
+// setStandInAddresses sets the addresses and returns whether they have changed.
+func (c *cache) setStandInAddresses(addresses []netip.Addr) bool {
 	here := slices.Compact(slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare))
 	if slices.Equal(here, c.stand.here) {
 		return false
@@ -51,7 +51,7 @@ func (c *cache) setHere(addresses []netip.Addr) bool {
 	return true
 }
 
-// findStandIns finds them anew, and has the services looked at that have others.
+// findStandIns computes the stand-ins again, and marks the services whose stand-ins have changed.
 func (c *cache) findStandIns() {
 	var balancers []netip.Addr
 	for _, a := range c.stand.here {

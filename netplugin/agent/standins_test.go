@@ -37,7 +37,7 @@ func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
 	if in := n.cache.hostAccess().Entrances; len(in.Balanced) > 0 || fmt.Sprint(in.Addresses) != "[198.51.100.1 203.0.113.1]" {
 		t.Errorf("elsewhere: the host leads %+v", in)
 	}
-	if !n.cache.setHere([]netip.Addr{vip, addr("192.0.2.1"), addr("198.51.100.1")}) || n.cache.setHere([]netip.Addr{addr("198.51.100.1"), addr("192.0.2.1"), vip}) {
+	if !n.cache.setStandInAddresses([]netip.Addr{vip, addr("192.0.2.1"), addr("198.51.100.1")}) || n.cache.setStandInAddresses([]netip.Addr{addr("198.51.100.1"), addr("192.0.2.1"), vip}) {
 		t.Error("who has other addresses is not told from who has the same")
 	}
 	if _, marked := n.cache.dirty[pipeline.Key{Kind: pipeline.KindService, ID: kubeWeb}]; !marked || !n.cache.hostDirty {
@@ -61,9 +61,9 @@ func TestAnAddressOfLoadBalancersOnTheHostIsServedThereByAnother(t *testing.T) {
 	n.cache.outside = false
 	n.wantServed("pods 10.96.0.7:80 6: "+both, "pods 198.51.100.1:80 6: "+both, "pods 203.0.113.1:80 6: "+both)
 	n.cache.outside = true
-	n.cache.setHere(nil)
+	n.cache.setStandInAddresses(nil)
 	n.wantServed(elsewhere...)
-	n.cache.setHere([]netip.Addr{vip})
+	n.cache.setStandInAddresses([]netip.Addr{vip})
 	n.del(mastercfg.K8sServiceKey("default", "shop", "web"))
 	if in := n.cache.hostAccess().Entrances; len(in.Balanced)+len(in.StandIns.Balancers())+len(n.cache.stand.balanced) > 0 {
 		t.Errorf("the service is gone, and the host leads %+v", in)
@@ -104,7 +104,7 @@ func TestAtTheAddressOfANodeAServiceHasItsPortsAlone(t *testing.T) {
 	n := kubeNode(t).backend("http", "10.1.0.2:8080", "node1").backend("http", "10.1.0.3:8080", "node2").backend("kubelet", "10.1.0.2:8080", "node1").backend("high", "10.1.0.2:8080", "node1")
 	n.cache.needed = func(protocol uint8, port uint16) bool { return protocol == openflow.ProtoTCP && port == 10250 }
 	own, other := addr("192.0.2.1"), addr("192.0.2.2")
-	n.cache.setHere([]netip.Addr{own})
+	n.cache.setStandInAddresses([]netip.Addr{own})
 	s := mastercfg.K8sService{Addresses: []netip.Addr{addr("10.96.0.7")}, AtNodes: []netip.Addr{own, other}, ExternalLocal: true, SourceRanges: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
 		Ports: []mastercfg.K8sServicePort{{Name: "http", Protocol: "TCP", Port: 80}, {Name: "kubelet", Protocol: "TCP", Port: 10250}, {Name: "high", Protocol: "TCP", Port: 30080}}}
 	n.kubeService(s).step()

@@ -29,7 +29,7 @@ type tiers struct {
 	policyOf   map[string][]string       // rules by policy
 	tierRules  map[string]pipeline.TierRule
 	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
-	nodePeers  map[string][]taken             // rules of which nodes may be peers, see nodesAmong, with what was taken out of their networks
+	nodePeers  map[string][]except            // rules of which nodes may be peers, see infraAddressesOfNodes, with what was taken out of their networks
 	numbers    ruleNumbers
 	epoch      uint32 // 0: there is none
 	epochs     int    // how many there were
@@ -44,15 +44,15 @@ type podClass struct {
 func newTiers() tiers {
 	return tiers{podClasses: make(map[string]podClass), podsOf: make(index), judges: make(map[uint16]pipeline.Tiers), classOf: make(map[string]uint16),
 		classes: make(map[uint16]int), lately: make(map[uint16]int), policyOf: make(map[string][]string), tierRules: make(map[string]pipeline.TierRule),
-		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]taken), numbers: newRuleNumbers()}
+		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers()}
 }
 
 // isolated is what is judged of whom nothing is known.
 const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn | pipeline.Tracked
 
-// judged says how tiers see an endpoint. Those of pods are tracked from their start: when
-// something is judged of them one day, it is known who began the connections that there are.
-func (t *tiers) judged(e endpoint) (class uint16, what pipeline.Tiers) {
+// tiersOf returns the class of an endpoint and which of its connections the tiers judge. Connections of pods are tracked from the
+// start of the pod: when a later policy judges them, it is known which end opened each.
+func (t *tiers) tiersOf(e endpoint) (class uint16, what pipeline.Tiers) {
 	if e.pod == "" {
 		return 0, 0
 	}
@@ -67,8 +67,8 @@ func (t *tiers) judged(e endpoint) (class uint16, what pipeline.Tiers) {
 	return pod.number, what | pipeline.Tracked
 }
 
-// podHas notes of which pod an endpoint is.
-func (t *tiers) podHas(before, now, endpoint string) {
+// setPod updates the index from pods to endpoints.
+func (t *tiers) setPod(before, now, endpoint string) {
 	if before != "" {
 		t.podsOf.remove(before, endpoint)
 	}
@@ -97,7 +97,7 @@ func (c *cache) setPodClass(uid string, now podClass) {
 func (c *cache) settleClass(id string) {
 	var class uint16
 	if e := c.endpoints[id]; e.host == c.host {
-		class, _ = c.judged(e)
+		class, _ = c.tiersOf(e)
 	}
 	before := c.classOf[id]
 	if before == class {
@@ -118,9 +118,9 @@ func (c *cache) settleClass(id string) {
 		if c.classes[number] += step; c.classes[number] == 0 {
 			delete(c.classes, number)
 		}
-		comesOrGoes := had != (c.classes[number] > 0)
+		changed := had != (c.classes[number] > 0)
 		for rule := range c.about[number] {
-			if comesOrGoes || c.mayBeAboutNodes(rule) { // the endpoint may be of another tenant than those of the class before
+			if changed || c.mayBeAboutNodes(rule) { // the endpoint may be of another tenant than those of the class before
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
@@ -181,13 +181,13 @@ func (c *cache) putPolicy(id string, value []byte, _ int64) error {
 	}
 	var rules []pipeline.TierRule
 	var names [][]string
-	var excepts [][]taken
+	var excepts [][]except
 	for i, wire := range r.Rules {
 		rule, err := tierRule(id+"#"+strconv.Itoa(i), wire)
 		if err != nil {
 			return err
 		}
-		except, err := takenOut(wire.Excepts)
+		except, err := parseExcepts(wire.Excepts)
 		if err != nil {
 			return fmt.Errorf("exceptions of rule %s: %w", rule.ID, err)
 		}
@@ -274,7 +274,7 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 		return nil, fault.New(fault.NotFound, "rule %s is about nobody on this node", id)
 	}
 	open, over := c.addressesFor(id)
-	rule.Nets, rule.Begun = slices.Concat(rule.Nets, open, c.nodesAmong(rule)), over
+	rule.Nets, rule.Begun = slices.Concat(rule.Nets, open, c.infraAddressesOfNodes(rule)), over
 	return rule, nil
 }
 

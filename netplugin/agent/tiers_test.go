@@ -306,7 +306,7 @@ func TestAReportOfPoliciesWhoseAnswerIsLostIsNotTakenForTheOneBefore(t *testing.
 			t.Fatal(err)
 		}
 		now = now.Add(2 * enforcedEvery)
-		_, err := r.tellEnforced(t.Context(), mastercfg.K8sEnforced{Number: epoch}, now)
+		_, err := r.reportEnforced(t.Context(), mastercfg.K8sEnforced{Number: epoch}, now)
 		return err
 	}
 	if err := tell(1); err != nil {

@@ -72,13 +72,13 @@ func (a *Agent) TellPorts(uid, why string) {
 	})
 }
 
-// changeTroubles logs each trouble once, in the words in which it is told.
+// changeTroubles changes the troubles and logs each new one once, in the words of the report.
 func (a *Agent) changeTroubles(change func(*troubles)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.troubles.objects
 	change(&a.troubles)
-	a.troubles.objects = a.cache.concerned(a.troubles)
+	a.troubles.objects = a.cache.affectedObjects(a.troubles)
 	for _, p := range a.troubles.objects {
 		if !slices.Contains(before, p) {
 			a.log.Warnf("%s: %s %s: %s", p.Reason, p.Kind, strings.TrimPrefix(p.Namespace+"/"+p.Name, "/"), p.Message)
@@ -89,8 +89,8 @@ func (a *Agent) changeTroubles(change func(*troubles)) {
 	}
 }
 
-// toldTroubles are those of which netmaster is told: it makes events of objects of Kubernetes.
-func (a *Agent) toldTroubles() []mastercfg.K8sTrouble {
+// reportedTroubles returns those that are reported to netmaster, which writes events of Kubernetes objects.
+func (a *Agent) reportedTroubles() []mastercfg.K8sTrouble {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known := slices.DeleteFunc(slices.Clone(a.troubles.objects), func(p mastercfg.K8sTrouble) bool {
@@ -99,8 +99,8 @@ func (a *Agent) toldTroubles() []mastercfg.K8sTrouble {
 	return known[:min(len(known), maxTroubles)]
 }
 
-// concerned are the objects that this node does not serve as it should.
-func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
+// affectedObjects returns the objects that this node does not serve as it should.
+func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 	for _, p := range found.taken {
 		meant := "the node"
 		if p.Address.IsValid() {
@@ -153,7 +153,7 @@ func (c *cache) concerned(found troubles) (all []mastercfg.K8sTrouble) {
 			all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: pod.Namespace, Name: pod.Name, UID: uid, Reason: mastercfg.HostPortConflict, Message: why})
 		}
 	}
-	all = append(all, c.unprobed(found.unreached)...)
+	all = append(all, c.unprobedPods(found.unreached)...)
 	slices.SortFunc(all, func(a, b mastercfg.K8sTrouble) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
@@ -167,9 +167,9 @@ func (s kubeService) balances(taken TakenPort) bool {
 	})
 }
 
-// unprobed are the pods whose probes fail because they are not reached. Of one without a record, as in mode cni, it is
-// not known whether it has any.
-func (c *cache) unprobed(unreached []UnreachedPod) (all []mastercfg.K8sTrouble) {
+// unprobedPods returns the pods whose probes fail because the host cannot reach them. Whether a pod without a record, such as in
+// mode cni, has probes is unknown.
+func (c *cache) unprobedPods(unreached []UnreachedPod) (all []mastercfg.K8sTrouble) {
 	for _, u := range unreached {
 		e := c.endpoints[u.Endpoint].record
 		if e == nil { // it has gone since

@@ -78,11 +78,11 @@ func TestAPodThatGoesWithoutItsPortIsToldOfNobody(t *testing.T) {
 	n.put(mastercfg.K8sPodKey(me, "u1"), `{"namespace":"shop","name":"db","uid":"u1"}`).step()
 	a := &Agent{cache: n.cache, tell: notify.New(), log: n.cache.log}
 	a.TellPorts("u1", "another pod has it")
-	if told := a.toldTroubles(); len(told) != 1 {
+	if told := a.reportedTroubles(); len(told) != 1 {
 		t.Errorf("its pod is here: %v", told)
 	}
 	n.del(mastercfg.K8sPodKey(me, "u1")).step()
-	if told := a.toldTroubles(); len(told) != 0 {
+	if told := a.reportedTroubles(); len(told) != 0 {
 		t.Errorf("it is gone: %v", told)
 	}
 	if a.TellPorts("u2", ""); len(a.troubles.refused) != 0 {
@@ -96,15 +96,15 @@ func TestAPortOfAPodThatIsGoneIsToldOfNobody(t *testing.T) {
 	n := blueHere(t)
 	n.put(epKey(id), podEndpoint("web.blue", me, "10.1.0.30", "u1")).step()
 	taken := troubles{taken: []TakenPort{{Protocol: "tcp", Port: 80, Endpoint: id}}}
-	if got := n.cache.concerned(taken); len(got) != 1 {
+	if got := n.cache.affectedObjects(taken); len(got) != 1 {
 		t.Errorf("its pod is here: %v", got)
 	}
 	n.put(epKey(id), podEndpoint("web.blue", "node2", "10.1.0.30", "u1")).step()
-	if got := n.cache.concerned(taken); len(got) != 0 {
+	if got := n.cache.affectedObjects(taken); len(got) != 0 {
 		t.Errorf("it is elsewhere: %v", got)
 	}
 	n.del(epKey(id)).step()
-	if got := n.cache.concerned(taken); len(got) != 0 {
+	if got := n.cache.affectedObjects(taken); len(got) != 0 {
 		t.Errorf("it is gone: %v", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestOfManyPortsTheFirstAreTold(t *testing.T) {
 	for i := range 3 * maxTroubles {
 		a.troubles.objects = append(a.troubles.objects, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfService, Namespace: "shop", Name: fmt.Sprintf("s%03d", i)})
 	}
-	if told := a.toldTroubles(); len(told) != maxTroubles || told[maxTroubles-1].Name != "s049" {
+	if told := a.reportedTroubles(); len(told) != maxTroubles || told[maxTroubles-1].Name != "s049" {
 		t.Errorf("%d are told: %v", len(told), told)
 	}
 }
@@ -143,12 +143,12 @@ func TestProbesThatDoNotReachTheirPodsAreTold(t *testing.T) {
 			unreached UnreachedPod
 			want      int
 		}{{named, step.named}, {unnamed, step.unnamed}} {
-			if got := n.cache.concerned(troubles{unreached: []UnreachedPod{is.unreached}}); len(got) != is.want {
+			if got := n.cache.affectedObjects(troubles{unreached: []UnreachedPod{is.unreached}}); len(got) != is.want {
 				t.Errorf("record %q, %q: %v are told, want %d", step.pod, is.unreached.Why, got, is.want)
 			}
 		}
 	}
-	got := n.cache.concerned(troubles{unreached: []UnreachedPod{named, {Endpoint: "gone", At: at}}})
+	got := n.cache.affectedObjects(troubles{unreached: []UnreachedPod{named, {Endpoint: "gone", At: at}}})
 	if len(got) != 1 || got[0].UID != "u1" || got[0].Reason != mastercfg.ProbesNotReached || !strings.Contains(got[0].Message, "10.1.0.30: a service has it, too") {
 		t.Errorf("told: %+v", got)
 	}

@@ -79,7 +79,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	}
 	e := record.part
 	e.Tenant, e.Mode, e.Encap, e.VRF, e.VNI, e.Tag = n.Tenant, n.Mode, n.Encap, n.VRF, n.VNI, n.Tag
-	e.Class, e.Tiers = c.judged(record)
+	e.Class, e.Tiers = c.tiersOf(record)
 	if e.Local = record.host == c.host; e.Local {
 		e.Host = id == mastercfg.EndpointID(record.netID, c.host)
 		e.Limits = c.limitsOf(record)
@@ -117,7 +117,7 @@ func (c *cache) wantedRule(id string) (pipeline.Object, error) {
 	switch {
 	case !known:
 		return nil, fault.New(fault.NotFound, "rule %s is not known", id)
-	case !c.ruledHere(r.tenant):
+	case !c.knowsRulesOf(r.tenant):
 		return nil, fault.New(fault.NotFound, "tenant %s has no endpoint on this node", r.tenant)
 	}
 	if _, final := c.final[r.tenant]; final {

@@ -12,36 +12,36 @@ import (
 // Reasons why a session with a neighbour has ended, or does not begin, for operators. The codes of a NOTIFICATION stay beside
 // the words, because logs of routers have them, too.
 const (
-	saidNothing = "it has said nothing for the hold time"
-	unanswered  = "it has accepted a connection, and says nothing"
-	ended       = "the connection has ended without a word"
-	restarts    = ended + ", as when it restarts"
-	isLate      = "it has not come back in its restart time"
-	hardReset   = "it has ended the session by a hard reset"
-	endsIt      = "it has ended the session: "
-	isEnded     = "this node has ended the session: "
-	refused     = "refused: "
-	otherAS     = ": it is of another AS"
-	noBGP       = ": what it says is no BGP"
-	notTaken    = "it refuses this node, as one does that knows it by another AS; its log says why"
+	causeHoldTimerExpired     = "it has said nothing for the hold time"
+	causeNoOpen               = "it has accepted a connection, and says nothing"
+	causeClosed               = "the connection has ended without a word"
+	causeRestart              = causeClosed + ", as when it restarts"
+	causeRestartTimeExpired   = "it has not come back in its restart time"
+	causeHardReset            = "it has ended the session by a hard reset"
+	causeNotificationReceived = "it has ended the session: "
+	causeNotificationSent     = "this node has ended the session: "
+	causeRefused              = "refused: "
+	suffixOtherAS             = ": it is of another AS"
+	suffixNotBGP              = ": what it says is no BGP"
+	causeRefusedByNeighbour   = "it refuses this node, as one does that knows it by another AS; its log says why"
 )
 
-// noAnswer is the end of the library's message about a connection that timed out. A wrong password is one reason: the
+// timeoutEnding is the end of the library's message about a connection that timed out. A wrong password is one reason: the
 // kernels of both ends silently drop segments that are not signed with theirs (RFC 2385).
 const (
-	noAnswer = "i/o timeout"
-	silence  = ": it is out of reach, or has another password"
+	timeoutEnding = "i/o timeout"
+	suffixTimeout = ": it is out of reach, or has another password"
 )
 
-// endings are the reasons for a disconnect that an operator should know of. The others are steps
-// towards a session, or follow a NOTIFICATION of ours instead of a session, which failureOf reads from the log.
-var endings = map[api.PeerState_DisconnectReason]string{
-	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED:    saidNothing,
-	api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: isLate,
-	api.PeerState_DISCONNECT_REASON_READ_FAILED:           ended,
-	api.PeerState_DISCONNECT_REASON_WRITE_FAILED:          ended,
-	api.PeerState_DISCONNECT_REASON_GRACEFUL_RESTART:      restarts,
-	api.PeerState_DISCONNECT_REASON_HARD_RESET:            hardReset,
+// causeByReason are the reasons for a disconnect that an operator should know of. The others are steps
+// towards a session, or follow a NOTIFICATION of ours instead of a session, which connectFailureOf reads from the log.
+var causeByReason = map[api.PeerState_DisconnectReason]string{
+	api.PeerState_DISCONNECT_REASON_HOLD_TIMER_EXPIRED:    causeHoldTimerExpired,
+	api.PeerState_DISCONNECT_REASON_RESTART_TIMER_EXPIRED: causeRestartTimeExpired,
+	api.PeerState_DISCONNECT_REASON_READ_FAILED:           causeClosed,
+	api.PeerState_DISCONNECT_REASON_WRITE_FAILED:          causeClosed,
+	api.PeerState_DISCONNECT_REASON_GRACEFUL_RESTART:      causeRestart,
+	api.PeerState_DISCONNECT_REASON_HARD_RESET:            causeHardReset,
 }
 
 // Prefixes of the library's messages about a NOTIFICATION that has ended a session; the codes follow.
@@ -55,55 +55,55 @@ const (
 func causeOf(before string, now *apiutil.PeerState) string {
 	switch now.DisconnectReason {
 	case api.PeerState_DISCONNECT_REASON_NOTIFICATION_SENT:
-		return isEnded + strings.TrimPrefix(now.DisconnectMessage, notificationSent)
+		return causeNotificationSent + strings.TrimPrefix(now.DisconnectMessage, notificationSent)
 	case api.PeerState_DISCONNECT_REASON_NOTIFICATION_RECEIVED:
-		return endsIt + strings.TrimPrefix(now.DisconnectMessage, notificationReceived)
+		return causeNotificationReceived + strings.TrimPrefix(now.DisconnectMessage, notificationReceived)
 	case api.PeerState_DISCONNECT_REASON_INVALID_MSG:
 		if before == sessionStates[bgp.BGP_FSM_OPENCONFIRM] {
-			return notTaken
+			return causeRefusedByNeighbour
 		}
 	}
-	return endings[now.DisconnectReason]
+	return causeByReason[now.DisconnectReason]
 }
 
-// says tells whether a cause is to be reported after another one. A neighbour that has refused the node, or that the node has refused, may
+// isNewCause tells whether a cause is to be reported after another one. A neighbour that has refused the node, or that the node has refused, may
 // close further connections without a NOTIFICATION for a while; that is not reported in place of the refusal.
-func says(cause, before string) bool {
-	return cause != before && cause != "" && (cause != ended || before != notTaken && !strings.HasPrefix(before, refused))
+func isNewCause(cause, before string) bool {
+	return cause != before && cause != "" && (cause != causeClosed || before != causeRefusedByNeighbour && !strings.HasPrefix(before, causeRefused))
 }
 
-// failureOf is why a connection failed, by a line of the library's log; empty if none failed.
-func failureOf(message string, fields map[string]slog.Value) string {
+// connectFailureOf is why a connection failed, by a line of the library's log; empty if none failed.
+func connectFailureOf(message string, fields map[string]slog.Value) string {
 	switch message {
 	case "failed to connect":
 		text := fields["Error"].String()
-		if strings.HasSuffix(text, noAnswer) {
-			text += silence
+		if strings.HasSuffix(text, timeoutEnding) {
+			text += suffixTimeout
 		}
 		return text
 	case "outgoing connection IO error":
-		return ended
+		return causeClosed
 	case "sent notification":
 		code, subcode := fields["Code"], fields["Subcode"]
 		if code.Kind() == slog.KindInt64 && subcode.Kind() == slog.KindInt64 {
-			return refusal(uint8(code.Int64()), uint8(subcode.Int64()))
+			return refusalText(uint8(code.Int64()), uint8(subcode.Int64()))
 		}
 	}
 	return ""
 }
 
-// refusal is the meaning of a NOTIFICATION that the node has sent to refuse a neighbour. An FSM error means that the neighbour
+// refusalText is the meaning of a NOTIFICATION that the node has sent to refuse a neighbour. An FSM error means that the neighbour
 // has sent an unexpected message: of a BGP speaker, a NOTIFICATION, which the library does not read in that state.
-func refusal(code, subcode uint8) string {
-	switch text := refused + bgp.NewNotificationErrorCode(code, subcode).String(); {
+func refusalText(code, subcode uint8) string {
+	switch text := causeRefused + bgp.NewNotificationErrorCode(code, subcode).String(); {
 	case code == bgp.BGP_ERROR_FSM_ERROR:
-		return notTaken
+		return causeRefusedByNeighbour
 	case code == bgp.BGP_ERROR_HOLD_TIMER_EXPIRED:
-		return unanswered
+		return causeNoOpen
 	case code == bgp.BGP_ERROR_MESSAGE_HEADER_ERROR:
-		return text + noBGP
+		return text + suffixNotBGP
 	case code == bgp.BGP_ERROR_OPEN_MESSAGE_ERROR && subcode == bgp.BGP_ERROR_SUB_BAD_PEER_AS:
-		return text + otherAS
+		return text + suffixOtherAS
 	default:
 		return text
 	}

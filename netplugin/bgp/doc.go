@@ -24,11 +24,11 @@
 // Files:
 //
 //	speaker.go     the speaker's loop
-//	session.go     the library's server under one configuration; farewell.go: how it leaves neighbours
+//	session.go     the library's server under one configuration; withdraw.go: routes are withdrawn before a session ends
 //	events.go      what the library reports: paths, and states of neighbours
 //	table.go       the routes
 //	pace.go        flow control of neighbours that change too many routes
 //	flaps.go       sessions that flap
-//	log.go         the library's log, with what is read from it; complaints.go limits its warnings
+//	log.go         the library's log, with what is read from it; warnings.go limits its warnings
 //	causes.go      why there is no session, in words; unanswered.go: neighbours that accept a connection and send nothing
 package bgp

@@ -14,21 +14,21 @@ import (
 
 // callbacks process the events of a session's server, one after the other.
 func (s *Speaker) callbacks(from *session) server.WatchEventMessageCallbacks {
-	hear := func(what func()) {
+	process := func(event func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.current == from {
-			what()
+			event()
 			s.news.Send()
 		}
 	}
 	return server.WatchEventMessageCallbacks{
 		OnBestPath: func(paths []*apiutil.Path, then time.Time) {
-			hear(func() { s.learn(paths) })
-			from.pace.take(paths, then)
+			process(func() { s.learn(paths) })
+			from.pace.processed(paths, then)
 		},
-		OnPathEor:    func(end *apiutil.Path, _ time.Time) { hear(func() { s.toldAll(end.PeerAddress, end.Family) }) },
-		OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) { hear(func() { s.peerChanged(e) }) },
+		OnPathEor:    func(end *apiutil.Path, _ time.Time) { process(func() { s.endOfRIB(end.PeerAddress, end.Family) }) },
+		OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) { process(func() { s.peerChanged(e) }) },
 	}
 }
 
@@ -51,7 +51,7 @@ func (s *Speaker) learn(paths []*apiutil.Path) {
 	}
 	for by, routes := range s.table.counts {
 		if routes > int(s.cfg.MaxRoutes) {
-			s.saysTooMuch(by.neighbour)
+			s.closeOverLimit(by.neighbour)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func nextHopOf(p *apiutil.Path) (next netip.Addr) {
 	return next.Unmap()
 }
 
-// toldAll removes the stale routes of a neighbour that has sent End-of-RIB for a family.
-func (s *Speaker) toldAll(neighbour netip.Addr, family bgp.Family) {
+// endOfRIB removes the stale routes of a neighbour that has sent End-of-RIB for a family.
+func (s *Speaker) endOfRIB(neighbour netip.Addr, family bgp.Family) {
 	s.table.drop(func(prefix netip.Prefix, h hop) bool {
 		return h.stale && h.neighbour == neighbour && prefix.Addr().Is4() == (family == bgp.RF_IPv4_UC)
 	})
@@ -113,9 +113,9 @@ type closure struct {
 	status PeerStatus
 }
 
-// close removes a neighbour's routes, and has the loop of Run end its session until span is over; false if it is
+// closeNeighbour removes a neighbour's routes, and has the loop of Run end its session until span is over; false if it is
 // closed already. It is called with the lock.
-func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerStatus) (fresh bool) {
+func (s *Speaker) closeNeighbour(neighbour netip.Addr, span time.Duration, status PeerStatus) (fresh bool) {
 	if _, already := s.closed[neighbour]; already {
 		return false
 	}
@@ -126,9 +126,9 @@ func (s *Speaker) close(neighbour netip.Addr, span time.Duration, status PeerSta
 	return true
 }
 
-// reopen ends a closure, if there is one. Its reason remains the last error until there is a session or another error. It
+// reopenNeighbour ends a closure, if there is one. Its reason remains the last error until there is a session or another error. It
 // is called with the lock.
-func (s *Speaker) reopen(neighbour netip.Addr) {
+func (s *Speaker) reopenNeighbour(neighbour netip.Addr) {
 	c, closed := s.closed[neighbour]
 	if !closed {
 		return
@@ -137,10 +137,10 @@ func (s *Speaker) reopen(neighbour netip.Addr) {
 	s.status[neighbour] = PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], c.status.LastError}
 }
 
-// saysTooMuch closes a neighbour that exceeds the limit of routes. It is called with the lock.
-func (s *Speaker) saysTooMuch(neighbour netip.Addr) {
+// closeOverLimit closes a neighbour that exceeds the limit of routes. It is called with the lock.
+func (s *Speaker) closeOverLimit(neighbour netip.Addr) {
 	why := fmt.Sprintf("more than %d routes: closed until %s", s.cfg.MaxRoutes, time.Now().Add(s.cfg.ClosedTime).Format(time.DateTime))
-	if s.close(neighbour, s.cfg.ClosedTime, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_PFX_CT], sessionStates[bgp.BGP_FSM_IDLE], why}) {
+	if s.closeNeighbour(neighbour, s.cfg.ClosedTime, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_PFX_CT], sessionStates[bgp.BGP_FSM_IDLE], why}) {
 		s.log.WithField("neighbour", neighbour).WithField("limit", s.cfg.MaxRoutes).
 			Errorf("BGP neighbour announces more routes than the limit: closed for %s", s.cfg.ClosedTime)
 	}
@@ -149,16 +149,16 @@ func (s *Speaker) saysTooMuch(neighbour netip.Addr) {
 // silencePause is how long a neighbour is closed after the hold time has expired. Then it is added as a new one.
 const silencePause = time.Second
 
-// saysNothing closes a neighbour when the hold time has expired, and so removes its routes. The library would keep them for the
+// holdTimerExpired closes a neighbour when the hold time has expired, and so removes its routes. The library would keep them for the
 // restart time. But nothing shows a restart, which closes the connection: the neighbour may be dead, or cut off together with the next
 // hops of its routes (RFC 8538, 4.1). It is called with the lock.
-func (s *Speaker) saysNothing(neighbour netip.Addr) {
+func (s *Speaker) holdTimerExpired(neighbour netip.Addr) {
 	if s.status[neighbour].SessionState != established {
 		return
 	}
-	if s.close(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], saidNothing}) {
+	if s.closeNeighbour(neighbour, silencePause, PeerStatus{adminStates[api.PeerState_ADMIN_STATE_UP], sessionStates[bgp.BGP_FSM_IDLE], causeHoldTimerExpired}) {
 		log := s.log.WithField("neighbour", neighbour)
-		s.sessionEnds(neighbour, saidNothing)
+		s.sessionEnds(neighbour, causeHoldTimerExpired)
 		log.Log(s.levelOf(neighbour, log, logrus.WarnLevel), "BGP neighbour is silent for the hold time: its routes go")
 	}
 }
@@ -172,26 +172,26 @@ func (s *Speaker) peerChanged(e *apiutil.WatchEventMessage_PeerEvent) {
 	state, address := e.Peer.State, e.Peer.State.NeighborAddress
 	before := s.status[address]
 	now := PeerStatus{AdminState: adminStates[state.AdminState], SessionState: sessionStates[state.SessionState], LastError: before.LastError}
-	if cause := causeOf(before.SessionState, &state); before.SessionState == established && cause != "" || says(cause, before.LastError) {
+	if cause := causeOf(before.SessionState, &state); before.SessionState == established && cause != "" || isNewCause(cause, before.LastError) {
 		now.LastError = cause
 	}
 	switch state.SessionState {
 	case bgp.BGP_FSM_OPENCONFIRM:
-		delete(s.asked, address)
+		delete(s.awaitingOpen, address)
 	case bgp.BGP_FSM_ESTABLISHED:
-		delete(s.asked, address)
+		delete(s.awaitingOpen, address)
 		now.LastError = ""
 	}
 	log := s.log.WithFields(logrus.Fields{"neighbour": address, "as": state.PeerASN})
 	if state.AdminState == api.PeerState_ADMIN_STATE_PFX_CT {
-		s.saysTooMuch(address)
+		s.closeOverLimit(address)
 	}
 	s.status[address] = now
 	switch {
 	case now.SessionState == established && before.SessionState != established:
 		log.Log(s.levelOf(address, log, logrus.InfoLevel), "BGP neighbour is there")
 	case now.SessionState != established && before.SessionState == established:
-		if _, closed := s.closed[address]; !closed { // a closed one was noted by close's caller
+		if _, closed := s.closed[address]; !closed { // a closed one was noted by the caller of closeNeighbour
 			s.sessionEnds(address, now.LastError)
 		}
 		log.WithField("cause", now.LastError).Log(s.levelOf(address, log, logrus.WarnLevel), "BGP neighbour is gone")

@@ -16,19 +16,19 @@ const (
 	flapWindow = 5 * time.Minute
 	// manyEnds is the number of ends in that time from which a neighbour flaps. A few restarts of a link or router are fewer.
 	manyEnds = 5
-	// toldAgain is the least time between two log lines that say the same, such as that a neighbour flaps.
-	toldAgain = time.Minute
+	// logPause is the least time between two log lines that say the same, such as that a neighbour flaps.
+	logPause = time.Minute
 )
 
 // flaps are the ends of the sessions with one neighbour.
 type flaps struct {
-	ends  []time.Time // those that count, oldest first; the library's pauses keep them few
-	cause string      // of the last one
-	told  time.Time
+	ends   []time.Time // those that count, oldest first; the library's pauses keep them few
+	cause  string      // of the last one
+	logged time.Time
 }
 
-// end notes the end of a session.
-func (f *flaps) end(now time.Time, cause string) {
+// add notes the end of a session.
+func (f *flaps) add(now time.Time, cause string) {
 	f.ends, f.cause = append(f.ends, now), cause
 	f.forget(now)
 }
@@ -53,15 +53,15 @@ func (f *flaps) text(now time.Time) string {
 }
 
 // levelOf is the level at which events of a neighbour's session are logged: the usual one, or debug while it flaps. Then the
-// flapping is logged instead, once per toldAgain. It is called with the lock.
+// flapping is logged instead, once per logPause. It is called with the lock.
 func (s *Speaker) levelOf(neighbour netip.Addr, log *logrus.Entry, usual logrus.Level) logrus.Level {
 	f, now := s.flaps[neighbour], time.Now()
 	text := f.text(now)
 	if text == "" {
 		return usual
 	}
-	if now.Sub(f.told) >= toldAgain {
-		f.told = now
+	if now.Sub(f.logged) >= logPause {
+		f.logged = now
 		log.WithField("cause", text).Warn("BGP neighbour flaps: its session comes and goes")
 	}
 	return logrus.DebugLevel
@@ -74,5 +74,5 @@ func (s *Speaker) sessionEnds(neighbour netip.Addr, cause string) {
 		f = &flaps{}
 		s.flaps[neighbour] = f
 	}
-	f.end(time.Now(), cause)
+	f.add(time.Now(), cause)
 }

@@ -17,7 +17,7 @@ func TestSessionsThatEndOftenFlapUntilTheirEndsAreForgotten(t *testing.T) {
 		if text := f.text(now); text != "" {
 			t.Errorf("after %d ends: %q", i, text)
 		}
-		f.end(now, "read-failed")
+		f.add(now, "read-failed")
 	}
 	last := begun.Add((manyEnds - 1) * time.Second)
 	if text := f.text(last); !strings.HasPrefix(text, "5 sessions") || !strings.HasSuffix(text, "the last one: read-failed") {

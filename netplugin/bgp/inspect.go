@@ -12,7 +12,7 @@ import (
 // Inspect returns the states of the neighbours, and the prefixes that they and this node have announced; nil
 // without neighbours. Prefixes are formatted without the lock: with many routes that takes long.
 func (s *Speaker) Inspect() *mastercfg.NodeBgp {
-	view, learned, announced := s.look()
+	view, learned, announced := s.snapshot()
 	if view == nil {
 		return nil
 	}
@@ -30,8 +30,8 @@ func sorted(prefixes []netip.Prefix) []netip.Prefix {
 	return prefixes
 }
 
-// look is the part of Inspect with the lock.
-func (s *Speaker) look() (view *mastercfg.NodeBgp, learned, announced []netip.Prefix) {
+// snapshot is the part of Inspect with the lock.
+func (s *Speaker) snapshot() (view *mastercfg.NodeBgp, learned, announced []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted == nil || len(s.wanted.Neighbours) == 0 {

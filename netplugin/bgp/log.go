@@ -51,15 +51,15 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	h.write(r, fields, text)
 	if neighbour, err := netip.ParseAddr(text); err == nil {
-		if r.Message == strangerConnects {
-			h.speaker.noteStranger(neighbour)
+		if r.Message == unknownPeerConnects {
+			h.speaker.noteUnknownPeer(neighbour)
 			return nil
 		}
-		h.speaker.noteFailure(neighbour, failureOf(r.Message, fields))
+		h.speaker.noteConnectFailure(neighbour, connectFailureOf(r.Message, fields))
 		switch r.Message {
-		case holdTimeOver:
-			h.speaker.noteSilence(neighbour)
-		case connected:
+		case holdTimerExpired:
+			h.speaker.noteHoldTimerExpired(neighbour)
+		case neighbourAccepted:
 			h.speaker.noteConnected(neighbour)
 		}
 	}
@@ -70,7 +70,7 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 // message. Warnings that the library repeats are logged at debug level.
 func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about string) {
 	level := logrus.DebugLevel
-	if r.Level >= slog.LevelWarn && h.speaker.complain(complaint{about, r.Message}) {
+	if r.Level >= slog.LevelWarn && h.speaker.shouldWarn(warning{about, r.Message}) {
 		level = logrus.WarnLevel
 	}
 	if !h.log.Logger.IsLevelEnabled(level) {
@@ -83,29 +83,29 @@ func (h logHandler) write(r slog.Record, fields map[string]slog.Value, about str
 	h.log.WithFields(line).Log(level, r.Message)
 }
 
-// holdTimeOver is the library's message when the hold time of a session, the lower one of both sides, has expired. If the neighbour
+// holdTimerExpired is the library's message when the hold time of a session, the lower one of both sides, has expired. If the neighbour
 // supports graceful restart, the library's events report a restart instead.
-const holdTimeOver = "hold timer expired"
+const holdTimerExpired = "hold timer expired"
 
-// strangerConnects is the library's message when it has closed a connection from an address that is no neighbour.
-const strangerConnects = "Can't find configuration for a new passive connection"
+// unknownPeerConnects is the library's message when it has closed a connection from an address that is no neighbour.
+const unknownPeerConnects = "Can't find configuration for a new passive connection"
 
 // updateReceived is the library's message when it has read an UPDATE, before it reads more from that neighbour.
 const updateReceived = "received update"
 
-func (s *Speaker) noteFailure(neighbour netip.Addr, text string) {
+func (s *Speaker) noteConnectFailure(neighbour netip.Addr, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if text != "" {
-		s.isNotReached(neighbour, text)
+		s.connectFailed(neighbour, text)
 	}
 }
 
-// isNotReached records why there is no session with a neighbour, and logs it if that is new. It is called with the lock.
-func (s *Speaker) isNotReached(neighbour netip.Addr, text string) {
-	delete(s.asked, neighbour)
+// connectFailed records why there is no session with a neighbour, and logs it if that is new. It is called with the lock.
+func (s *Speaker) connectFailed(neighbour netip.Addr, text string) {
+	delete(s.awaitingOpen, neighbour)
 	status, known := s.status[neighbour]
-	if !known || status.SessionState == established || !says(text, status.LastError) {
+	if !known || status.SessionState == established || !isNewCause(text, status.LastError) {
 		return
 	}
 	status.LastError = text
@@ -114,28 +114,28 @@ func (s *Speaker) isNotReached(neighbour netip.Addr, text string) {
 	log.WithField("cause", text).Log(s.levelOf(neighbour, log, logrus.WarnLevel), "BGP neighbour is not reached")
 }
 
-func (s *Speaker) noteSilence(neighbour netip.Addr) {
+func (s *Speaker) noteHoldTimerExpired(neighbour netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saysNothing(neighbour)
+	s.holdTimerExpired(neighbour)
 }
 
-// complain tells whether a complaint is to be logged as a warning.
-func (s *Speaker) complain(what complaint) bool {
+// shouldWarn tells whether a warning of the library is to be logged as one.
+func (s *Speaker) shouldWarn(what warning) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.complaints.fresh(what, time.Now())
+	return s.loggedWarnings.shouldLog(what, time.Now())
 }
 
-// noteStranger logs that a connection from an address that is no neighbour was closed. Neighbours that are closed for a while
+// noteUnknownPeer logs that a connection from an address that is no neighbour was closed. Neighbours that are closed for a while
 // are none to the library, and are not logged.
-func (s *Speaker) noteStranger(address netip.Addr) {
+func (s *Speaker) noteUnknownPeer(address netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted != nil && slices.ContainsFunc(s.wanted.Neighbours, func(n Neighbour) bool { return n.Address == address }) {
 		return
 	}
-	if s.complaints.fresh(complaint{message: strangerConnects}, time.Now()) {
+	if s.loggedWarnings.shouldLog(warning{message: unknownPeerConnects}, time.Now()) {
 		s.log.WithField("address", address).Warn("a connection of somebody who is no BGP neighbour was closed")
 	}
 }

@@ -17,21 +17,21 @@ import (
 
 // BIRD, once refused, ends what comes next without a word, for a while.
 func TestTheEndOfAConnectionDoesNotHideARefusal(t *testing.T) {
-	another := refusal(2, 2)
+	another := refusalText(2, 2)
 	for _, c := range []struct {
 		cause, before string
 		says          bool
 	}{
 		{another, "", true},
-		{ended, another, false},
-		{ended, notTaken, false},
-		{ended, saidNothing, true},
-		{notTaken, another, true},
+		{causeClosed, another, false},
+		{causeClosed, causeRefusedByNeighbour, false},
+		{causeClosed, causeHoldTimerExpired, true},
+		{causeRefusedByNeighbour, another, true},
 		{"connection refused", another, true},
 		{another, another, false},
 		{"", another, false},
 	} {
-		if got := says(c.cause, c.before); got != c.says {
+		if got := isNewCause(c.cause, c.before); got != c.says {
 			t.Errorf("%q after %q is told: %v, want %v", c.cause, c.before, got, c.says)
 		}
 	}
@@ -61,10 +61,10 @@ func TestWhyASessionHasEndedIsSaidInWords(t *testing.T) {
 		}
 	}
 	const header, unsynchronized, late = 1, 1, 4
-	if got, want := refusal(header, unsynchronized), "refused: code 1(header) subcode 1(connection not synchronized): what it says is no BGP"; got != want {
+	if got, want := refusalText(header, unsynchronized), "refused: code 1(header) subcode 1(connection not synchronized): what it says is no BGP"; got != want {
 		t.Errorf("garbage is told as %q, want %q", got, want)
 	}
-	if got := refusal(late, 0); got != unanswered {
+	if got := refusalText(late, 0); got != causeNoOpen {
 		t.Errorf("a neighbour that answers nothing is told as %q", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestTheLibrarySaysTheSameOfANeighbourOnceAMinute(t *testing.T) {
 	if got := len(hook.AllEntries()); got != 20 {
 		t.Errorf("%d lines, want 20", got)
 	}
-	s.complaints.forget(time.Now().Add(toldAgain))
+	s.loggedWarnings.forget(time.Now().Add(logPause))
 	complain("192.0.2.1")
 	if got := warnings(hook); got != 3 {
 		t.Errorf("later there are %d warnings, want 3", got)
@@ -119,7 +119,7 @@ func TestWhoIsNoNeighbourAndConnectsIsTold(t *testing.T) {
 	s, handler, hook := logOf(t)
 	s.Configure(&Settings{Neighbours: []Neighbour{{Address: netip.MustParseAddr("192.0.2.1")}}})
 	connects := func(who string) {
-		line := slog.NewRecord(time.Now(), slog.LevelInfo, strangerConnects, 0)
+		line := slog.NewRecord(time.Now(), slog.LevelInfo, unknownPeerConnects, 0)
 		line.AddAttrs(slog.String("Topic", "Server"), slog.String(keyNeighbour, who))
 		if err := handler.Handle(context.Background(), line); err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestWhoAcceptsAConnectionAndSaysNothingIsToldSoon(t *testing.T) {
 	silent, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	for _, neighbour := range []netip.Addr{silent, other} {
 		s.status[neighbour] = PeerStatus{}
-		line := slog.NewRecord(time.Now(), slog.LevelDebug, connected, 0)
+		line := slog.NewRecord(time.Now(), slog.LevelDebug, neighbourAccepted, 0)
 		if err := handler.WithAttrs([]slog.Attr{slog.String(keyNeighbour, neighbour.String())}).Handle(context.Background(), line); err != nil {
 			t.Fatal(err)
 		}
@@ -156,10 +156,10 @@ func TestWhoAcceptsAConnectionAndSaysNothingIsToldSoon(t *testing.T) {
 	s.peerChanged(&apiutil.WatchEventMessage_PeerEvent{Type: apiutil.PEER_EVENT_STATE,
 		Peer: apiutil.Peer{State: apiutil.PeerState{NeighborAddress: other, SessionState: bgp.BGP_FSM_OPENCONFIRM}}})
 	begun := time.Now()
-	if next := s.noteUnanswered(begun); next <= 0 || next > answerTime || warnings(hook) != 0 {
+	if next := s.reportUnanswered(begun); next <= 0 || next > answerTime || warnings(hook) != 0 {
 		t.Errorf("at first it is looked again after %s, with %d warnings", next, warnings(hook))
 	}
-	if next := s.noteUnanswered(begun.Add(answerTime)); next != 0 {
+	if next := s.reportUnanswered(begun.Add(answerTime)); next != 0 {
 		t.Errorf("at last it is looked again after %s", next)
 	}
 	if got, want := s.status[silent].LastError, "it has accepted a connection, and says nothing"; got != want || warnings(hook) != 1 {

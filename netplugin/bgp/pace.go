@@ -19,10 +19,10 @@ const (
 	// idleTime without an event means that the queue is empty, or that the processor is busy with other work. Then
 	// one neighbour is read on; the next event shows which.
 	idleTime = 50 * time.Millisecond
-	// paceWindow is the longest time in which changes are counted by neighbour, for the log; tellPause is the least time
+	// paceWindow is the longest time in which changes are counted by neighbour, for the log; paceLogPause is the least time
 	// between two such lines.
-	paceWindow = 10 * time.Second
-	tellPause  = time.Minute
+	paceWindow   = 10 * time.Second
+	paceLogPause = time.Minute
 	// manyChanges is the least number of changes of one neighbour that is logged.
 	manyChanges = 1000
 )
@@ -33,17 +33,17 @@ type pace struct {
 
 	mu      sync.Mutex
 	held    chan struct{} // closed when neighbours are read on; nil: they are read
-	taken   time.Time     // when the last event was processed
+	last    time.Time     // when the last event was processed
 	since   time.Time     // since when changes are counted
 	changes map[netip.Addr]int
-	told    time.Time
+	logged  time.Time
 }
 
 func newPace(log *logrus.Entry) *pace { return &pace{log: log, changes: map[netip.Addr]int{}} }
 
-// take notes that an event with these paths has been processed, which was queued at the time then. It has no paths if an
+// processed notes that an event with these paths has been processed, which was queued at the time then. It has no paths if an
 // UPDATE has changed none of the best routes.
-func (p *pace) take(paths []*apiutil.Path, then time.Time) {
+func (p *pace) processed(paths []*apiutil.Path, then time.Time) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,21 +56,21 @@ func (p *pace) take(paths []*apiutil.Path, then time.Time) {
 			p.changes[neighbour]++
 		}
 	}
-	p.taken = now
+	p.last = now
 	switch late := now.Sub(then) > longWait; {
 	case late && p.held == nil:
 		p.held = make(chan struct{})
-		p.tell(now)
+		p.logBusiest(now)
 	case !late && p.held != nil:
 		close(p.held)
 		p.held = nil
 	}
 }
 
-// tell logs the neighbour that changes most, once per tellPause. It is called with the lock.
-func (p *pace) tell(now time.Time) {
+// logBusiest logs the neighbour that changes most, once per paceLogPause. It is called with the lock.
+func (p *pace) logBusiest(now time.Time) {
 	counted := now.Sub(p.since)
-	if now.Sub(p.told) < tellPause || counted < longWait {
+	if now.Sub(p.logged) < paceLogPause || counted < longWait {
 		return
 	}
 	var most netip.Addr
@@ -82,7 +82,7 @@ func (p *pace) tell(now time.Time) {
 	if p.changes[most] < manyChanges { // something else was late
 		return
 	}
-	p.told = now
+	p.logged = now
 	p.log.WithFields(logrus.Fields{"neighbour": most, "changes": p.changes[most], "in": counted.Round(time.Millisecond)}).
 		Warn("BGP neighbours change more routes than are taken in: all are read as fast as that; one of them changes most")
 }
@@ -102,20 +102,20 @@ func (p *pace) wait() {
 		case <-held:
 			return
 		case <-tick.C:
-			if p.turn() {
+			if p.isIdle() {
 				return
 			}
 		}
 	}
 }
 
-// turn returns true to one of the callers of wait per idleTime without an event: the queue is empty, or the session is over.
-func (p *pace) turn() bool {
+// isIdle returns true to one of the callers of wait per idleTime without an event: the queue is empty, or the session is over.
+func (p *pace) isIdle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	idle := time.Since(p.taken) > idleTime
+	idle := time.Since(p.last) > idleTime
 	if idle {
-		p.taken = time.Now()
+		p.last = time.Now()
 	}
 	return idle
 }

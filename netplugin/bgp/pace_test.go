@@ -35,7 +35,7 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, a := newPace(testkit.Quiet()), addr("192.0.2.1")
 		now := time.Now
-		p.take(changes(a, 1), now())
+		p.processed(changes(a, 1), now())
 		asked := now()
 		<-waits(p, 1)
 		if took := now().Sub(asked); took > 0 {
@@ -43,7 +43,7 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 		}
 
 		begun := now()
-		p.take(changes(a, 1), now().Add(-2*longWait))
+		p.processed(changes(a, 1), now().Add(-2*longWait))
 		over := waits(p, 3)
 		for i := range 2 {
 			<-over
@@ -56,7 +56,7 @@ func TestNeighboursWaitWhileChangesWaitTooLong(t *testing.T) {
 			t.Error("nothing is taken in, and two were read on at once")
 		}
 		late := now()
-		p.take(nil, now()) // what changes none of the best routes is taken in as well
+		p.processed(nil, now()) // what changes none of the best routes is taken in as well
 		<-over
 		all := waits(p, 3)
 		for range 3 {
@@ -74,15 +74,15 @@ func TestWhoChangesMostIsTold(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		p, a, b := newPace(logrus.NewEntry(log)), addr("192.0.2.1"), addr("192.0.2.2")
 		late := func() {
-			p.take(changes(a, 1), time.Now().Add(-2*longWait))
-			p.take(changes(a, 1), time.Now())
+			p.processed(changes(a, 1), time.Now().Add(-2*longWait))
+			p.processed(changes(a, 1), time.Now())
 		}
-		p.take(changes(addr("0.0.0.0"), 2*manyChanges), time.Now())
+		p.processed(changes(addr("0.0.0.0"), 2*manyChanges), time.Now())
 		time.Sleep(time.Second)
 		if late(); len(hook.AllEntries()) > 0 {
 			t.Errorf("a neighbour that changes next to nothing is told: %+v", hook.AllEntries())
 		}
-		p.take(append(changes(a, 20), changes(b, manyChanges)...), time.Now())
+		p.processed(append(changes(a, 20), changes(b, manyChanges)...), time.Now())
 		for range 3 {
 			late()
 		}

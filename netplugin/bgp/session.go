@@ -128,7 +128,7 @@ func (n *session) fits(s Settings) bool {
 // a NOTIFICATION to neighbours that support graceful restart.
 func (s *Speaker) end(now *session, silently bool) {
 	if !silently && s.announces() {
-		if err := now.leave(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
+		if err := now.withdrawFrom(context.Background(), slices.Collect(maps.Keys(now.neighbours))); err != nil {
 			s.log.WithError(err).Warn("the session with BGP neighbours ends all the same")
 		}
 	}
@@ -136,7 +136,7 @@ func (s *Speaker) end(now *session, silently bool) {
 	s.current = nil
 	clear(s.status)
 	clear(s.flaps)
-	clear(s.asked)
+	clear(s.awaitingOpen)
 	s.mu.Unlock()
 	now.unwatch()
 	if silently {
@@ -146,8 +146,8 @@ func (s *Speaker) end(now *session, silently bool) {
 	}
 	<-now.served
 	s.mu.Lock()
-	close(s.over)
-	s.over = nil
+	close(s.ended)
+	s.ended = nil
 	s.mu.Unlock()
 }
 
@@ -191,7 +191,7 @@ func (n *session) addNeighbour(ctx context.Context, b Neighbour, restarting bool
 // removed, also with an error.
 func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, announced bool) (gone []netip.Addr, err error) {
 	if announced {
-		err = n.leave(ctx, addresses)
+		err = n.withdrawFrom(ctx, addresses)
 	}
 	for _, address := range addresses {
 		if err != nil {
@@ -205,7 +205,7 @@ func (n *session) removeNeighbours(ctx context.Context, addresses []netip.Addr, 
 	if err != nil {
 		err = fmt.Errorf("end of BGP neighbours %s: %w", addresses, err)
 	}
-	return gone, errors.Join(err, n.stay(ctx, addresses))
+	return gone, errors.Join(err, n.announceAgain(ctx, addresses))
 }
 
 // announce adds prefixes to the server's routes, and removes others.

@@ -55,26 +55,26 @@ type Config struct {
 
 // Speaker speaks BGP. All methods but Run and Silence return at once.
 type Speaker struct {
-	cfg  Config
-	log  *logrus.Entry
-	wake notify.Signal
-	news notify.Signal
-	late *time.Timer // fires when stale routes of an earlier run expire
+	cfg        Config
+	log        *logrus.Entry
+	wake       notify.Signal
+	news       notify.Signal
+	staleTimer *time.Timer // fires when stale routes of an earlier run expire
 
-	mu         sync.Mutex    // guards all below
-	current    *session      // the session whose events count
-	over       chan struct{} // closed when the session has ended, neighbours told; nil: there is none, nor one that begins
-	recalled   bool          // there was an earlier run
-	wanted     *Settings
-	announced  map[netip.Prefix]struct{}
-	dirty      map[netip.Prefix]struct{} // announced or withdrawn, and not passed to the session yet
-	table      table
-	status     map[netip.Addr]PeerStatus
-	closed     map[netip.Addr]closure   // neighbours that get no session for a while
-	flaps      map[netip.Addr]*flaps    // of neighbours whose sessions have ended
-	asked      map[netip.Addr]time.Time // neighbours that have accepted a connection and not sent OPEN, since when
-	complaints complaints               // of the library
-	problem    error                    // why there is no session; nil: there is one, or none is wanted
+	mu             sync.Mutex    // guards all below
+	current        *session      // the session whose events count
+	ended          chan struct{} // closed when the session has ended, neighbours told; nil: there is none, nor one that begins
+	recalled       bool          // there was an earlier run
+	wanted         *Settings
+	announced      map[netip.Prefix]struct{}
+	dirty          map[netip.Prefix]struct{} // announced or withdrawn, and not passed to the session yet
+	table          table
+	status         map[netip.Addr]PeerStatus
+	closed         map[netip.Addr]closure   // neighbours that get no session for a while
+	flaps          map[netip.Addr]*flaps    // of neighbours whose sessions have ended
+	awaitingOpen   map[netip.Addr]time.Time // neighbours that have accepted a connection and not sent OPEN, since when
+	loggedWarnings loggedWarnings           // of the library
+	problem        error                    // why there is no session; nil: there is one, or none is wanted
 }
 
 // New makes a speaker without sessions until Configure.
@@ -95,9 +95,9 @@ func New(cfg Config) *Speaker {
 		cfg.Log = logrus.WithField("component", "bgp")
 	}
 	return &Speaker{
-		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), late: time.NewTimer(cfg.RestartTime), table: newTable(),
+		cfg: cfg, log: cfg.Log, wake: notify.New(), news: notify.New(), staleTimer: time.NewTimer(cfg.RestartTime), table: newTable(),
 		announced: map[netip.Prefix]struct{}{}, dirty: map[netip.Prefix]struct{}{},
-		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{}, asked: map[netip.Addr]time.Time{}, complaints: complaints{},
+		status: map[netip.Addr]PeerStatus{}, closed: map[netip.Addr]closure{}, flaps: map[netip.Addr]*flaps{}, awaitingOpen: map[netip.Addr]time.Time{}, loggedWarnings: loggedWarnings{},
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *Speaker) Configure(wanted *Settings) {
 func (s *Speaker) Silence(ctx context.Context) error {
 	s.Configure(nil)
 	s.mu.Lock()
-	over := s.over
+	over := s.ended
 	s.mu.Unlock()
 	if over == nil {
 		return nil
@@ -127,12 +127,12 @@ func (s *Speaker) Silence(ctx context.Context) error {
 	}
 }
 
-// intend returns the settings. If they are for a session, Silence has to wait for its end from then on.
-func (s *Speaker) intend() *Settings {
+// takeSettings returns the settings. If they are for a session, Silence has to wait for its end from then on.
+func (s *Speaker) takeSettings() *Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted != nil && s.over == nil {
-		s.over = make(chan struct{})
+	if s.wanted != nil && s.ended == nil {
+		s.ended = make(chan struct{})
 	}
 	return s.wanted
 }
@@ -163,7 +163,7 @@ func (s *Speaker) Recall(routes []Route) {
 		s.table.set(r, true)
 	}
 	s.recalled = true
-	s.late.Reset(s.cfg.RestartTime)
+	s.staleTimer.Reset(s.cfg.RestartTime)
 	s.news.Send()
 }
 
@@ -211,7 +211,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.late.C:
+		case <-s.staleTimer.C:
 			s.mu.Lock()
 			s.recalled = false
 			s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *Speaker) Run(ctx context.Context) error {
 		}
 		var err error
 		var next time.Duration
-		now, next, err = s.settle(ctx, now)
-		s.note(err)
+		now, next, err = s.reconcile(ctx, now)
+		s.noteProblem(err)
 		if err != nil {
 			again.Reset(wait.Next())
 			continue
@@ -235,14 +235,14 @@ func (s *Speaker) Run(ctx context.Context) error {
 	}
 }
 
-// settle begins, changes or ends the session as the settings say. It returns after how long to call it again; 0: no need.
-func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Duration, error) {
-	wanted := s.intend()
+// reconcile begins, changes or ends the session as the settings say. It returns after how long to call it again; 0: no need.
+func (s *Speaker) reconcile(ctx context.Context, now *session) (*session, time.Duration, error) {
+	wanted := s.takeSettings()
 	if now != nil && (wanted == nil || !now.fits(*wanted)) {
 		s.end(now, false)
 		now = nil
 		s.dropRoutes(func(netip.Prefix, hop) bool { return true })
-		wanted = s.intend()
+		wanted = s.takeSettings()
 	}
 	if wanted == nil {
 		return nil, 0, nil
@@ -262,14 +262,14 @@ func (s *Speaker) settle(ctx context.Context, now *session) (*session, time.Dura
 		}
 		s.mu.Unlock()
 	}
-	if err := s.tell(now); err != nil {
+	if err := s.passAnnouncements(now); err != nil {
 		return now, 0, err
 	}
-	open, next := s.open(wanted.Neighbours, now)
-	if soon := s.noteUnanswered(time.Now()); next == 0 || soon > 0 && soon < next {
+	open, next := s.openNeighbours(wanted.Neighbours, now)
+	if soon := s.reportUnanswered(time.Now()); next == 0 || soon > 0 && soon < next {
 		next = soon
 	}
-	return now, next, s.settleNeighbours(ctx, now, open)
+	return now, next, s.reconcileNeighbours(ctx, now, open)
 }
 
 // announces tells whether any prefix is announced.
@@ -279,8 +279,8 @@ func (s *Speaker) announces() bool {
 	return len(s.announced) > 0
 }
 
-// tell passes what was announced and withdrawn since the last call to the session.
-func (s *Speaker) tell(now *session) error {
+// passAnnouncements passes what was announced and withdrawn since the last call to the session.
+func (s *Speaker) passAnnouncements(now *session) error {
 	s.mu.Lock()
 	dirty := slices.SortedFunc(maps.Keys(s.dirty), comparePrefix)
 	clear(s.dirty)
@@ -304,9 +304,9 @@ func (s *Speaker) tell(now *session) error {
 	return err
 }
 
-// settleNeighbours removes and adds neighbours of the session. A neighbour with other settings is
+// reconcileNeighbours removes and adds neighbours of the session. A neighbour with other settings is
 // removed and added again.
-func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
+func (s *Speaker) reconcileNeighbours(ctx context.Context, now *session, wanted []Neighbour) error {
 	var leave []netip.Addr
 	for address, have := range now.neighbours {
 		if !slices.Contains(wanted, have) {
@@ -342,9 +342,9 @@ func (s *Speaker) settleNeighbours(ctx context.Context, now *session, wanted []N
 	return nil
 }
 
-// open returns the neighbours that are not closed, and after how long the first closure ends; 0: there is none. A closed neighbour
+// openNeighbours returns the neighbours that are not closed, and after how long the first closure ends; 0: there is none. A closed neighbour
 // is added again as a new one, so it stays closed until the session has removed it.
-func (s *Speaker) open(all []Neighbour, now *session) (open []Neighbour, next time.Duration) {
+func (s *Speaker) openNeighbours(all []Neighbour, now *session) (open []Neighbour, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range all {
@@ -353,7 +353,7 @@ func (s *Speaker) open(all []Neighbour, now *session) (open []Neighbour, next ti
 		left := time.Until(c.until)
 		if !closed || left <= 0 && !there {
 			open = append(open, n)
-			s.reopen(n.Address)
+			s.reopenNeighbour(n.Address)
 			continue
 		}
 		if left = max(left, time.Millisecond); next == 0 || left < next {
@@ -370,8 +370,8 @@ func (s *Speaker) dropRoutes(goes func(netip.Prefix, hop) bool) {
 	s.news.Send()
 }
 
-// note records why there is no session, and logs it if that is new.
-func (s *Speaker) note(err error) {
+// noteProblem records why there is no session, and logs it if that is new.
+func (s *Speaker) noteProblem(err error) {
 	s.mu.Lock()
 	fresh := err != nil && (s.problem == nil || s.problem.Error() != err.Error())
 	s.problem = err

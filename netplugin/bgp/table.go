@@ -47,8 +47,8 @@ func newTable() table {
 	return table{routes: map[netip.Prefix][]hop{}, changed: map[netip.Prefix]struct{}{}, counts: map[announcer]int{}}
 }
 
-// said is the index of a neighbour's hop, or -1.
-func said(hops []hop, neighbour netip.Addr) int {
+// indexOf is the index of a neighbour's hop, or -1.
+func indexOf(hops []hop, neighbour netip.Addr) int {
 	return slices.IndexFunc(hops, func(h hop) bool { return h.neighbour == neighbour })
 }
 
@@ -56,7 +56,7 @@ func said(hops []hop, neighbour netip.Addr) int {
 func (t *table) set(r Route, stale bool) {
 	hops, now := t.routes[r.Prefix], hop{r.Neighbour, r.NextHop, stale}
 	var before hop
-	if at := said(hops, r.Neighbour); at >= 0 {
+	if at := indexOf(hops, r.Neighbour); at >= 0 {
 		before, hops[at] = hops[at], now
 	} else {
 		t.routes[r.Prefix] = append(hops, now)
@@ -81,18 +81,18 @@ func (t *table) count(by announcer, did, does bool) {
 
 // unset removes a neighbour's route.
 func (t *table) unset(prefix netip.Prefix, neighbour netip.Addr) {
-	t.forget(prefix, func(h hop) bool { return h.neighbour == neighbour })
+	t.removeHops(prefix, func(h hop) bool { return h.neighbour == neighbour })
 }
 
 // drop removes the routes for which goes is true.
 func (t *table) drop(goes func(prefix netip.Prefix, h hop) bool) {
 	for prefix := range t.routes {
-		t.forget(prefix, func(h hop) bool { return goes(prefix, h) })
+		t.removeHops(prefix, func(h hop) bool { return goes(prefix, h) })
 	}
 }
 
-// forget removes the hops of a prefix for which goes is true.
-func (t *table) forget(prefix netip.Prefix, goes func(hop) bool) {
+// removeHops removes the hops of a prefix for which goes is true.
+func (t *table) removeHops(prefix netip.Prefix, goes func(hop) bool) {
 	hops := t.routes[prefix]
 	if !slices.ContainsFunc(hops, goes) {
 		return

@@ -33,8 +33,8 @@ func newAnnouncing() *announcing {
 		recalled: map[pipeline.Key][]netip.Prefix{}}
 }
 
-// recall takes in what an earlier run has told, before the first change.
-func (a *announcing) recall(told []netip.Prefix) {
+// setAnnounced sets the prefixes that an earlier run has announced. It is called before the first change.
+func (a *announcing) setAnnounced(told []netip.Prefix) {
 	a.former = map[netip.Prefix]struct{}{}
 	for _, p := range told {
 		a.former[p] = struct{}{}
@@ -57,7 +57,7 @@ func (a *announcing) take(c drivers.Change) (concerned bool) {
 	}
 	concerned = c.Replace || len(gone) > 0
 	for _, o := range c.Set {
-		if len(addressesOf(o, anybody)) > 0 {
+		if len(addressesOf(o, anyAddress)) > 0 {
 			a.wanted[o.Key()], concerned = o, true
 		}
 	}
@@ -67,7 +67,7 @@ func (a *announcing) take(c drivers.Change) (concerned bool) {
 		}
 	}
 	if c.Replace {
-		a.goOn()
+		a.adoptAnnounced()
 	}
 	return concerned
 }
@@ -79,11 +79,11 @@ func keysOf(objects []pipeline.Object) (keys []pipeline.Key) {
 	return keys
 }
 
-// goOn counts as served what an earlier run has announced.
-func (a *announcing) goOn() {
+// adoptAnnounced treats the prefixes of an earlier run as served.
+func (a *announcing) adoptAnnounced() {
 	for key, o := range a.wanted {
 		isNew := func(p netip.Prefix) bool { _, was := a.former[p]; return !was }
-		if told := slices.DeleteFunc(addressesOf(o, anybody), isNew); len(told) > 0 {
+		if told := slices.DeleteFunc(addressesOf(o, anyAddress), isNew); len(told) > 0 {
 			a.served[key], a.recalled[key] = o, told
 		}
 	}
@@ -97,16 +97,16 @@ func (a *announcing) forget(key pipeline.Key) {
 	a.losses++
 }
 
-// known are the addresses with which the switch has an object that is served.
-func (a *announcing) known(key pipeline.Key) []netip.Prefix {
+// servedPrefixes returns the addresses of an object as they are in the switch.
+func (a *announcing) servedPrefixes(key pipeline.Key) []netip.Prefix {
 	if told, is := a.recalled[key]; is {
 		return told
 	}
-	return addressesOf(a.served[key], anybody)
+	return addressesOf(a.served[key], anyAddress)
 }
 
-// waiting are the objects that are wanted and not served as they are wanted.
-func (a *announcing) waiting() (some []pipeline.Object) {
+// unserved returns the wanted objects that the switch does not have, or has in another version.
+func (a *announcing) unserved() (some []pipeline.Object) {
 	for key, o := range a.wanted {
 		if have := a.served[key]; have == nil || !have.Equal(o) || a.recalled[key] != nil {
 			some = append(some, o)
@@ -115,8 +115,8 @@ func (a *announcing) waiting() (some []pipeline.Object) {
 	return some
 }
 
-// serve notes that the switch has objects.
-func (a *announcing) serve(objects []pipeline.Object) {
+// setServed records that the switch has objects.
+func (a *announcing) setServed(objects []pipeline.Object) {
 	for _, o := range objects {
 		if a.wanted[o.Key()] != nil {
 			a.served[o.Key()] = o
@@ -125,16 +125,16 @@ func (a *announcing) serve(objects []pipeline.Object) {
 	}
 }
 
-// lose notes that an endpoint loses its port. Most endpoints are of other networks than those that routers are told of.
-func (a *announcing) lose(endpointID string) {
+// losePort records that an endpoint loses its port. Most endpoints are in networks that are not announced.
+func (a *announcing) losePort(endpointID string) {
 	key := pipeline.Key{Kind: pipeline.KindEndpoint, ID: endpointID}
 	if _, wanted := a.wanted[key]; wanted {
 		a.forget(key)
 	}
 }
 
-// turn returns what routers are to be told from now on, and what no more.
-func (a *announcing) turn() (announce, withdraw []netip.Prefix) {
+// takeChanges returns the prefixes to announce and to withdraw since the last call.
+func (a *announcing) takeChanges() (announce, withdraw []netip.Prefix) {
 	now := a.prefixes()
 	for p := range now {
 		if _, told := a.told[p]; !told {
@@ -158,7 +158,7 @@ func (a *announcing) prefixes() map[netip.Prefix]struct{} {
 		if a.served[key] == nil {
 			continue
 		}
-		known := a.known(key)
+		known := a.servedPrefixes(key)
 		for _, p := range addressesOf(a.wanted[key], func(provider netip.Addr) bool { return endpoints[provider] }) {
 			if slices.Contains(known, p) {
 				all[p] = struct{}{}
@@ -171,7 +171,7 @@ func (a *announcing) prefixes() map[netip.Prefix]struct{} {
 
 func byKind(a, b pipeline.Key) int { return cmp.Compare(a.Kind.Place(), b.Kind.Place()) }
 
-func anybody(netip.Addr) bool { return true }
+func anyAddress(netip.Addr) bool { return true }
 
 // addressesOf are the addresses of an object that routers are told: those of an endpoint of this
 // node, and those of a service that somebody here serves for who comes in by the uplink.
@@ -195,9 +195,9 @@ func addressesOf(o pipeline.Object, serves func(provider netip.Addr) bool) (list
 	return list
 }
 
-// tell has the speaker announce what there is to announce now. It is called with the lock.
-func (b *Border) tell() {
-	announce, withdraw := b.outer.turn()
+// passAnnouncements passes changes of the announced prefixes to the speaker. It is called with the lock.
+func (b *Border) passAnnouncements() {
+	announce, withdraw := b.outer.takeChanges()
 	if len(announce)+len(withdraw) > 0 {
 		b.speaker.Announce(announce, withdraw)
 		b.unsaved.Store(true)
@@ -229,7 +229,7 @@ func (b *Border) announce(ctx context.Context) error {
 // port, whose port is told of when it comes.
 func (b *Border) announceServed(ctx context.Context) (complete bool) {
 	b.mu.Lock()
-	waiting, losses := b.outer.waiting(), b.outer.losses
+	waiting, losses := b.outer.unserved(), b.outer.losses
 	b.mu.Unlock()
 	if len(waiting) == 0 {
 		return true
@@ -260,8 +260,8 @@ func (b *Border) announceServed(ctx context.Context) (complete bool) {
 	if again {
 		b.given.Send()
 	}
-	b.outer.serve(served)
-	b.tell()
+	b.outer.setServed(served)
+	b.passAnnouncements()
 	return complete
 }
 
@@ -283,8 +283,8 @@ func (b *Border) AddPort(ctx context.Context, encap pipeline.Encap, endpointID s
 // RemovePort withdraws the addresses of an endpoint, and then removes its port.
 func (b *Border) RemovePort(ctx context.Context, endpointID string) error {
 	b.mu.Lock()
-	b.outer.lose(endpointID)
-	b.tell()
+	b.outer.losePort(endpointID)
+	b.passAnnouncements()
 	b.mu.Unlock()
 	defer b.given.Send() // it may not have gone
 	return b.NetworkDriver.RemovePort(ctx, endpointID)

@@ -286,7 +286,7 @@ func TestWhatIsNewAfterARestartIsToldWhenItIsThere(t *testing.T) {
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: testkit.Quiet()})
 	d.ports["one"] = 1
 	earlier := []netip.Prefix{netip.MustParsePrefix(first), netip.MustParsePrefix(vip)}
-	border.outer.recall(earlier)
+	border.outer.setAnnounced(earlier)
 	border.speaker.Announce(earlier, nil)
 	pod, serves := providers()[0].(pipeline.Endpoint), shop([]string{"10.1.7.1:8080"}, nil)
 	pod.IPv6 = addr("fd00:7::1")

@@ -48,7 +48,7 @@ ip address add 203.0.113.1/24 dev by-host; ip address add 203.0.113.2/24 dev by-
 		border := New(Config{Driver: &wired{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
 		wanted := &agent.BGP{AS: 1, Link: netip.MustParsePrefix(router + "/24")}
 		for range 2 { // the second time there is nothing to do
-			if err := border.become(t.Context(), wanted); err != nil {
+			if err := border.applyRouter(t.Context(), wanted); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -92,7 +92,7 @@ func New(cfg Config) *Border {
 		NetworkDriver: cfg.Driver, cfg: cfg, log: cfg.Log, speaker: bgp.New(cfg.Speaker), arp: hostaccess.NewRouterARP(), wake: notify.New(), met: notify.New(), given: notify.New(),
 		outer: newAnnouncing(), late: map[pipeline.Key]lingering{}, lingers: time.NewTimer(lingerTime), remote: map[pipeline.Key]pipeline.Endpoint{},
 	}
-	b.rib, b.left = newRIB(), b.leftBehind()
+	b.rib, b.left = newRIB(), b.savedLoader()
 	return b
 }
 
@@ -104,8 +104,8 @@ func (b *Border) Configure(wanted *agent.BGP) {
 	defer b.mu.Unlock()
 	b.wanted, b.told = wanted, true
 	b.unsaved.Store(true)
-	if !b.started && wanted != nil && isAt(wanted.Link) {
-		b.recall(b.left())
+	if !b.started && wanted != nil && interfaceHas(wanted.Link) {
+		b.restore(b.left())
 	}
 	b.wake.Send()
 }
@@ -124,15 +124,15 @@ func (b *Border) Update(c drivers.Change) {
 	var known map[netip.Addr][6]byte // next hops of a first state, which are not to be missed
 	if c.Replace {
 		var err error
-		if _, known, err = lookAround(); err != nil {
+		if _, known, err = readNeighbours(); err != nil {
 			b.log.WithError(err).Debug("next hops")
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	set := b.keepServing(c)
+	set := b.withDraining(c)
 	if b.outer.take(c) {
-		b.tell() // what goes, before it goes
+		b.passAnnouncements() // what goes, before it goes
 		defer b.given.Send()
 	}
 	routes := delta{}
@@ -147,13 +147,13 @@ func (b *Border) Update(c drivers.Change) {
 		b.leave(o.Key(), routes)
 		if e, ok := o.(pipeline.Endpoint); ok && !e.Local && e.Encap == pipeline.VLAN && !e.Mode.Bridged() {
 			b.remote[e.Key()] = e
-			b.lead(e, routes)
+			b.routeToNode(e, routes)
 		}
 	}
 	if c.Replace {
 		b.started = true
 		if b.router.ID != "" && known != nil {
-			b.meet(known, routes)
+			b.updateNextHops(known, routes)
 		}
 		routes = delta{}
 		for _, o := range b.rib.all() {
@@ -176,34 +176,34 @@ func (b *Border) leave(key pipeline.Key, d delta) {
 	}
 	delete(b.remote, key)
 	for _, p := range hostPrefixes(e) {
-		b.rib.lead(p, netip.Addr{}, d)
+		b.rib.setNode(p, netip.Addr{}, d)
 	}
 }
 
-// leadToNeighbours leads to the routers that the node speaks with, and no more to others.
-// It is called with the lock.
-func (b *Border) leadToNeighbours(wanted *agent.BGP, d delta) {
+// routeToNeighbours adds host routes to the configured BGP neighbours, and removes those to former ones. It is called with the
+// lock.
+func (b *Border) routeToNeighbours(wanted *agent.BGP, d delta) {
 	former := b.neighbours
 	b.neighbours = nil
 	for _, n := range wanted.Neighbours {
 		b.neighbours = append(b.neighbours, n.Address)
-		b.rib.lead(inet.Host(n.Address), n.Address, d)
+		b.rib.setNode(inet.Host(n.Address), n.Address, d)
 	}
 	for _, a := range former {
 		if !slices.Contains(b.neighbours, a) {
-			b.rib.lead(inet.Host(a), netip.Addr{}, d)
+			b.rib.setNode(inet.Host(a), netip.Addr{}, d)
 		}
 	}
 }
 
-// lead leads to an endpoint of another node without a detour, if there is such a way.
-func (b *Border) lead(e pipeline.Endpoint, d delta) {
+// routeToNode routes an endpoint of another node directly to that node, if it is on the link of the routers.
+func (b *Border) routeToNode(e pipeline.Endpoint, d delta) {
 	for _, p := range hostPrefixes(e) {
 		node := netip.Addr{}
 		if b.wanted != nil && b.wanted.Link.Contains(e.VTEP) {
 			node = e.VTEP
 		}
-		b.rib.lead(p, node, d)
+		b.rib.setNode(p, node, d)
 	}
 }
 

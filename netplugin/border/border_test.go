@@ -55,13 +55,13 @@ func (d *portDriver) RemovePort(_ context.Context, id string) error {
 func TestTheInterfaceOfAnEarlierRunIsRemoved(t *testing.T) {
 	d := &portDriver{}
 	border := New(Config{Driver: d, StateFile: filepath.Join(t.TempDir(), "routes.json")})
-	border.settle(t.Context())
+	border.reconcile(t.Context())
 	if len(d.removed) > 0 {
 		t.Error("removed before anything is known")
 	}
 	border.Update(drivers.Change{Replace: true})
 	for range 2 {
-		border.settle(t.Context())
+		border.reconcile(t.Context())
 	}
 	if len(d.removed) != 1 || d.removed[0] != Interface {
 		t.Errorf("removed %q", d.removed)
@@ -117,7 +117,7 @@ ip address add 192.0.2.9/24 dev inb01; ip neighbour add 192.0.2.8 lladdr 02:00:0
 		wanted := &agent.BGP{AS: 1, Link: prefix("192.0.2.9/24")}
 		first := New(Config{Driver: &portDriver{}, StateFile: file})
 		first.Configure(wanted)
-		first.keep()
+		first.saveRoutes()
 		d := &portDriver{}
 		next := New(Config{Driver: d, StateFile: file})
 		next.Configure(wanted)
@@ -145,7 +145,7 @@ func TestARouterThatIsMadeAnewHasTheRoutesOfASpeakerThatWentOn(t *testing.T) {
 		if next := border.rib.learned[prefix("198.51.100.0/24")]; len(next) != 1 {
 			t.Fatalf("learned %v", border.rib.learned)
 		}
-		if err := border.retire(t.Context()); err != nil {
+		if err := border.removeRouter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		border.takeIn(t.Context(), true)
@@ -267,7 +267,7 @@ func TestWhyANodeIsNoRouterIsTold(t *testing.T) {
 		t.Errorf("before anything was tried: %+v", view)
 	}
 	border.Update(drivers.Change{Replace: true})
-	border.settle(t.Context())
+	border.reconcile(t.Context())
 	if view := border.Inspect(); view == nil || view.Problem != "no uplink" {
 		t.Errorf("%+v", view)
 	}

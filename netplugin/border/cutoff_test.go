@@ -51,13 +51,13 @@ ip route add default via 192.0.2.254; `+c.host)
 				}
 				border.Update(drivers.Change{Replace: true})
 				border.Configure(wanted)
-				border.settle(t.Context())
+				border.reconcile(t.Context())
 				defer func() {
 					if err := border.arp.Remove(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}()
-				problem, isRouter := "", isAt(wanted.Link)
+				problem, isRouter := "", interfaceHas(wanted.Link)
 				if view := border.Inspect(); view != nil {
 					problem = view.Problem
 				}
@@ -75,7 +75,7 @@ ip route add default via 192.0.2.254; `+c.host)
 				}
 				sh(t, "ip addr add 203.0.113.8/25 dev other") // what is there stays
 				border.cfg.Machines = nobodyKnows
-				if err := border.become(t.Context(), wanted); err != nil || !isAt(wanted.Link) {
+				if err := border.applyRouter(t.Context(), wanted); err != nil || !interfaceHas(wanted.Link) {
 					t.Errorf("looked at again: %v", err)
 				}
 			})

@@ -11,8 +11,8 @@ import (
 // An operator may have switched IPv6 off at all links of the machine, or at new ones. The interface is no exception until what is
 // wanted of the node cannot be had otherwise. What its own setting was by then stays when that is wanted no more.
 
-// switchedOff is the setting by which IPv6 is off at links of the machine, or at new ones; empty: it is not.
-func switchedOff() string {
+// ipv6Disabled returns the sysctl that disables IPv6 on links of the machine, or on new ones; empty: none does.
+func ipv6Disabled() string {
 	for _, of := range []string{"all", "default"} {
 		value, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv6/conf", of, "disable_ipv6"))
 		if err == nil && strings.TrimSpace(string(value)) == "1" {
@@ -24,7 +24,7 @@ func switchedOff() string {
 
 // speaksIPv6 tells whether the interface is to have addresses of IPv6, and says so where the machine's settings are against it.
 func (b *Border) speaksIPv6(w *agent.BGP) bool {
-	setting, reason := switchedOff(), b.needsIPv6(w)
+	setting, reason := ipv6Disabled(), b.needsIPv6(w)
 	said := ""
 	switch {
 	case setting == "":
@@ -53,7 +53,7 @@ func (b *Border) needsIPv6(w *agent.BGP) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, o := range b.outer.wanted {
-		for _, p := range addressesOf(o, anybody) {
+		for _, p := range addressesOf(o, anyAddress) {
 			if p.Addr().Is6() {
 				return "routers are told of " + p.Addr().String()
 			}

@@ -55,7 +55,7 @@ func TestIPv6StaysOffWhereItIsSwitchedOffUnlessItIsNeeded(t *testing.T) {
 				border := New(Config{Driver: &wired{}, StateFile: filepath.Join(t.TempDir(), "routes.json"), Log: log.WithField("component", "border")})
 				border.Update(drivers.Change{Replace: true, Set: c.there})
 				for range 2 {
-					if err := border.become(t.Context(), &c.wanted); err != nil {
+					if err := border.applyRouter(t.Context(), &c.wanted); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -106,7 +106,7 @@ func TestTheInterfaceStaysUntilNeighboursHaveHeardThatTheSessionEnds(t *testing.
 			testkit.Eventually(t, 30*time.Second, "there is a session", func() bool { return border.speaker.Counts().Sessions == 1 })
 
 			border.Configure(wanted)
-			border.settle(t.Context())
+			border.reconcile(t.Context())
 			if len(d.heard) != 1 || !d.heard[0] {
 				t.Errorf("the interface was removed, and the neighbour had heard of the end of the session: %v", d.heard)
 			}

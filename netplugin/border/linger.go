@@ -21,9 +21,9 @@ type lingering struct {
 	until      time.Time
 }
 
-// keepServing returns the objects of a change with services whose providers drain as they were for machines outside. It is called
-// with the lock, before the change is taken.
-func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
+// withDraining returns the objects of a change in which services keep their draining providers for clients outside. It is called
+// with the lock, before the change is applied.
+func (b *Border) withDraining(c drivers.Change) []pipeline.Object {
 	late := b.late
 	if c.Replace {
 		b.late = map[pipeline.Key]lingering{}
@@ -47,7 +47,7 @@ func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
 		if !announced {
 			continue
 		}
-		if as, differs := servingAs(before, wanted); differs {
+		if as, differs := withDrainingProviders(before, wanted); differs {
 			if len(b.late) == 0 {
 				b.lingers.Reset(time.Until(until)) // else it is set for one that ends before
 			}
@@ -57,8 +57,9 @@ func (b *Border) keepServing(c drivers.Change) []pipeline.Object {
 	return objects
 }
 
-// servingAs is a service with the providers that served machines outside before and drain now, at ports where no others serve.
-func servingAs(before, now pipeline.Service) (as pipeline.Service, differs bool) {
+// withDrainingProviders returns a service with the providers that have served clients outside and drain now, at ports without
+// other providers.
+func withDrainingProviders(before, now pipeline.Service) (as pipeline.Service, differs bool) {
 	as = now
 	as.Ports = slices.Clone(now.Ports)
 	for i, p := range as.Ports {
@@ -100,5 +101,5 @@ func (b *Border) stopServing(now time.Time) {
 	if next > 0 {
 		b.lingers.Reset(next)
 	}
-	b.give(d)
+	b.passDelta(d)
 }

@@ -109,8 +109,8 @@ func findLink() (netlink.Link, error) {
 	return link, err
 }
 
-// lookAround returns what the kernel knows of next hops; without the interface nil.
-func lookAround() (netlink.Link, map[netip.Addr][6]byte, error) {
+// readNeighbours returns the interface and the kernel's neighbour table of it; nil without the interface.
+func readNeighbours() (netlink.Link, map[netip.Addr][6]byte, error) {
 	link, err := findLink()
 	if err != nil || link == nil {
 		return nil, nil, err
@@ -119,19 +119,18 @@ func lookAround() (netlink.Link, map[netip.Addr][6]byte, error) {
 	return link, known, err
 }
 
-// meet takes in which next hops answer, and returns those that do not.
-// It is called with the lock.
-func (b *Border) meet(known map[netip.Addr][6]byte, d delta) (silent []netip.Addr) {
+// updateNextHops applies the neighbour table to the next hops, and returns those that do not answer. It is called with the lock.
+func (b *Border) updateNextHops(known map[netip.Addr][6]byte, d delta) (silent []netip.Addr) {
 	for a := range b.rib.users {
 		mac, answers := known[a]
-		b.rib.answer(pipeline.NextHop{Address: a, MAC: mac, From: b.router.MAC}, answers, d)
+		b.rib.setMAC(pipeline.NextHop{Address: a, MAC: mac, From: b.router.MAC}, answers, d)
 		if !answers {
 			silent = append(silent, a)
 		}
 	}
 	for a := range b.rib.macs {
 		if _, used := b.rib.users[a]; !used {
-			b.rib.answer(pipeline.NextHop{Address: a}, false, d)
+			b.rib.setMAC(pipeline.NextHop{Address: a}, false, d)
 		}
 	}
 	return silent

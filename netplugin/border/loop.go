@@ -33,7 +33,7 @@ func (b *Border) loop(ctx context.Context) error {
 	defer look.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	b.resume()
+	b.resumeSpeaking()
 	resting, changed := false, false
 	for {
 		everything := false
@@ -42,12 +42,12 @@ func (b *Border) loop(ctx context.Context) error {
 			b.save()
 			return ctx.Err()
 		case <-b.wake:
-			b.settle(ctx)
+			b.reconcile(ctx)
 		case <-look.C:
-			b.settle(ctx)
+			b.reconcile(ctx)
 			everything = true
-			b.keep()
-			b.keepYoung()
+			b.saveRoutes()
+			b.touchSaved()
 		case <-b.lingers.C:
 			b.stopServing(time.Now())
 		case <-b.met:
@@ -57,7 +57,7 @@ func (b *Border) loop(ctx context.Context) error {
 			b.unsaved.Store(true)
 		case <-pause.C:
 			resting = false
-			b.keep()
+			b.saveRoutes()
 		}
 		if everything || changed && !resting {
 			rest := b.takeIn(ctx, everything)
@@ -67,8 +67,8 @@ func (b *Border) loop(ctx context.Context) error {
 	}
 }
 
-// settle makes the interface and the speaker what is wanted.
-func (b *Border) settle(ctx context.Context) {
+// reconcile applies the wanted configuration to interface and speaker.
+func (b *Border) reconcile(ctx context.Context) {
 	b.mu.Lock()
 	wanted, started := b.wanted, b.started
 	b.mu.Unlock()
@@ -77,16 +77,16 @@ func (b *Border) settle(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, portTimeout)
 	defer cancel()
-	b.note(b.become(ctx, wanted))
+	b.note(b.applyRouter(ctx, wanted))
 }
 
-// become makes the node the router that is wanted; nil: none.
-func (b *Border) become(ctx context.Context, wanted *agent.BGP) error {
+// applyRouter makes the node the router of a configuration; nil: no router.
+func (b *Border) applyRouter(ctx context.Context, wanted *agent.BGP) error {
 	b.mu.Lock()
 	another := b.router.ID != "" && (wanted == nil || b.router != routerOf(wanted))
 	b.mu.Unlock()
 	if wanted == nil || another {
-		if err := b.retire(ctx); wanted == nil || err != nil {
+		if err := b.removeRouter(ctx); wanted == nil || err != nil {
 			return err
 		}
 	}
@@ -114,18 +114,18 @@ func (b *Border) open(wanted *agent.BGP) {
 		d := delta{}
 		d.set(router)
 		for _, e := range b.remote {
-			b.lead(e, d)
+			b.routeToNode(e, d)
 		}
 		b.NetworkDriver.Update(d.change())
 	}
-	b.speaker.Configure(speaking(wanted))
+	b.speaker.Configure(speakerSettings(wanted))
 	d := delta{}
-	b.leadToNeighbours(wanted, d)
-	b.give(d)
+	b.routeToNeighbours(wanted, d)
+	b.passDelta(d)
 }
 
-// speaking is what the speaker is told.
-func speaking(wanted *agent.BGP) *bgp.Settings {
+// speakerSettings converts the configuration to settings of the BGP speaker.
+func speakerSettings(wanted *agent.BGP) *bgp.Settings {
 	settings := &bgp.Settings{AS: wanted.AS, Router: wanted.Link.Addr(), Router6: wanted.Link6.Addr(), NextHop6: wanted.Link6.Addr(), Neighbours: wanted.Neighbours}
 	if !settings.NextHop6.IsValid() {
 		settings.NextHop6 = routerOf(wanted).LinkLocal()
@@ -133,10 +133,9 @@ func speaking(wanted *agent.BGP) *bgp.Settings {
 	return settings
 }
 
-// retire makes the node a router no more, or sees to it that nothing is left of an
-// earlier run that was one. The interface, by which neighbours hear that their session
-// is over, goes after they were told.
-func (b *Border) retire(ctx context.Context) error {
+// removeRouter ends all BGP sessions and then removes the interface, whose address the neighbours need until they know of the end.
+// It also removes what an earlier run has left.
+func (b *Border) removeRouter(ctx context.Context) error {
 	b.mu.Lock()
 	router, cleared := b.router, b.cleared
 	b.mu.Unlock()
@@ -171,7 +170,7 @@ func (b *Border) retire(ctx context.Context) error {
 // switch was waited for, and less than after all is done.
 func (b *Border) takeIn(ctx context.Context, everything bool) (rest time.Duration) {
 	begun := time.Now()
-	link, known, err := lookAround()
+	link, known, err := readNeighbours()
 	problems := []error{err}
 	ask, more := b.takeChanges(link != nil && err == nil, known, everything)
 	for _, a := range ask {
@@ -200,11 +199,11 @@ func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everythi
 	d := delta{}
 	more = b.learn(portion, d)
 	if looked && b.router.ID != "" {
-		if ask = b.meet(known, d); everything {
+		if ask = b.updateNextHops(known, d); everything {
 			ask = slices.Collect(maps.Keys(b.rib.users))
 		}
 	}
-	b.give(d)
+	b.passDelta(d)
 	return ask, more
 }
 
@@ -217,8 +216,8 @@ func (b *Border) learn(most int, d delta) (more bool) {
 	return more
 }
 
-// give gives the driver what has changed, once it has its first state.
-func (b *Border) give(d delta) {
+// passDelta passes changes to the driver, once the driver has its first state.
+func (b *Border) passDelta(d delta) {
 	if b.started && len(d) > 0 {
 		b.NetworkDriver.Update(d.change())
 	}

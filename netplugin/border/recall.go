@@ -31,9 +31,8 @@ type saved struct {
 	Announced []netip.Prefix
 }
 
-// keep keeps what has changed. Of the time since it last did so it takes a small share, as
-// long lists of routes take long.
-func (b *Border) keep() {
+// saveRoutes writes changed routes to the file. It takes at most a small share of the time, as long lists take long.
+func (b *Border) saveRoutes() {
 	begun := time.Now()
 	if begun.Before(b.keepNext) || !b.unsaved.Swap(false) {
 		return
@@ -75,9 +74,8 @@ func (b *Border) write() error {
 	return err
 }
 
-// keepYoung shows that the routes in the file were in use a moment ago, if they are those
-// that this run has now.
-func (b *Border) keepYoung() {
+// touchSaved updates the time of the file, if the file has the present routes.
+func (b *Border) touchSaved() {
 	if !b.kept || b.unsaved.Load() {
 		return
 	}
@@ -87,10 +85,10 @@ func (b *Border) keepYoung() {
 	}
 }
 
-// leftBehind returns what tells what an earlier run has left, if neighbours may still
-// expect this node to know it; nil: nothing. The file is read once, as this run writes it,
-// too. A clock that was set is no better than a long time.
-func (b *Border) leftBehind() func() *saved {
+// savedLoader returns a function that returns the state of an earlier run; nil if there is none, or if it is too old: neighbours
+// have dropped this node's routes then. A difference of the clock counts in either direction. The file is read once, at the first
+// call, as this run overwrites it.
+func (b *Border) savedLoader() func() *saved {
 	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
 	read := sync.OnceValues(b.read)
 	return func() *saved {
@@ -118,34 +116,33 @@ func (b *Border) read() (state *saved, inUse time.Time) {
 	return state, info.ModTime()
 }
 
-// recall takes in what an earlier run has left: routes, and what the kernel knows of next
-// hops. It is called with the lock, before anything is given to the driver, and does so
-// once.
-func (b *Border) recall(state *saved) {
+// restore applies the routes of an earlier run, and the kernel's neighbour table. It is called with the lock, before anything is
+// passed to the driver, and has an effect once.
+func (b *Border) restore(state *saved) {
 	if state == nil || b.recalled || state.BGP == nil && len(state.Routes) == 0 {
 		return
 	}
 	b.recalled = true
-	b.outer.recall(state.Announced)
+	b.outer.setAnnounced(state.Announced)
 	b.speaker.Announce(state.Announced, nil) // until the first state says what there is
 	b.speaker.Recall(state.Routes)
 	d := delta{} // all of it is in the first state
 	b.learn(math.MaxInt, d)
-	b.leadToNeighbours(b.wanted, d)
-	if link, known, err := lookAround(); err != nil {
+	b.routeToNeighbours(b.wanted, d)
+	if link, known, err := readNeighbours(); err != nil {
 		b.log.WithError(err).Debug("next hops of the last run")
 	} else if link != nil {
 		b.router, b.links = routerOf(b.wanted), linksOf(b.wanted)
-		b.meet(known, d) // the loop asks for the others
+		b.updateNextHops(known, d) // the loop asks for the others
 	}
 }
 
-// resume speaks on where an earlier run has stopped, before it is known what is wanted now:
-// that may take as long as the store is away, and the switch forwards meanwhile. It does
-// nothing on a node whose interface is not as that run had left it, such as after a boot.
-func (b *Border) resume() {
+// resumeSpeaking starts the speaker with the configuration of an earlier run, before the present one is known: that may take as
+// long as the store is down, and the switch forwards meanwhile. It does nothing if the interface is not as that run has left it,
+// such as after a boot.
+func (b *Border) resumeSpeaking() {
 	state := b.left()
-	if state == nil || state.BGP == nil || !isAt(state.BGP.Link) {
+	if state == nil || state.BGP == nil || !interfaceHas(state.BGP.Link) {
 		return
 	}
 	b.mu.Lock()
@@ -155,13 +152,13 @@ func (b *Border) resume() {
 	}
 	b.wanted = state.BGP
 	b.unsaved.Store(true)
-	b.recall(state)
-	b.speaker.Configure(speaking(state.BGP))
+	b.restore(state)
+	b.speaker.Configure(speakerSettings(state.BGP))
 	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
 }
 
-// isAt tells whether the interface is there and has an address.
-func isAt(address netip.Prefix) bool {
+// interfaceHas tells whether the interface exists and has an address.
+func interfaceHas(address netip.Prefix) bool {
 	link, err := findLink()
 	if err != nil || link == nil || link.Attrs().Flags&net.FlagUp == 0 {
 		return false

@@ -47,8 +47,8 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 				t.Errorf("routes of %s ago", age)
 			}
 			waits := run() // for the store, and routes get no younger by that
-			waits.resume()
-			waits.keepYoung()
+			waits.resumeSpeaking()
+			waits.touchSaved()
 			if recalled(waits) != 0 || recalled(run()) != 0 {
 				t.Errorf("routes of %s ago, after a look", age)
 			}
@@ -61,12 +61,12 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 		}
 		goesOn := run()
 		recalled(goesOn)
-		goesOn.keep()
+		goesOn.saveRoutes()
 		then := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(file, then, then); err != nil {
 			t.Fatal(err)
 		}
-		goesOn.keepYoung()
+		goesOn.touchSaved()
 		if recalled(run()) != 1 {
 			t.Error("nothing of a run that went on until now")
 		}
@@ -74,7 +74,7 @@ func TestRoutesAreRecalledWhileTheyAreYoung(t *testing.T) {
 		if err := os.Chtimes(file, then, then); err != nil {
 			t.Fatal(err)
 		}
-		goesOn.keepYoung()
+		goesOn.touchSaved()
 		if recalled(run()) != 0 {
 			t.Error("routes that are not those in use any more")
 		}
@@ -91,7 +91,7 @@ func TestWhatCouldNotBeKeptIsKeptWhenItCan(t *testing.T) {
 	border := New(Config{Driver: &portDriver{}, StateFile: filepath.Join(dir, "routes.json"), Log: logrus.NewEntry(log)})
 	border.Configure(nil)
 	for range 3 {
-		border.keep()
+		border.saveRoutes()
 		border.keepNext = time.Time{}
 	}
 	if told := len(hook.AllEntries()); told != 1 {
@@ -100,7 +100,7 @@ func TestWhatCouldNotBeKeptIsKeptWhenItCan(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	border.keep()
+	border.saveRoutes()
 	if _, err := os.Stat(border.cfg.StateFile); err != nil {
 		t.Error(err)
 	}
@@ -119,15 +119,15 @@ func TestBGPGoesOnBeforeItIsKnownWhatIsWanted(t *testing.T) {
 		first.Configure(wanted)
 		first.Update(drivers.Change{Replace: true, Set: []pipeline.Object{endpoint(1), endpoint(2)}})
 		first.announceServed(t.Context())
-		first.keep()
+		first.saveRoutes()
 
 		next := New(Config{Driver: &portDriver{ports: []string{"c", "d", "e"}}, StateFile: file})
-		next.resume()
+		next.resumeSpeaking()
 		if next.wanted != nil {
 			t.Error("without the interface")
 		}
 		sh(t, `ip link add inb01 type veth peer name outside; ip link set inb01 up; ip address add 192.0.2.9/24 dev inb01`)
-		next.resume()
+		next.resumeSpeaking()
 		if c := next.speaker.Counts(); !reflect.DeepEqual(next.wanted, wanted) || c.Neighbours != 1 || c.Announced != 2 {
 			t.Errorf("wanted %+v, %+v", next.wanted, c)
 		}
@@ -143,7 +143,7 @@ func TestBGPGoesOnBeforeItIsKnownWhatIsWanted(t *testing.T) {
 
 		late := New(Config{Driver: &portDriver{}, StateFile: file})
 		late.Configure(nil)
-		if late.resume(); late.wanted != nil {
+		if late.resumeSpeaking(); late.wanted != nil {
 			t.Error("what was wanted comes before what is")
 		}
 	})

@@ -73,11 +73,11 @@ func (r *rib) learn(prefix netip.Prefix, hops []netip.Addr, d delta) {
 		r.learned[prefix] = hops
 	}
 	r.count(prefix, 1)
-	r.settle(prefix, d)
+	r.updateRoute(prefix, d)
 }
 
-// lead takes the node that has an address; invalid: none.
-func (r *rib) lead(prefix netip.Prefix, node netip.Addr, d delta) {
+// setNode sets the node that has the address of a host route; invalid: none.
+func (r *rib) setNode(prefix netip.Prefix, node netip.Addr, d delta) {
 	if r.direct[prefix] == node {
 		return
 	}
@@ -88,11 +88,11 @@ func (r *rib) lead(prefix netip.Prefix, node netip.Addr, d delta) {
 		delete(r.direct, prefix)
 	}
 	r.count(prefix, 1)
-	r.settle(prefix, d)
+	r.updateRoute(prefix, d)
 }
 
-// answer takes the MAC of a next hop, or that it does not answer any more.
-func (r *rib) answer(hop pipeline.NextHop, answers bool, d delta) {
+// setMAC sets the MAC of a next hop, or that it does not answer any more.
+func (r *rib) setMAC(hop pipeline.NextHop, answers bool, d delta) {
 	before, known := r.macs[hop.Address]
 	if known == answers && (!answers || before == hop) {
 		return
@@ -109,17 +109,17 @@ func (r *rib) answer(hop pipeline.NextHop, answers bool, d delta) {
 	}
 	for _, g := range r.numbers {
 		if slices.Contains(g.hops, hop.Address) {
-			r.settleGroup(g, d)
+			r.updateGroup(g, d)
 		}
 	}
 	for prefix, node := range r.direct {
 		if node == hop.Address {
-			r.settle(prefix, d)
+			r.updateRoute(prefix, d)
 		}
 	}
 }
 
-func (r *rib) answers(a netip.Addr) bool { _, known := r.macs[a]; return known }
+func (r *rib) hasMAC(a netip.Addr) bool { _, known := r.macs[a]; return known }
 
 // count enters or removes a prefix with the next hops that it could use.
 func (r *rib) count(prefix netip.Prefix, by int) {
@@ -136,8 +136,8 @@ func (r *rib) count(prefix netip.Prefix, by int) {
 	}
 }
 
-// settle adds to a delta what has become of a route.
-func (r *rib) settle(prefix netip.Prefix, d delta) {
+// updateRoute adds the change of a route to a delta.
+func (r *rib) updateRoute(prefix netip.Prefix, d delta) {
 	before := r.given[prefix]
 	switch now := r.route(prefix, d); {
 	case now == before:
@@ -149,7 +149,7 @@ func (r *rib) settle(prefix netip.Prefix, d delta) {
 		d.remove(before.Key())
 	}
 	if before.Group != 0 {
-		r.quit(before.Group, d)
+		r.leaveGroup(before.Group, d)
 	}
 }
 
@@ -158,19 +158,19 @@ func (r *rib) route(prefix netip.Prefix, d delta) pipeline.Route {
 	node, direct := r.direct[prefix]
 	hops := r.learned[prefix]
 	switch {
-	case direct && (r.answers(node) || len(hops) == 0):
+	case direct && (r.hasMAC(node) || len(hops) == 0):
 		return pipeline.Route{Prefix: prefix, NextHop: node}
 	case len(hops) == 0:
 		return pipeline.Route{}
 	case len(hops) == 1:
 		return pipeline.Route{Prefix: prefix, NextHop: hops[0]}
 	}
-	return pipeline.Route{Prefix: prefix, Group: r.join(hops, d)}
+	return pipeline.Route{Prefix: prefix, Group: r.joinGroup(hops, d)}
 }
 
-// join enters one more route with several next hops, and returns the number of their group: a hash,
-// so that it is the same in every run, or if that is taken the next one that is not.
-func (r *rib) join(hops []netip.Addr, d delta) uint32 {
+// joinGroup adds a route to the group of its next hops, and returns the group's number: a hash of the next hops, so that it is the
+// same in every run, or the next free number.
+func (r *rib) joinGroup(hops []netip.Addr, d delta) uint32 {
 	set := setOf(hops)
 	g := r.groups[set]
 	if g == nil {
@@ -183,14 +183,14 @@ func (r *rib) join(hops []netip.Addr, d delta) uint32 {
 		}
 		g = &hopGroup{hops: hops, used: pipeline.HopGroup{Number: pipeline.FirstRouteGroup + number}}
 		r.groups[set], r.numbers[g.used.Number] = g, g
-		r.settleGroup(g, d)
+		r.updateGroup(g, d)
 	}
 	g.routes++
 	return g.used.Number
 }
 
-// quit removes a route from its group, which goes with the last one.
-func (r *rib) quit(number uint32, d delta) {
+// leaveGroup removes a route from its group; the last one removes the group.
+func (r *rib) leaveGroup(number uint32, d delta) {
 	g := r.numbers[number]
 	if g.routes--; g.routes == 0 {
 		delete(r.numbers, number)
@@ -199,9 +199,9 @@ func (r *rib) quit(number uint32, d delta) {
 	}
 }
 
-// settleGroup has a group use those that answer or, if none does, all.
-func (r *rib) settleGroup(g *hopGroup, d delta) {
-	used := slices.DeleteFunc(slices.Clone(g.hops), func(a netip.Addr) bool { return !r.answers(a) })
+// updateGroup sets the buckets of a group: the next hops that answer or, if none does, all.
+func (r *rib) updateGroup(g *hopGroup, d delta) {
+	used := slices.DeleteFunc(slices.Clone(g.hops), func(a netip.Addr) bool { return !r.hasMAC(a) })
 	if len(used) == 0 {
 		used = g.hops
 	}

@@ -67,11 +67,11 @@ func TestARouteUsesTheNextHopsThatAnswer(t *testing.T) {
 	}
 	answer := func(address netip.Addr, answers bool) {
 		t.Helper()
-		has.after(t, r, func(d delta) { r.answer(hop(address), answers, d) })
+		has.after(t, r, func(d delta) { r.setMAC(hop(address), answers, d) })
 	}
 	lead := func(p netip.Prefix, node netip.Addr) {
 		t.Helper()
-		has.after(t, r, func(d delta) { r.lead(p, node, d) })
+		has.after(t, r, func(d delta) { r.setNode(p, node, d) })
 	}
 	expect := func(what string, p netip.Prefix, want ...netip.Addr) {
 		t.Helper()
@@ -154,11 +154,11 @@ func TestRoutesThatComeAndGoTogetherTakeTimeInProportion(t *testing.T) {
 		has += len(d.change().Set) - len(d.change().Remove)
 	}
 	took := testkit.Processor(t, func() {
-		r.answer(hop(a), true, delta{})
+		r.setMAC(hop(a), true, delta{})
 		all(a, b)
 		for _, answers := range []bool{true, false} {
 			d := delta{}
-			if r.answer(hop(b), answers, d); len(d) != 2 {
+			if r.setMAC(hop(b), answers, d); len(d) != 2 {
 				t.Errorf("that a next hop answers, or not, changes %d objects, want itself and a group", len(d))
 			}
 		}

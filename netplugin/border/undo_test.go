@@ -17,7 +17,7 @@ func TestARouterThatHasNoUplinksAnyMoreLeavesNothing(t *testing.T) {
 	alone(t, func() {
 		sh(t, "ip link add vvport7 type veth peer name vport7; ip link set vvport7 up")
 		border := New(Config{Driver: &wired{}, StateFile: filepath.Join(t.TempDir(), "routes.json")})
-		if err := border.become(t.Context(), &agent.BGP{AS: 1, Link: netip.MustParsePrefix("203.0.113.11/24")}); err != nil {
+		if err := border.applyRouter(t.Context(), &agent.BGP{AS: 1, Link: netip.MustParsePrefix("203.0.113.11/24")}); err != nil {
 			t.Fatal(err)
 		}
 		left := func() string {

@@ -9,9 +9,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// beAlone refuses while somebody has the lock of one of the bridges, as an older
-// netplugin does that shows itself in no other way. Without a database nobody has.
-func beAlone(ctx context.Context, c Config) error {
+// checkNoOtherAgent returns an error while a process has the OVSDB lock of one of the bridges, such as an older netplugin. Without
+// a database there is no lock.
+func checkNoOtherAgent(ctx context.Context, c Config) error {
 	for _, bridge := range append(slices.Clone(c.Bridges), uplink.DefaultBridge) {
 		taken := false
 		err := withLock(ctx, c.RunDir, drivers.LockName(bridge), func(_ context.Context, db *database) error {

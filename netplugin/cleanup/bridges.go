@@ -47,7 +47,7 @@ func withLock(ctx context.Context, runDir, lock string, do func(ctx context.Cont
 	db := &database{bridges: ovsdb.NewTable[bridgeRow]("Bridge", nil), root: ovsdb.NewTable[rootRow]("Open_vSwitch", nil)}
 	target := filepath.Join(runDir, "db.sock")
 	var err error
-	if db.client, err = ovsdb.New(ovsdb.Config{Target: "unix:" + target, Lock: lock, Log: silent()}, db.bridges, db.root); err != nil {
+	if db.client, err = ovsdb.New(ovsdb.Config{Target: "unix:" + target, Lock: lock, Log: discardLog()}, db.bridges, db.root); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -52,7 +52,7 @@ type thing struct {
 // Run removes what there is. Its error says that something is left; it is of kind
 // Conflict if nothing was done, because somebody keeps one of the bridges.
 func Run(ctx context.Context, c Config) error {
-	if err := beAlone(ctx, c); err != nil {
+	if err := checkNoOtherAgent(ctx, c); err != nil {
 		return err
 	}
 	left := 0

@@ -57,14 +57,14 @@ func files(_ context.Context, c Config) (things []thing, err error) {
 	for _, dir := range hollow {
 		things = append(things, emptyDir(dir))
 	}
-	return slices.Concat(things, those(c.Files), emptyParents(slices.Concat(c.StateDirs, c.Files, hollow))), nil
+	return slices.Concat(things, existingFiles(c.Files), emptyParents(slices.Concat(c.StateDirs, c.Files, hollow))), nil
 }
 
 // runtime finds what container runtimes know us by. Its folders are theirs.
-func runtime(_ context.Context, c Config) ([]thing, error) { return those(c.Runtime), nil }
+func runtime(_ context.Context, c Config) ([]thing, error) { return existingFiles(c.Runtime), nil }
 
-// those finds files that are there.
-func those(paths []string) (things []thing) {
+// existingFiles returns those of some files that exist.
+func existingFiles(paths []string) (things []thing) {
 	for _, file := range paths {
 		if _, err := os.Lstat(file); err == nil {
 			things = append(things, thing{what: "file " + file, remove: func(context.Context) error { return os.Remove(file) }})
@@ -115,8 +115,8 @@ func emptyDir(dir string) thing {
 	}}
 }
 
-// silent logs nothing: what matters is reported.
-func silent() *logrus.Entry {
+// discardLog returns a logger without output: errors are reported.
+func discardLog() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	return logrus.NewEntry(l)

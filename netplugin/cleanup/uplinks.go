@@ -15,7 +15,7 @@ const undoTime = 20 * time.Second
 // uplinks finds the bridge of the uplinks. It is not removed like the others: the
 // host's own network may be on it, and goes back to the links.
 func uplinks(ctx context.Context, c Config) ([]thing, error) {
-	config := uplink.Config{RunDir: c.RunDir, Log: silent()}
+	config := uplink.Config{RunDir: c.RunDir, Log: discardLog()}
 	moved, err := uplink.Moved(config)
 	if err != nil {
 		return nil, err

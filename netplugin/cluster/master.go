@@ -162,30 +162,30 @@ func (m *Master) post(ctx context.Context, path string, request, answer any) (in
 				m.http.CloseIdleConnections()
 				revision, err = m.try(ctx, address, path, request, answer)
 			}
-			if err == nil || !mayPass(err) {
+			if err == nil || !isTemporary(err) {
 				m.known.Store(&address)
 				return revision, err
 			}
 			m.known.Store(nil)
-			search.rejected(address)
+			search.exclude(address)
 			m.log.WithError(err).WithFields(logrus.Fields{"path": path, "netmaster": address}).Debug("try failed")
 			if ctx.Err() == nil { // else it only says that the time is over
 				last = fmt.Errorf("netmaster at %s: %w", address, err)
 			}
-		} else if search.hopeless() {
+		} else if search.storeDownLong() {
 			return 0, err
 		}
 		if last == nil {
 			last = err
 		}
-		if err := search.rest(ctx); err != nil {
+		if err := search.endRound(ctx); err != nil {
 			return 0, fault.New(fault.Unavailable, "no netmaster has answered %s in time: %w", path, last)
 		}
 	}
 }
 
-// mayPass tells whether asking again, or asking another netmaster, can help.
-func mayPass(err error) bool {
+// isTemporary tells whether to try again, with the same or another netmaster.
+func isTemporary(err error) bool {
 	return fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader)
 }
 

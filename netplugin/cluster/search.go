@@ -32,8 +32,8 @@ func newSearch(directory Directory, limits Limits, known string) search {
 		failed: make(map[string]bool), pace: retry.NewPacer(firstPause, mostPause)}
 }
 
-// next is whom to ask: who answered last time, the lock's holder, or a
-// registered netmaster that was not asked in this round.
+// next returns the netmaster to try: the one that answered last, the holder of the lock, or a registered one that was not tried in
+// this round.
 func (s *search) next(ctx context.Context) (string, error) {
 	if known := s.known; known != "" {
 		s.known = ""
@@ -43,7 +43,7 @@ func (s *search) next(ctx context.Context) (string, error) {
 	defer cancel()
 	holder, err := s.directory.Holder(ctx, mastercfg.LeaderLock)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return "", s.storeAway(err)
+		return "", s.noteStoreError(err)
 	}
 	if err == nil && !s.failed[holder] {
 		s.awaySince = time.Time{}
@@ -51,7 +51,7 @@ func (s *search) next(ctx context.Context) (string, error) {
 	}
 	masters, err := s.directory.Services(ctx, mastercfg.MasterService)
 	if err != nil {
-		return "", s.storeAway(err)
+		return "", s.noteStoreError(err)
 	}
 	s.awaySince = time.Time{}
 	for _, master := range masters {
@@ -63,12 +63,12 @@ func (s *search) next(ctx context.Context) (string, error) {
 	return "", fault.New(fault.Unavailable, "no netmaster leads and none of %d registered ones answers", len(masters))
 }
 
-// rejected takes a netmaster out of this round.
-func (s *search) rejected(address string) {
+// exclude removes a netmaster from this round.
+func (s *search) exclude(address string) {
 	s.failed[address] = true
 }
 
-func (s *search) storeAway(err error) error {
+func (s *search) noteStoreError(err error) error {
 	if s.awaySince.IsZero() {
 		s.awaySince = time.Now()
 	}
@@ -76,15 +76,13 @@ func (s *search) storeAway(err error) error {
 	return fault.New(fault.Unavailable, "leading netmaster is not known: %w", err)
 }
 
-// hopeless tells whether the store has been away for so long that netmaster
-// cannot have it either.
-func (s *search) hopeless() bool {
+// storeDownLong tells whether the store has been down for so long that netmaster has lost it, too.
+func (s *search) storeDownLong() bool {
 	return !s.awaySince.IsZero() && time.Since(s.awaySince) >= s.limits.Store
 }
 
-// rest ends a round in which everybody was asked, after a pause; within a round
-// the next one is asked at once.
-func (s *search) rest(ctx context.Context) error {
+// endRound waits, after a round in which all were tried; within a round the next one is tried at once.
+func (s *search) endRound(ctx context.Context) error {
 	if !s.exhausted {
 		return ctx.Err()
 	}

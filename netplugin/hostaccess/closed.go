@@ -45,8 +45,8 @@ func (m *Manager) Holds(p mastercfg.HostPort) bool {
 	return m.Closed.Holds(p)
 }
 
-// learnClosed are the closed ports as the store has them now.
-func (m *Manager) learnClosed(access agent.HostAccess) Closed {
+// readClosed returns the closed ports by the present state of the store.
+func (m *Manager) readClosed(access agent.HostAccess) Closed {
 	known := m.Closed.with(access, m.stores)
 	m.closed.Store(&known)
 	return known
@@ -96,8 +96,8 @@ func (c Closed) errors() []rule {
 	}
 }
 
-// here are the rules for all addresses of this host.
-func (c Closed) here() chain {
+// rulesHere returns the rules for all addresses of this host.
+func (c Closed) rulesHere() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
 		{"ct direction reply accept", "what the host has asked for, by whatever port"},
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
@@ -106,9 +106,9 @@ func (c Closed) here() chain {
 	})}.fromAllEndpoints()
 }
 
-// there are those for other machines, by their known addresses. In a bridged infra network endpoints reach the host's interface,
-// which forwards what is for somebody else.
-func (c Closed) there() chain {
+// rulesThere returns the rules for other machines, by their known addresses. In a bridged infra network, endpoints reach the host's
+// interface, and the host forwards packets for other machines.
+func (c Closed) rulesThere() chain {
 	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},

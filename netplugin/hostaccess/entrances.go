@@ -159,7 +159,7 @@ func (e entrances) chains() []chain {
 		}
 	}
 	return []chain{
-		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, fromAbroad(in)},
+		{"node-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, notFromInfra(in)},
 		{"node-ports-here", knftables.NATType, knftables.OutputHook, leadPriority, here},
 		{"load-balancers-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 		{"external-in", knftables.NATType, knftables.PreroutingHook, stayPriority, stay},

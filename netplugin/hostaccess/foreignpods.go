@@ -52,10 +52,10 @@ type foreignPod struct {
 // mapPods is the map from addresses of pods to private addresses. That of IPv6 has a 6 at the end.
 const mapPods = "pods"
 
-// foreignNow returns the result of learnForeign or, with the error, its last result. As long as it has never
-// succeeded in this process, the map is nil: then the rules of an earlier process stay.
-func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPods, error) {
-	pods, unreached, err := m.learnForeign(access, closed)
+// presentForeign returns the result of findForeign or, with the error, its last result. Until it has succeeded once in this
+// process, the map is nil: then the rules of an earlier process stay.
+func (m *Manager) presentForeign(access agent.HostAccess, closed Closed) (foreignPods, error) {
+	pods, unreached, err := m.findForeign(access, closed)
 	if err == nil {
 		m.foreign = pods
 		m.TellUnreached(unreached)
@@ -66,9 +66,9 @@ func (m *Manager) foreignNow(access agent.HostAccess, closed Closed) (foreignPod
 	return pods, err
 }
 
-// learnForeign finds the pods of other tenants that the host can reach, and the others that it cannot reach at the address at which
-// kubelet probes them, with the reason. Of several pods with one address it reaches none.
-func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
+// findForeign finds the pods of other tenants that the host can reach and, with the reason, those that it cannot reach at the
+// address which kubelet probes. Of several pods with one address it reaches none.
+func (m *Manager) findForeign(access agent.HostAccess, closed Closed) (found foreignPods, unreached []agent.UnreachedPod, err error) {
 	s := foreignSearch{at: map[netip.Addr]foreignPod{}, others: map[netip.Addr]string{}}
 	found = foreignPods{s.at, *access.Outside}
 	if m.Pods == nil {
@@ -77,7 +77,7 @@ func (m *Manager) learnForeign(access agent.HostAccess, closed Closed) (found fo
 	home := homeTenants(access)
 	for _, p := range m.Pods() {
 		if !slices.Contains(home, p.Tenant) {
-			m.consider(&s, p, probedAt(p.Addresses, access.Primary))
+			m.addForeignPod(&s, p, probedAt(p.Addresses, access.Primary))
 		}
 	}
 	if len(s.at) == 0 {
@@ -107,15 +107,15 @@ func homeTenants(access agent.HostAccess) (tenants []string) {
 	return tenants
 }
 
-// foreignSearch is what learnForeign has found so far.
+// foreignSearch is what findForeign has found so far.
 type foreignSearch struct {
 	at        map[netip.Addr]foreignPod
 	others    map[netip.Addr]string // addresses that do not stand for one pod alone, and why
 	unreached []agent.UnreachedPod
 }
 
-// consider adds the addresses of a pod of another tenant; probed is the one at which kubelet probes it.
-func (m *Manager) consider(s *foreignSearch, p Pod, probed netip.Addr) {
+// addForeignPod adds the addresses of a pod of another tenant; probed is the one that kubelet probes.
+func (m *Manager) addForeignPod(s *foreignSearch, p Pod, probed netip.Addr) {
 	for _, a := range p.Addresses {
 		if !m.isProbed(p.Tenant, a) {
 			if a == probed {

@@ -58,7 +58,7 @@ func TestAddressesThatAreSomethingElsesLeadToNoPodOfAnotherTenant(t *testing.T) 
 	learn := func(tenant string) (foreignPods, []agent.UnreachedPod, error) {
 		access := accessIn(tenant)
 		access.Nodes = []netip.Addr{netip.MustParseAddr("10.77.0.99")}
-		return m.learnForeign(access, Closed{Nodes: []netip.Addr{netip.MustParseAddr("10.77.0.98")}})
+		return m.findForeign(access, Closed{Nodes: []netip.Addr{netip.MustParseAddr("10.77.0.98")}})
 	}
 	found, unreached, err := learn("default")
 	if got, want := fmt.Sprint(found.addresses(), err), "[10.77.0.4 10.77.0.80 fd77::4 fd77::7] <nil>"; got != want {
@@ -101,7 +101,7 @@ func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 		m := New(Config{Pods: func() []Pod { return []Pod{c.pod, {Tenant: "green"}} }})
 		access := accessIn("default")
 		access.Primary = c.node
-		_, unreached, err := m.learnForeign(access, Closed{})
+		_, unreached, err := m.findForeign(access, Closed{})
 		if err != nil || len(unreached) != 1 || unreached[0].At.String() != c.want {
 			t.Errorf("%v on a node at %v: not reached %+v, %v, want %s", c.pod.Addresses, c.node, unreached, err, c.want)
 		}
@@ -112,12 +112,12 @@ func TestPodsAreTakenForProbedWhereKubeletAsks(t *testing.T) {
 func TestNoPodsAreReachedThatNobodyAskedFor(t *testing.T) {
 	away := errors.New("the switch is away")
 	m := New(Config{Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2")} }, Numbers: func() (map[string]uint32, error) { return nil, away }})
-	if found, unreached, err := m.learnForeign(accessIn("default"), Closed{}); len(found.at) > 0 || len(unreached) != 1 || !unreached[0].Unnamed || err != nil {
+	if found, unreached, err := m.findForeign(accessIn("default"), Closed{}); len(found.at) > 0 || len(unreached) != 1 || !unreached[0].Unnamed || err != nil {
 		t.Errorf("%v, %v, %v", found, unreached, err)
 	}
 	m.Probed = probed
 	for tenant, want := range map[string]error{"blue": nil, "default": away} {
-		if _, _, err := m.learnForeign(accessIn(tenant), Closed{}); err != want {
+		if _, _, err := m.findForeign(accessIn(tenant), Closed{}); err != want {
 			t.Errorf("a host in %s: %v", tenant, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestPodsThatCannotBeLearnedAreThoseThatWere(t *testing.T) {
 		pods    int
 	}{{away, false, 0}, {nil, true, 1}, {away, true, 1}} {
 		err = step.numbers
-		if pods, got := m.foreignNow(accessIn("default"), Closed{}); got != step.numbers || (pods.at != nil) != step.known || len(pods.at) != step.pods {
+		if pods, got := m.presentForeign(accessIn("default"), Closed{}); got != step.numbers || (pods.at != nil) != step.known || len(pods.at) != step.pods {
 			t.Errorf("%+v: %v, %v", step, pods, got)
 		}
 	}
@@ -146,7 +146,7 @@ func TestTheHostReachesPodsOfOtherTenants(t *testing.T) {
 	testkit.NeedsMachine(t)
 	m := New(Config{Log: testkit.Quiet(), Pods: func() []Pod { return []Pod{podAt("blue", "web", "10.77.0.2", "fd77::2")} }, Probed: probed,
 		Numbers: func() (map[string]uint32, error) { return map[string]uint32{"default-net.blue-web": 5}, nil }})
-	pods, unreached, err := m.learnForeign(accessIn("default"), Closed{})
+	pods, unreached, err := m.findForeign(accessIn("default"), Closed{})
 	if err != nil || unreached != nil {
 		t.Fatal(unreached, err)
 	}

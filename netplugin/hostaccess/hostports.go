@@ -98,16 +98,16 @@ func (h hostPorts) chains() []chain {
 			rule{knftables.Concat(led, "fib saddr type local", "snat", ip, "to", pipeline.OutsideAddress(p, pipeline.OutsideHost)), "the host to a host port"})
 	}
 	return []chain{
-		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, fromAbroad(lead)},
+		{"host-ports-in", knftables.NATType, knftables.PreroutingHook, leadPriority, notFromInfra(lead)},
 		{"host-ports-here", knftables.NATType, knftables.OutputHook, leadPriority, lead},
 		{"host-ports-hide", knftables.NATType, knftables.PostroutingHook, hidePriority, hide},
 	}
 }
 
-// fromAbroad limits rules to packets that do not come by the host's interfaces in infra networks. Those have an endpoint's own
-// address as source: translated to another endpoint, they would be answered directly, without the translation back. TCP would
-// not connect, and UDP would get past the policies.
-func fromAbroad(rules []rule) (all []rule) {
+// notFromInfra limits rules to packets that do not come by the host's interfaces in infra networks. Those have an endpoint's own
+// address as source: if such a packet was translated to another endpoint, the reply would be sent directly, without the
+// translation back. TCP would not connect, and UDP would bypass the policies.
+func notFromInfra(rules []rule) (all []rule) {
 	for _, r := range rules {
 		all = append(all, rule{knftables.Concat("iifgroup !=", infraGroup, r.text), r.comment})
 	}

@@ -63,7 +63,7 @@ func (c foreignChain) passes(ctx context.Context, chains map[foreignChain]hooked
 	if err != nil || verdict == accepts || verdict == "" && !base.drops {
 		return err == nil, err
 	}
-	return c.thoughtOf(ctx, rules, chains, map[foreignChain]bool{c: true})
+	return c.mentionsInterface(ctx, rules, chains, map[foreignChain]bool{c: true})
 }
 
 // hooked is the hook and policy of a chain.
@@ -152,9 +152,9 @@ func (c foreignChain) decides(ctx context.Context, rules string, chains map[fore
 // calls are the names of chains that rules call.
 var calls = regexp.MustCompile(`\b(?:jump|goto) ([^\s,}]+)`)
 
-// thoughtOf tells whether the rules of a chain mention our interface, or those of a chain that they call. asked are the chains that
-// were visited.
-func (c foreignChain) thoughtOf(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (bool, error) {
+// mentionsInterface tells whether the rules of a chain, or of a chain that they call, mention our interface. asked has the chains
+// that were visited.
+func (c foreignChain) mentionsInterface(ctx context.Context, rules string, chains map[foreignChain]hooked, asked map[foreignChain]bool) (bool, error) {
 	if strings.Contains(rules, outsideLink) {
 		return true, nil
 	}
@@ -168,7 +168,7 @@ func (c foreignChain) thoughtOf(ctx context.Context, rules string, chains map[fo
 		if err != nil {
 			return false, err
 		}
-		if speaks, err := next.thoughtOf(ctx, rules, chains, asked); speaks || err != nil {
+		if speaks, err := next.mentionsInterface(ctx, rules, chains, asked); speaks || err != nil {
 			return speaks, err
 		}
 	}

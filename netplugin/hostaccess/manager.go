@@ -167,14 +167,14 @@ func (m *Manager) keep(ctx context.Context) error {
 
 // look is one round: it makes interfaces, routes and rules what the store wants.
 func (m *Manager) look(ctx context.Context) error {
-	problems := m.tellHere()
+	problems := m.reportAddresses()
 	access, err := m.Datapath.HostAccess()
 	if err != nil {
 		return nil // the agent says what it waits for, and wakes us
 	}
 	m.own.follow(access.Balancers)
 	wanted := map[string]bool{}
-	problems = append(problems, m.within(ctx, "tunnels of strangers", func(ctx context.Context) error { return m.keepStrangers(ctx, access) }))
+	problems = append(problems, m.limitStep(ctx, "tunnels of strangers", func(ctx context.Context) error { return m.reconcileStrangers(ctx, access) }))
 	for _, n := range access.Networks {
 		wanted[n.EndpointID(m.HostLabel)] = true
 	}
@@ -184,29 +184,29 @@ func (m *Manager) look(ctx context.Context) error {
 	}
 	for id, network := range m.joined {
 		if !wanted[id] {
-			problems = append(problems, m.within(ctx, "leave network "+network, func(ctx context.Context) error { return m.leave(ctx, id, network) }))
+			problems = append(problems, m.limitStep(ctx, "leave network "+network, func(ctx context.Context) error { return m.removeEndpoint(ctx, id, network) }))
 		}
 	}
 	joining := access.Networks
-	if err := m.within(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
+	if err := m.limitStep(ctx, "rules about infra networks", func(ctx context.Context) error { return m.closeFirst(ctx, access) }); err != nil {
 		if problems = append(problems, err); !fault.Is(err, fault.Unsupported) { // a host without nft has what it had
 			joining = nil // without the rules, endpoints would reach the host's control ports there
 		}
 	}
 	machines := m.machines(access, m.stores.nodes)
 	for _, n := range joining {
-		problems = append(problems, m.within(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) }))
+		problems = append(problems, m.limitStep(ctx, "infra network "+n.Network.ID, func(ctx context.Context) error { return m.join(ctx, n, machines) }))
 	}
-	problems = append(problems, m.within(ctx, "way out by the host", func(ctx context.Context) error { return m.keepOutside(ctx, access) }))
-	problems = append(problems, m.within(ctx, "tunnels", m.keepTunnels))
+	problems = append(problems, m.limitStep(ctx, "way out by the host", func(ctx context.Context) error { return m.reconcileOutside(ctx, access) }))
+	problems = append(problems, m.limitStep(ctx, "tunnels", m.keepTunnels))
 	if !m.Netdev() { // a datapath in userspace has a connection tracker of its own
 		problems = append(problems, m.trackLiberally(liberalWindow, liberalReset))
 	}
 	return errors.Join(problems...)
 }
 
-// tellHere passes the host's addresses to TellHere.
-func (m *Manager) tellHere() (problems []error) {
+// reportAddresses passes the host's addresses to TellHere.
+func (m *Manager) reportAddresses() (problems []error) {
 	here, err := Addresses()
 	if err != nil {
 		return []error{err}
@@ -215,8 +215,8 @@ func (m *Manager) tellHere() (problems []error) {
 	return nil
 }
 
-// within bounds one step, so that one network cannot keep the others waiting.
-func (m *Manager) within(ctx context.Context, what string, step func(context.Context) error) error {
+// limitStep runs one step with a time limit, so that one network cannot delay the others.
+func (m *Manager) limitStep(ctx context.Context, what string, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	if err := step(ctx); err != nil {
@@ -293,8 +293,8 @@ func (m *Manager) join(ctx context.Context, n agent.HostNetwork, machines []neti
 	return errors.Join(taking, err)
 }
 
-// leave removes the host's endpoint in a network that is gone. Its routes go with the interface.
-func (m *Manager) leave(ctx context.Context, id, network string) error {
+// removeEndpoint removes the host's endpoint in a network that was deleted. Its routes go with the interface.
+func (m *Manager) removeEndpoint(ctx context.Context, id, network string) error {
 	if err := m.Datapath.Detach(ctx, id); err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ import (
 // by it at their private addresses.
 const outsideLink = "contivh0"
 
-// keepOutside opens or closes the way out by the host, as the store wants. If the host uses addresses of its
-// subnet for something else, it is not opened; one that is open stays.
-func (m *Manager) keepOutside(ctx context.Context, access agent.HostAccess) error {
+// reconcileOutside opens or closes the host's way out for endpoints, as the store wants. If the host uses addresses of its subnet
+// for something else, it is not opened; one that is open stays.
+func (m *Manager) reconcileOutside(ctx context.Context, access agent.HostAccess) error {
 	if access.Outside == nil {
 		m.TellTaken(nil)
 		m.TellUnreached(nil)
@@ -55,15 +55,15 @@ func (m *Manager) isOpen(o pipeline.Outside) bool {
 // interface is made.
 func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) error {
 	o := *access.Outside
-	m.learnStores(ctx)
+	m.readStores(ctx)
 	all, err := m.hostPorts()
 	if err != nil {
 		return err
 	}
-	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.learnClosed(access)
+	in, closed := entrances{access.Entrances, o, m.nodePortsAt(access.Primary)}, m.readClosed(access)
 	in.Balanced = closed.servable(in.Balanced)
 	ports := hostPorts{closed.available(all), o}
-	pods, notLearned := m.foreignNow(access, closed) // an error is returned at the end: the rest is set right all the same
+	pods, notLearned := m.presentForeign(access, closed) // an error is returned at the end: the rest is set right all the same
 	if pods.at == nil {
 		return notLearned
 	}
@@ -96,7 +96,7 @@ func (m *Manager) openOutside(ctx context.Context, access agent.HostAccess) erro
 	if err := routeLoopback(len(ports.all) > 0); err != nil {
 		return err
 	}
-	return errors.Join(forgotten, notLearned, m.tellTaken(in, ports), m.rules.inTheWay(ctx))
+	return errors.Join(forgotten, notLearned, m.reportTaken(in, ports), m.rules.inTheWay(ctx))
 }
 
 // waitForEndpoint tells whether the way out has to wait for the link of an endpoint.
@@ -132,13 +132,13 @@ func (m *Manager) closeOutside(ctx context.Context, access agent.HostAccess) err
 
 // closeInfra writes the rules that keep endpoints from control ports in infra networks, without a way out.
 func (m *Manager) closeInfra(ctx context.Context, access agent.HostAccess) error {
-	m.learnStores(ctx)
+	m.readStores(ctx)
 	m.closes = true
-	return m.rules.apply(ctx, tableForInfra(m.learnClosed(access), share()))
+	return m.rules.apply(ctx, tableForInfra(m.readClosed(access), share()))
 }
 
 // closeFirst writes these rules before the host has its first interface in an infra network. A table of an earlier process stays
-// until keepOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
+// until reconcileOutside replaces it: without its rules, packets of endpoints would leave without the host's address.
 func (m *Manager) closeFirst(ctx context.Context, access agent.HostAccess) error {
 	if m.began || len(access.Networks) == 0 {
 		return nil

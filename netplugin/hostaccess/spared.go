@@ -43,7 +43,7 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 		if slices.Contains(has, p) || p.Addr().IsLinkLocalUnicast() { // link-local addresses are per link
 			continue
 		}
-		if err := o.lose(p.Masked()); err != nil {
+		if err := o.checkRoute(p.Masked()); err != nil {
 			problems = append(problems, fault.New(fault.KindOf(err), "interface %s: address %s: %w", w.name, p, err))
 		}
 	}
@@ -54,7 +54,7 @@ func (w wantedLink) spared(machines []netip.Addr) (wantedLink, error) {
 	routes := w.routes
 	w.routes = nil
 	for _, r := range routes {
-		if err := o.lose(r.to); err != nil {
+		if err := o.checkRoute(r.to); err != nil {
 			problems = append(problems, fault.New(fault.KindOf(err), "interface %s: no route to %s: %w", w.name, r.to, err))
 			continue
 		}
@@ -78,9 +78,9 @@ type connected struct {
 	at   netip.Prefix
 }
 
-// lose returns an error if a route to a network by the link would take over such a destination. Destinations with a longer prefix
-// are not affected.
-func (o others) lose(to netip.Prefix) error {
+// checkRoute returns an error if a route to a network by the link would take over one of these destinations. Destinations with a
+// longer prefix are not affected.
+func (o others) checkRoute(to netip.Prefix) error {
 	for _, c := range o.connected {
 		if c.at.Overlaps(to) && c.at.Bits() <= to.Bits() {
 			return fault.New(fault.Conflict, "the host is in it by interface %s, with address %s", c.link, c.at)

@@ -26,8 +26,8 @@ type stores struct {
 	asked time.Time
 }
 
-// learnStores asks the store for its members, at intervals.
-func (m *Manager) learnStores(ctx context.Context) {
+// readStores reads the members of the store, at intervals.
+func (m *Manager) readStores(ctx context.Context) {
 	if m.StoreURLs == nil || time.Since(m.stores.asked) < storesEvery {
 		return
 	}

@@ -19,7 +19,7 @@ func TestWhereTheStoreListensIsClosed(t *testing.T) {
 	m := New(Config{StoreURLs: func(context.Context) ([]string, error) { return urls, err }})
 	const want = "[179 3379 3380 4379 5379 9998] [192.0.2.7 192.0.2.11 192.0.2.12 2001:db8::13]"
 	for _, why := range []string{"asked", "asked again", "the store is away"} {
-		m.learnStores(t.Context())
+		m.readStores(t.Context())
 		c := Closed{Ports: []uint16{179}}.with(agent.HostAccess{MasterPorts: []uint16{9998}, Nodes: addresses("192.0.2.7")}, m.stores)
 		if got := fmt.Sprint(c.Ports, c.Nodes); got != want {
 			t.Errorf("%s: closed are %s, want %s", why, got, want)
@@ -49,7 +49,7 @@ func TestPortsThatTheStoreTellsAreHeld(t *testing.T) {
 		{agent.HostAccess{MasterPorts: []uint16{8443}, HealthPorts: []uint16{30999}}, []uint16{8443, 9999, 10256, 30999}},
 		{agent.HostAccess{MasterPorts: []uint16{8443}}, []uint16{8443, 9999, 10256}},
 	} {
-		m.learnClosed(step.access)
+		m.readClosed(step.access)
 		if got := held(); !slices.Equal(got, step.want) {
 			t.Errorf("held are %v, want %v", got, step.want)
 		}

@@ -23,8 +23,8 @@ import (
 // setVTEPs has the VTEPs of the nodes; that of IPv6 has a 6 at the end.
 const setVTEPs = "vteps"
 
-// keepStrangers writes or removes the table. Without nft(8) only the switch drops packets of strangers.
-func (m *Manager) keepStrangers(ctx context.Context, access agent.HostAccess) error {
+// reconcileStrangers writes or removes the table. Without nft(8), only the switch drops tunnelled packets of unknown machines.
+func (m *Manager) reconcileStrangers(ctx context.Context, access agent.HostAccess) error {
 	if m.KernelReceives == nil {
 		return nil
 	}

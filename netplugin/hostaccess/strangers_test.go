@@ -56,7 +56,7 @@ func TestOnlyNodesSendIntoTunnels(t *testing.T) {
 	vteps := addresses(nodeEnd, nodeEnd6)
 	look := func(m *Manager) {
 		t.Helper()
-		if err := m.keepStrangers(t.Context(), agent.HostAccess{VTEPs: vteps, AllVTEPs: true}); err != nil {
+		if err := m.reconcileStrangers(t.Context(), agent.HostAccess{VTEPs: vteps, AllVTEPs: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestNothingOfNodesIsLostWhileOthersComeAndGo(t *testing.T) {
 	m := New(Config{KernelReceives: func() (bool, bool) { return true, true }, Closed: Closed{VXLANPort: 4791}})
 	look := func(vteps ...string) {
 		t.Helper()
-		if err := m.keepStrangers(t.Context(), agent.HostAccess{VTEPs: addresses(vteps...), AllVTEPs: true}); err != nil {
+		if err := m.reconcileStrangers(t.Context(), agent.HostAccess{VTEPs: addresses(vteps...), AllVTEPs: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestNothingOfNodesIsLostWhileOthersComeAndGo(t *testing.T) {
 		look(nodeEnd, otherEnd)
 		look(nodeEnd)
 		m = New(m.Config) // the agent starts again, and does not know all nodes yet
-		if err := m.keepStrangers(t.Context(), agent.HostAccess{VTEPs: addresses(otherEnd)}); err != nil {
+		if err := m.reconcileStrangers(t.Context(), agent.HostAccess{VTEPs: addresses(otherEnd)}); err != nil {
 			t.Fatal(err)
 		}
 		look(nodeEnd)

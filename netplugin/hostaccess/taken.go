@@ -12,9 +12,9 @@ import (
 // The translation of host ports and node ports comes before sockets: a process of the host that listens on such a port receives
 // nothing, without an error.
 
-// tellTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the node ports that are host
-// ports of endpoints.
-func (m *Manager) tellTaken(in entrances, ports hostPorts) error {
+// reportTaken passes to TellTaken the host ports and node ports on which processes of the host listen, and the node ports that are
+// host ports of endpoints.
+func (m *Manager) reportTaken(in entrances, ports hostPorts) error {
 	if len(in.NodePorts)+len(in.Balanced)+len(ports.all) == 0 {
 		m.TellTaken(nil)
 		return nil
@@ -38,7 +38,7 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 	}
 	for _, p := range in.NodePorts {
 		taken := agent.TakenPort{Protocol: inet.TransportName(p.Protocol), Port: p.Port}
-		if i := slices.IndexFunc(ports.all, func(h HostPort) bool { return in.losesTo(h, taken) }); i >= 0 {
+		if i := slices.IndexFunc(ports.all, func(h HostPort) bool { return in.overriddenBy(h, taken) }); i >= 0 {
 			taken.Leads = ports.all[i].Endpoint
 			some = append(some, taken)
 			continue
@@ -56,9 +56,9 @@ func takenPorts(in entrances, ports hostPorts, all []listener) (some []agent.Tak
 	return some
 }
 
-// losesTo tells whether a host port gets, at some address, packets to a node port: rules of host ports come first. There are no
-// node ports at loopback addresses.
-func (e entrances) losesTo(h HostPort, node agent.TakenPort) bool {
+// overriddenBy tells whether a host port gets, at some address, packets to a node port: rules of host ports come first. There are
+// no node ports at loopback addresses.
+func (e entrances) overriddenBy(h HostPort, node agent.TakenPort) bool {
 	return h.Protocol == node.Protocol && h.Port == node.Port && !h.Address.IsLoopback() && slices.ContainsFunc(e.at, func(p netip.Prefix) bool {
 		return h.leads(p.Addr()) && (!h.Address.IsValid() || p.Contains(h.Address))
 	})

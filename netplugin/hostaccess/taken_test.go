@@ -85,7 +85,7 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 			got = append(got, fmt.Sprint(p.Protocol, " ", p.Port, " ", of, " ", p.By))
 		}
 	}})
-	if err := m.tellTaken(in, ports); err != nil {
+	if err := m.reportTaken(in, ports); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"tcp 30080  [::]:30080", "udp 30082  192.0.2.1:30082",
@@ -94,7 +94,7 @@ func TestPortsThatProcessesOfTheHostHaveAreTold(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := m.tellTaken(entrances{}, hostPorts{}); err != nil || len(got) > 0 {
+	if err := m.reportTaken(entrances{}, hostPorts{}); err != nil || len(got) > 0 {
 		t.Errorf("nothing leads into endpoints: %v, %q", err, got)
 	}
 }

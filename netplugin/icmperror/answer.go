@@ -18,7 +18,7 @@ func answerTo(frame []byte, router netip.Addr, message []byte) []byte {
 	if !ok || p.isError() || p.Later || len(router.AsSlice()) != len(p.Src()) {
 		return nil
 	}
-	about := p.whole()
+	about := p.withoutFragment()
 	about = about[:min(len(about), p.quoted)]
 	answer := make([]byte, inet.EthernetSize+p.size+inet.ICMPSize+len(about))
 	copy(answer, frame[6:12])

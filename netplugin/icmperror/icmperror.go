@@ -37,9 +37,9 @@ func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *log
 		case <-ctx.Done():
 			return ctx.Err()
 		case p := <-tooBig:
-			out, ok = tellTooBig(p)
+			out, ok = packetTooBig(p)
 		case p := <-expired:
-			out, ok = tellExpired(p)
+			out, ok = timeExceeded(p)
 		case p := <-errors:
 			if p.AboutNodePort() {
 				out, ok = vrfOf.enter(p)
@@ -56,7 +56,7 @@ func Serve(ctx context.Context, bus drivers.PacketBus, vrfOf NodePorts, log *log
 	}
 }
 
-func tellExpired(p pipeline.Packet) (openflow.PacketOut, bool) {
+func timeExceeded(p pipeline.Packet) (openflow.PacketOut, bool) {
 	router, ok := p.Expired()
 	if !ok {
 		return openflow.PacketOut{}, false
@@ -65,7 +65,7 @@ func tellExpired(p pipeline.Packet) (openflow.PacketOut, bool) {
 	return p.Answer(frame), frame != nil
 }
 
-func tellTooBig(p pipeline.Packet) (openflow.PacketOut, bool) {
+func packetTooBig(p pipeline.Packet) (openflow.PacketOut, bool) {
 	mtu, router, ok := p.TooBig()
 	if !ok {
 		return openflow.PacketOut{}, false

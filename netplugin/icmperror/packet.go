@@ -41,8 +41,8 @@ func parse(frame []byte) (packet, bool) {
 	return packet{p, version4()}, true
 }
 
-// whole is the packet as if it were no fragment.
-func (p packet) whole() []byte {
+// withoutFragment is the packet without the fields of a fragment.
+func (p packet) withoutFragment() []byte {
 	all := slices.Concat(p.Header, p.Payload)
 	if p.IsIPv6() {
 		all[6] = p.Protocol

@@ -12,7 +12,7 @@ import (
 // ProxyMode is the name of this proxy.
 const ProxyMode = "contiv"
 
-// trouble is why the node does not serve services; nil: it does.
+// trouble returns why the node does not serve services; nil: it does.
 func (s *Server) trouble() error {
 	if err := s.node.Ready(); err != nil && !s.asBefore(err) {
 		return err

@@ -92,7 +92,7 @@ func (s *Server) Run(ctx context.Context) error {
 			wanted[addressOf(port)] = s.service(port)
 		}
 		s.listen(ctx, wanted, &serving)
-		s.tellClosed(health.Ports)
+		s.logFailedListeners(health.Ports)
 		var again <-chan time.Time
 		if len(s.open) < len(wanted) {
 			again = time.After(retryEvery)
@@ -109,9 +109,9 @@ func (s *Server) Run(ctx context.Context) error {
 // addressOf is where a port of a service is.
 func addressOf(port uint16) string { return fmt.Sprintf(":%d", port) }
 
-// tellClosed tells of ports of services at which nobody can listen, in the words of the log, once they were tried again: a netplugin that
-// ends has them for a moment.
-func (s *Server) tellClosed(ports map[uint16]agent.HealthPort) {
+// logFailedListeners logs the service ports on which the server cannot listen, after a second try: a netplugin that ends may have
+// them for a moment.
+func (s *Server) logFailedListeners(ports map[uint16]agent.HealthPort) {
 	why := map[uint16]string{}
 	for port := range ports {
 		if failed, is := s.failed[addressOf(port)]; is && time.Since(failed.since) >= retryEvery {

@@ -174,7 +174,7 @@ func TestAPortThatIsNotFreeIsTold(t *testing.T) {
 	try := func(closed bool) {
 		t.Helper()
 		s.listen(t.Context(), map[string]http.Handler{addressOf(port): s.service(port)}, &serving)
-		s.tellClosed(ports)
+		s.logFailedListeners(ports)
 		if got := n.closed[port]; (got != "") != closed || closed && !strings.Contains(got, fmt.Sprintf("nobody is told at :%d", port)) || closed && !strings.Contains(got, "address already in use") {
 			t.Errorf("told %q", got)
 		}

@@ -60,7 +60,7 @@ func Choose(all []Backend, here Place, udp bool) Sets {
 	return sets
 }
 
-// usable are those that are ready, or if there is none those that end and still serve.
+// usable returns the ready backends or, if there is none, those that terminate and still serve.
 func usable(all []Backend) (some []Backend) {
 	for _, b := range all {
 		if b.Ready {
@@ -78,8 +78,8 @@ func usable(all []Backend) (some []Backend) {
 	return some
 }
 
-// near are those of ready backends that are meant for clients of a place. Hints
-// count if all have some and they leave this place somebody.
+// near returns the ready backends that are meant for clients of a place. Hints count if all backends have some and there is one
+// for this place.
 func near(ready []Backend, here Place) []Backend {
 	for _, hint := range []struct {
 		place string
@@ -148,7 +148,7 @@ func count(all []netip.AddrPort, here func(netip.AddrPort) bool) (n int) {
 	return n
 }
 
-// some are those of all that are here and then those with the lowest hashes, n together, ascending by address.
+// some returns n of all addresses, sorted: first those that are here, then those with the lowest hashes.
 func some(all []netip.AddrPort, n int, node string, here func(netip.AddrPort) bool) []netip.AddrPort {
 	if len(all) <= n {
 		return all

@@ -219,8 +219,8 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 		tried := m.tokenFile()
 		err := m.renew(ctx)
-		if err = strangers(err); fault.Is(err, fault.Denied) {
-			err = m.joinAnew(ctx, m.renamed(err))
+		if err = explainUnknownAuthority(err); fault.Is(err, fault.Denied) {
+			err = m.joinAnew(ctx, m.explainRenamed(err))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -237,19 +237,20 @@ func (m *Member) Run(ctx context.Context) error {
 	return nil
 }
 
-// outdated tells whether the cluster has other authorities than this node believes it by: it
-// is given them with another certificate, or, where it knows none of those that answer, by joining anew.
+// outdated tells whether the cluster has other authorities than the node has. It gets the present ones with a renewed certificate
+// or, if it can verify no netmaster, by joining again.
 func (m *Member) outdated(ctx context.Context) bool {
 	masters, err := m.cfg.Masters(ctx)
 	if err != nil {
 		return false
 	}
 	known, err := joining.Known(ctx, masters, m.held.Load().roots)
-	return fault.Is(strangers(err), fault.Denied) || err == nil && known != m.Authorities()
+	return fault.Is(explainUnknownAuthority(err), fault.Denied) || err == nil && known != m.Authorities()
 }
 
-// strangers says in words that help that netmasters answer whom the node takes for others.
-func strangers(err error) error {
+// explainUnknownAuthority adds to the error that netmasters have certificates of authorities that the node does not know, and what
+// to do.
+func explainUnknownAuthority(err error) error {
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
 		return err
@@ -258,9 +259,9 @@ func strangers(err error) error {
 		"(netctl security rotate-ca), or others answer in its place: it needs a join token of now (%w)", err)
 }
 
-// renamed says in words that help that a node is refused which has another name than the one that it joined with: the
-// name belongs to its key.
-func (m *Member) renamed(refused error) error {
+// explainRenamed adds to a refusal that the node has another name than the one with which it joined, and what to do: a name
+// belongs to the key that joined with it.
+func (m *Member) explainRenamed(refused error) error {
 	leaf := m.held.Load().own.Leaf
 	if len(leaf.URIs) != 1 {
 		return refused
@@ -281,7 +282,7 @@ func (m *Member) joinAnew(ctx context.Context, refused error) error {
 	}
 	join := m.join
 	if joining.Useless(refused) {
-		join = m.joinOtherwise
+		join = m.joinWithNewKey
 	}
 	if err := join(ctx); err != nil {
 		return fmt.Errorf("%w; nor can it join anew: %w", refused, err)
@@ -293,7 +294,7 @@ func (m *Member) joinAnew(ctx context.Context, refused error) error {
 func (m *Member) join(ctx context.Context) error {
 	answer, err := m.joinWith(ctx, m.key)
 	if joining.Useless(err) {
-		return m.joinOtherwise(ctx)
+		return m.joinWithNewKey(ctx)
 	}
 	if err != nil {
 		return err
@@ -301,9 +302,8 @@ func (m *Member) join(ctx context.Context) error {
 	return m.keep(answer)
 }
 
-// joinOtherwise joins with another key than that of before, which counts no more. Until it has joined, the
-// node keeps both: a token that is good for nothing costs it nothing.
-func (m *Member) joinOtherwise(ctx context.Context) error {
+// joinWithNewKey joins with a new key. The node keeps the old key until it has joined, so that a failed join changes nothing.
+func (m *Member) joinWithNewKey(ctx context.Context) error {
 	next := m.path(nextKeyFile)
 	key, err := pki.OpenKey(next)
 	if err != nil {
@@ -334,7 +334,7 @@ func (m *Member) joinOtherwise(ctx context.Context) error {
 	return durable.Remove(next)
 }
 
-// joinWith shows the token, and a key, to the first netmaster that answers as one of the cluster.
+// joinWith sends the token and the key to the first netmaster that proves to belong to the cluster.
 func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer mastercfg.JoinResponse, err error) {
 	text, err := pki.ReadFile(m.cfg.TokenFile, true)
 	if err != nil {
@@ -348,16 +348,16 @@ func (m *Member) joinWith(ctx context.Context, key *ecdsa.PrivateKey) (answer ma
 	if err != nil {
 		return answer, err
 	}
-	answer, err = m.show(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
+	answer, err = m.sendToken(ctx, masters, string(text), mastercfg.JoinRequest{Host: m.cfg.Host, CSR: csr, Addresses: m.cfg.Addresses, VTEPs: m.cfg.VTEPs})
 	if err == nil {
 		m.cfg.Log.WithFields(logrus.Fields{"host": m.cfg.Host, "cluster": answer.Cluster}).Info("the node has joined")
 	}
 	return answer, err
 }
 
-// show shows the token to who proves to be of the cluster: by the pin in the token, or by the
-// authorities that the node was given with it.
-func (m *Member) show(ctx context.Context, masters []string, text string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
+// sendToken sends the token to a netmaster that proves to belong to the cluster: by the pin in the token, or by the authorities
+// that the node has.
+func (m *Member) sendToken(ctx context.Context, masters []string, text string, request mastercfg.JoinRequest) (answer mastercfg.JoinResponse, err error) {
 	if m.cfg.AuthoritiesFile != "" && !jointoken.Is(text) {
 		authorities, err := pki.ReadFile(m.cfg.AuthoritiesFile, false)
 		if err != nil {

@@ -206,7 +206,7 @@ func TestANodeWithAnotherNameThanItJoinedWithSaysSo(t *testing.T) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	cfg.Host = "h1"
-	if err := open(t, cfg).renamed(errors.New("away")); err.Error() != "away" {
+	if err := open(t, cfg).explainRenamed(errors.New("away")); err.Error() != "away" {
 		t.Errorf("as before: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func TestANodeThatKnowsNoNetmasterAnyMoreJoinsAnew(t *testing.T) {
 	c := startWith(t, by)
 	cfg.Masters = func(context.Context) ([]string, error) { return []string{c.address}, nil }
 	m := open(t, cfg)
-	refused := strangers(m.renew(t.Context()))
+	refused := explainUnknownAuthority(m.renew(t.Context()))
 	if !fault.Is(refused, fault.Denied) || !strings.Contains(refused.Error(), "replaced while it was away") {
 		t.Errorf("without a token of now: %v", refused)
 	}

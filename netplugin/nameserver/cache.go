@@ -77,11 +77,11 @@ func (c *cache) good(q dns.Question, now time.Time) *cached {
 }
 
 func (c *cache) put(q dns.Question, a answer) {
-	keep, size := kept(q, a), len(q.Name)+a.size()
+	keep, size := cacheTime(q, a), len(q.Name)+a.size()
 	if keep <= 0 {
 		return
 	}
-	short := a.short(q)
+	short := a.truncated(q)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old, ok := c.entries[q]; ok {
@@ -110,16 +110,15 @@ func (a answer) size() (bytes int) {
 	return bytes
 }
 
-// kept is how long the answer to a question may be cached: for the shortest TTL of its records and,
-// if it has no record of the type in question, no longer than the SOA record says. The TTL of a
-// CNAME record says nothing about its target (RFC 2308).
-func kept(q dns.Question, a answer) time.Duration {
+// cacheTime is how long the answer to a question may be cached: the shortest TTL of its records and, if it has no record of the
+// requested type, at most the time of the SOA record. The TTL of a CNAME record says nothing about its target (RFC 2308).
+func cacheTime(q dns.Question, a answer) time.Duration {
 	if a.failure != nil {
 		return failureKept
 	}
 	keep := longestKept
-	if a.denies(q.Qtype) {
-		keep = deniedFor(a.authority)
+	if a.isNegative(q.Qtype) {
+		keep = negativeTTL(a.authority)
 	}
 	for _, r := range a.answer {
 		keep = min(keep, time.Duration(r.Header().Ttl)*time.Second)
@@ -127,16 +126,16 @@ func kept(q dns.Question, a answer) time.Duration {
 	return keep
 }
 
-// denies tells whether an answer is negative: it has no record of a type, neither of the name in question
-// nor of a name that it is an alias of.
-func (a answer) denies(kind uint16) bool {
+// isNegative tells whether an answer is negative: it has no record of a type, neither of the name in the question nor of a name
+// that it is an alias of.
+func (a answer) isNegative(kind uint16) bool {
 	return a.rcode != dns.RcodeSuccess || !slices.ContainsFunc(a.answer, func(r dns.RR) bool {
 		return kind == dns.TypeANY || r.Header().Rrtype == kind
 	})
 }
 
-// deniedFor is the TTL of a negative answer by its SOA record; 0 without one.
-func deniedFor(authority []dns.RR) time.Duration {
+// negativeTTL is the TTL of a negative answer by its SOA record; 0 without one.
+func negativeTTL(authority []dns.RR) time.Duration {
 	if len(authority) == 0 {
 		return 0
 	}
@@ -155,8 +154,8 @@ func (a answer) aged(seconds uint32) answer {
 	return a
 }
 
-// short is as much of an answer as fits into a datagram, so that a query over UDP does not cost the copy of a large answer.
-func (a answer) short(q dns.Question) answer {
+// truncated is the part of an answer that fits into a datagram, so that a query over UDP does not cost the copy of a large answer.
+func (a answer) truncated(q dns.Question) answer {
 	m := dns.Msg{Question: []dns.Question{q}, Answer: a.answer, Ns: a.authority}
 	m.Truncate(MaxUDP)
 	a.answer, a.authority, a.cut = m.Answer, m.Ns, m.Truncated

@@ -54,7 +54,7 @@ type answer struct {
 	cut       bool     // truncated
 }
 
-// NewForwarder makes a forwarder to upstream servers, which are asked in their order until one answers, see inTurn.
+// NewForwarder makes a forwarder to upstream servers, which are queried in their order until one answers, see askServers.
 func NewForwarder(upstream Upstream) *Forwarder {
 	return &Forwarder{upstream: upstream, cache: newCache(time.Now), patience: upstreamTime, ednsless: &ednsless{now: time.Now, until: map[netip.AddrPort]time.Time{}},
 		underWay: map[dns.Question]*asked{}, begun: map[string]int{}, waiting: map[netip.Addr]int{}, told: map[string]time.Time{}}
@@ -137,9 +137,9 @@ func (f *Forwarder) leave(asker netip.Addr) {
 func (f *Forwarder) find(ctx context.Context, q dns.Question, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
-	reply, passed := inTurn(ctx, f.upstream(), f.patience, func(ctx context.Context, server netip.AddrPort) (*dns.Msg, error) { return f.exchange(ctx, q, server) })
+	reply, passed := askServers(ctx, f.upstream(), f.patience, func(ctx context.Context, server netip.AddrPort) (*dns.Msg, error) { return f.exchange(ctx, q, server) })
 	if reply != nil {
-		a.answer = believed(q, reply)
+		a.answer = acceptedPart(q, reply)
 	} else {
 		a.answer.failure = errors.Join(fault.New(fault.Unavailable, "no name server upstream answers"), passed)
 	}
@@ -156,7 +156,7 @@ func (f *Forwarder) exchange(ctx context.Context, q dns.Question, server netip.A
 	for _, network := range []string{"udp", "tcp"} {
 		client := dns.Client{Net: network, UDPSize: maxUpstreamBytes, Timeout: f.patience} // or its own would count, if that is shorter
 		reply, err := exchangeOn(ctx, &client, m, server)
-		if err == nil && m.IsEdns0() != nil && notUnderstood(reply) && concerns(reply, q) {
+		if err == nil && m.IsEdns0() != nil && refusesEDNS(reply) && concerns(reply, q) {
 			m = new(dns.Msg).SetQuestion(q.Name, q.Qtype)
 			reply, err = exchangeOn(ctx, &client, m, server)
 			if network == "udp" && err == nil && (reply.Rcode == dns.RcodeSuccess || reply.Rcode == dns.RcodeNameError) && concerns(reply, q) {
@@ -195,9 +195,9 @@ func exchangeOn(ctx context.Context, client *dns.Client, m *dns.Msg, server neti
 	return reply, err
 }
 
-// notUnderstood tells whether a reply is FORMERR or NOTIMP, as a server that does not know
-// EDNS may answer to any query with it (RFC 6891, section 7).
-func notUnderstood(reply *dns.Msg) bool {
+// refusesEDNS tells whether a reply is FORMERR or NOTIMP, as a server that does not know EDNS may answer to any query with it (RFC
+// 6891, section 7).
+func refusesEDNS(reply *dns.Msg) bool {
 	return reply.Rcode == dns.RcodeFormatError || reply.Rcode == dns.RcodeNotImplemented
 }
 
@@ -207,22 +207,22 @@ func concerns(reply *dns.Msg, q dns.Question) bool {
 	case !reply.Response || reply.Opcode != dns.OpcodeQuery:
 		return false
 	case len(reply.Question) == 0:
-		return notUnderstood(reply)
+		return refusesEDNS(reply)
 	}
 	repeated := reply.Question[0]
 	repeated.Name = fold(repeated.Name)
 	return len(reply.Question) == 1 && repeated == q
 }
 
-// believed is the part of a reply that answers the question.
-func believed(q dns.Question, reply *dns.Msg) answer {
-	records, names := about(q, reply.Answer)
+// acceptedPart is the part of a reply that answers the question.
+func acceptedPart(q dns.Question, reply *dns.Msg) answer {
+	records, names := recordsFor(q, reply.Answer)
 	return answer{rcode: reply.Rcode, answer: records, authority: authority(names, reply.Ns)}
 }
 
-// about are the records that answer a question: those of the name, and of the names that it is an alias of. Other
-// records are ignored, and so are those of reserved names. names are the name and its aliases.
-func about(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
+// recordsFor returns the records that answer a question: those of the name, and of the names that it is an alias of. Other records
+// are ignored, and those of reserved names. names are the name and its aliases.
+func recordsFor(q dns.Question, records []dns.RR) (list []dns.RR, names []string) {
 	name := q.Name
 	for range maxAliases + 1 { // with the name in question
 		names = append(names, name)

@@ -207,7 +207,7 @@ func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 	if err != nil {
 		s.counts.failed.Add(1)
 		log := s.Log.WithError(err).WithField("name", reply.Question[0].Name)
-		if fault.Is(err, fault.Unavailable) && s.Forwarder.tellNow(noAnswer) {
+		if fault.Is(err, fault.Unavailable) && s.Forwarder.shouldLog(noAnswer) {
 			log.Warn(noAnswer)
 		} else {
 			log.Debug("not answered")
@@ -215,7 +215,7 @@ func (s *Server) complete(reply *dns.Msg, got answer, err error) {
 		reply.Rcode = dns.RcodeServerFailure
 		return
 	}
-	if _, passed := s.Forwarder.lastProblem(); passed != "" && s.Forwarder.tellNow(passedOver) {
+	if _, passed := s.Forwarder.lastProblem(); passed != "" && s.Forwarder.shouldLog(passedOver) {
 		s.Log.WithField("error", passed).Warn(passedOver)
 	}
 	s.counts.forwarded.Add(1)

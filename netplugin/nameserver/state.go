@@ -50,8 +50,8 @@ const (
 	passedOver = "name servers of others are passed over, which takes its time: told once a minute"
 )
 
-// tellNow tells whether a message may be logged now, and notes that it is.
-func (f *Forwarder) tellNow(message string) bool {
+// shouldLog tells whether a message may be logged now, and records that it is.
+func (f *Forwarder) shouldLog(message string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	told, ever := f.told[message]

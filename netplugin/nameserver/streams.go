@@ -37,7 +37,7 @@ func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error 
 			case err == nil:
 				pause.Reset()
 				open.Go(func() { (&stream{Server: s, conn: conn, asker: askerOf(conn.RemoteAddr())}).serve(ctx) })
-			case passes(err):
+			case isTemporary(err):
 				s.Log.WithError(err).Debug("connection not accepted")
 				pause.Sleep(ctx)
 			default:
@@ -48,8 +48,8 @@ func (s *Server) serveStreams(ctx context.Context, listener net.Listener) error 
 	return group.Wait()
 }
 
-// passes tells whether an error of accept is temporary, so that the next connection may be accepted.
-func passes(err error) bool {
+// isTemporary tells whether an error of accept is temporary, so that the next connection may be accepted.
+func isTemporary(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && errno.Temporary()
 }

@@ -30,11 +30,11 @@ type outcome struct {
 	err   error
 }
 
-// inTurn asks name servers in their order: the next one as soon as one has failed, or when none has answered for
-// nextTurn, which is less with many servers, so that each gets a share of the patience. It returns the first usable reply;
-// nil: there is none. passed says why the servers before the one that replied, or all, did not. When it returns, no query is
-// under way any more.
-func inTurn(ctx context.Context, servers []netip.AddrPort, patience time.Duration, ask func(context.Context, netip.AddrPort) (*dns.Msg, error)) (reply *dns.Msg, passed error) {
+// askServers asks name servers in their order: the next one as soon as one has failed, or when none has answered for nextTurn,
+// which is less with many servers, so that each gets a share of the patience. It returns the first usable reply; nil: there is
+// none. passed has the errors of the servers before the one that replied, or of all. When it returns, no query is under way any
+// more.
+func askServers(ctx context.Context, servers []netip.AddrPort, patience time.Duration, ask func(context.Context, netip.AddrPort) (*dns.Msg, error)) (reply *dns.Msg, passed error) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, stop := context.WithCancel(ctx)

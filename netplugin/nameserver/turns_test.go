@@ -74,7 +74,7 @@ func TestTheNextNameServerIsAskedWhileOneIsSlow(t *testing.T) {
 			var asked atomic.Int32
 			answers := make([]*dns.Msg, len(servers))
 			began := time.Now()
-			reply, passed := inTurn(ctx, servers, upstreamTime, func(ctx context.Context, server netip.AddrPort) (*dns.Msg, error) {
+			reply, passed := askServers(ctx, servers, upstreamTime, func(ctx context.Context, server netip.AddrPort) (*dns.Msg, error) {
 				asked.Add(1)
 				i := slices.Index(servers, server)
 				late := (<-chan time.Time)(nil)

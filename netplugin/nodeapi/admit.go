@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// guarded lets only root at the socket and clients on this node in, and no page of another site that a
-// browser on this node shows. Who may do what elsewhere, netmaster says; it asks nodes to read only.
-func (h handlers) guarded(next http.HandlerFunc) http.HandlerFunc {
+// localOnly admits root at the socket and clients on this node, but no browser page of another site. Other requests go through
+// netmaster, which authorizes them.
+func (h handlers) localOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.RemoteAddr) && !byRoot(r.Context()) {
-			h.fail(w, fault.New(fault.Denied, "%s %s: only from the node itself, at 127.0.0.1 or ::1%s; this is %s", r.Method, r.URL.Path, h.orAtSocket(), r.RemoteAddr))
+		if !isLoopback(r.RemoteAddr) && !isRootAtSocket(r.Context()) {
+			h.fail(w, fault.New(fault.Denied, "%s %s: only from the node itself, at 127.0.0.1 or ::1%s; this is %s", r.Method, r.URL.Path, h.socketHint(), r.RemoteAddr))
 			return
 		}
 		if err := h.origins.Check(r); err != nil {
@@ -34,9 +34,8 @@ func isLoopback(remote string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// budgeted bounds the memory that long answers take together, also when nobody
-// reads them: each takes one of the places.
-func (h handlers) budgeted(places chan struct{}, next http.HandlerFunc) http.HandlerFunc {
+// limited limits the memory of concurrent long answers, also if their clients do not read them: each takes one of the places.
+func (h handlers) limited(places chan struct{}, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		patience := time.NewTimer(bigAnswerWait)
 		defer patience.Stop()

@@ -50,37 +50,36 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// byRoot tells whether root of the machine asks, at the socket.
-func byRoot(ctx context.Context) bool {
+// isRootAtSocket tells whether the client is root, at the unix socket.
+func isRootAtSocket(ctx context.Context) bool {
 	_, local := ctx.Value(connKey{}).(*rootsocket.Conn)
 	return local
 }
 
-// entitled lets root of the machine ask for everything, at the socket, netmasters over TLS, and all others whether the node is
-// alive and ready. Before the node has joined, who is on the node itself may ask as ever. A connection that was made before is as one of
-// nobody, and stays so: it can be kept for as long as its owner likes.
-func (h handlers) entitled(next http.Handler) http.Handler {
+// requireRole admits root at the socket and netmasters over TLS to all paths, and others to liveness and readiness only. Before
+// the node has joined, clients on the node itself are admitted to all. A connection keeps the role that it had when it was made.
+func (h handlers) requireRole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h.mayAsk(r); err != nil {
-			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster%s", r.Method, r.URL.Path, err, h.orAtSocket()))
+		if err := h.checkClient(r); err != nil {
+			h.fail(w, fault.New(fault.KindOf(err), "%s %s: %w; ask netmaster%s", r.Method, r.URL.Path, err, h.socketHint()))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// orAtSocket says where root asks, if that is anywhere.
-func (h handlers) orAtSocket() string {
+// socketHint tells in an error where root gets an answer, if there is a socket.
+func (h handlers) socketHint() string {
 	if h.Socket == "" {
 		return ""
 	}
 	return ", or as root of the node at " + h.Socket
 }
 
-// mayAsk tells why a request is not answered.
-func (h handlers) mayAsk(r *http.Request) error {
+// checkClient returns why a request is not answered.
+func (h handlers) checkClient(r *http.Request) error {
 	switch {
-	case h.Membership == nil, r.URL.Path == "/healthz", r.URL.Path == "/readyz", byRoot(r.Context()):
+	case h.Membership == nil, r.URL.Path == "/healthz", r.URL.Path == "/readyz", isRootAtSocket(r.Context()):
 		return nil
 	case r.TLS == nil && isLoopback(r.RemoteAddr) && h.Membership.Server() == nil:
 		return nil

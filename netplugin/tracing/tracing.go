@@ -91,7 +91,7 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	if err != nil {
 		return oftrace.Trace{}, err
 	}
-	t := w.judged(ctx, oftrace.Parse(text))
+	t := w.traceTracked(ctx, oftrace.Parse(text))
 	for table, more := behindGroup(t.Steps); more; {
 		now := cmp.Or(t.Final, packet)
 		if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
@@ -100,16 +100,16 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
 			return t, err
 		}
-		rest := w.judged(ctx, oftrace.Parse(text))
+		rest := w.traceTracked(ctx, oftrace.Parse(text))
 		table, more = behindGroup(rest.Steps)
 		t = oftrace.Trace{Steps: append(t.Steps, rest.Steps...), Final: rest.Final, Datapath: rest.Datapath, Warnings: append(t.Warnings, rest.Warnings...)}
 	}
 	return t, nil
 }
 
-// judged has the tables that judge connections asked again, if a trace has met them. The switch does not say there what the connection
-// tracker would know of the packet, so that no rule about addresses and ports would be about it.
-func (w *world) judged(ctx context.Context, t oftrace.Trace) oftrace.Trace {
+// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does not set the
+// fields of connection tracking there, so that rules about addresses and ports would not match.
+func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace {
 	at := slices.IndexFunc(t.Resumed, func(r oftrace.Resumed) bool { return pipeline.AsksTracker(r.Table) })
 	if at < 0 {
 		return t

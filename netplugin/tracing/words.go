@@ -25,9 +25,9 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 			}
 			continue
 		}
-		step := hops.Step{Table: tableName(s.Table), Match: s.Match, Does: w.does(s.Actions)}
+		step := hops.Step{Table: tableName(s.Table), Match: s.Match, Does: w.describeActions(s.Actions)}
 		if object, known := w.objects[s.Cookie]; known {
-			if step.Of = w.owner(object); !w.own(object) {
+			if step.Of = w.owner(object); !w.isOwnObject(object) {
 				step.Match = "" // addresses, ports and groups of somebody else
 			}
 			if r, is := object.(pipeline.Rule); is && pipeline.EndsJudgement(s.Table, r) {
@@ -42,7 +42,7 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	case sent && left.flooded:
 		h.Exit, h.Note = hops.Unknown, strings.Join(append(t.Warnings, "everybody in the network gets it"), "; ")
 	case sent && left.port != 0:
-		w.leaves(&h, left.port, to)
+		w.describeOutput(&h, left.port, to)
 	case sent && left.back:
 		h.Exit = hops.Answered
 	case h.Reason == "" && left.unknown:
@@ -91,14 +91,14 @@ func (o *outcome) note(actions []string) {
 			}
 		case name == "IN_PORT":
 			o.back = true
-		case name == "group" && !alwaysLeads(value), strings.HasPrefix(action, "controller("):
+		case name == "group" && !alwaysContinues(value), strings.HasPrefix(action, "controller("):
 			o.unknown = true
 		}
 	}
 }
 
-// leaves says where a packet goes that leaves by a port.
-func (w *world) leaves(h *hops.Hop, port uint32, to target) {
+// describeOutput describes the output to a port.
+func (w *world) describeOutput(h *hops.Hop, port uint32, to target) {
 	owner, ours := w.ports[port]
 	switch {
 	case port == w.sw.Trunk() && w.encap == pipeline.VLAN:
@@ -127,14 +127,14 @@ func tableName(id uint8) string {
 // owner is whose a flow is: of an object in another tenant only its kind is told.
 func (w *world) owner(object pipeline.Object) string {
 	key := object.Key()
-	if key.Kind == pipeline.KindEpoch || !w.own(object) {
+	if key.Kind == pipeline.KindEpoch || !w.isOwnObject(object) {
 		return string(key.Kind)
 	}
 	return string(key.Kind) + " " + key.ID
 }
 
-// own tells whether an object is of the sender's tenant, or of none.
-func (w *world) own(object pipeline.Object) bool {
+// isOwnObject tells whether an object belongs to the sender's tenant, or to none.
+func (w *world) isOwnObject(object pipeline.Object) bool {
 	switch o := object.(type) {
 	case pipeline.Endpoint:
 		return o.Tenant == w.tenant
@@ -148,13 +148,13 @@ func (w *world) own(object pipeline.Object) bool {
 	case pipeline.Service: // Kubernetes does not name its tenant, but only routed VLANs have their VRF in common
 		return o.VRF == w.vrf && o.VRF != pipeline.SharedVRF || strings.HasSuffix(o.ID, ":"+w.tenant)
 	case pipeline.TierRule:
-		return w.subject(o)
+		return w.isAboutOwnEndpoint(o)
 	}
 	return true
 }
 
-// subject tells whether a rule is about an endpoint of the sender's tenant.
-func (w *world) subject(r pipeline.TierRule) bool {
+// isAboutOwnEndpoint tells whether the subject of a rule is an endpoint of the sender's tenant.
+func (w *world) isAboutOwnEndpoint(r pipeline.TierRule) bool {
 	for _, e := range w.endpoints {
 		if e.Tenant == w.tenant && slices.Contains(r.Subjects, e.Class) {
 			return true
@@ -163,8 +163,8 @@ func (w *world) subject(r pipeline.TierRule) bool {
 	return false
 }
 
-// does tells in words what a flow does; how it notes what it has found is left out.
-func (w *world) does(actions []string) string {
+// describeActions describes in words what a flow does; writes to registers are left out.
+func (w *world) describeActions(actions []string) string {
 	var words []string
 	for _, action := range actions {
 		name, value, _ := strings.Cut(action, ":")
@@ -179,7 +179,7 @@ func (w *world) does(actions []string) string {
 		case name == "IN_PORT":
 			words = append(words, "goes back")
 		case name == "group":
-			if !alwaysLeads(value) {
+			if !alwaysContinues(value) {
 				words = append(words, "group "+value+" decides")
 			}
 		case strings.HasPrefix(action, "controller("):
@@ -187,23 +187,23 @@ func (w *world) does(actions []string) string {
 		case strings.HasPrefix(action, "ct("):
 			words = append(words, "asks the connection tracker")
 		case name == "goto_table":
-			words = append(words, goesTo(value)...)
+			words = append(words, tableOfResubmit(value)...)
 		case strings.HasPrefix(action, "resubmit(,"):
-			words = append(words, goesTo(strings.TrimSuffix(strings.TrimPrefix(action, "resubmit(,"), ")"))...)
+			words = append(words, tableOfResubmit(strings.TrimSuffix(strings.TrimPrefix(action, "resubmit(,"), ")"))...)
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// alwaysLeads tells whether all packets go on in one table behind a group.
-func alwaysLeads(group string) bool {
+// alwaysContinues tells whether all packets continue in one table after a group.
+func alwaysContinues(group string) bool {
 	number, err := strconv.ParseUint(group, 10, 32)
 	_, always := pipeline.GroupLeadsTo(uint32(number))
 	return err == nil && always
 }
 
-// goesTo names the table of a number, unless packets come back from there.
-func goesTo(number string) []string {
+// tableOfResubmit names the table of a resubmit, unless packets return from there.
+func tableOfResubmit(number string) []string {
 	id, err := strconv.ParseUint(number, 10, 8)
 	if err != nil || pipeline.IsOnlyAsked(uint8(id)) {
 		return nil

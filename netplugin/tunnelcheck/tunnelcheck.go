@@ -52,7 +52,7 @@ func (c *Checker) Ask(ctx context.Context) (map[string]bool, error) {
 		for _, host := range hosts {
 			silent[others[host]] = true
 		}
-		if err := c.ask(ctx, silent); err != nil {
+		if err := c.sendProbes(ctx, silent); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -65,8 +65,8 @@ func (c *Checker) Ask(ctx context.Context) (map[string]bool, error) {
 	return answered, nil
 }
 
-// ask asks nodes until all have answered, or often enough, and leaves those that have not.
-func (c *Checker) ask(ctx context.Context, silent map[netip.Addr]bool) error {
+// sendProbes sends probes to the silent nodes, up to tries times, and removes those that answer from silent.
+func (c *Checker) sendProbes(ctx context.Context, silent map[netip.Addr]bool) error {
 	c.number++
 	answers := c.bus.Packets(pipeline.PacketEcho) // before anybody answers: the driver keeps what somebody waits for
 	for range tries {
@@ -75,13 +75,13 @@ func (c *Checker) ask(ctx context.Context, silent map[netip.Addr]bool) error {
 				return err
 			}
 		}
-		c.hear(ctx, answers, silent)
+		c.receiveAnswers(ctx, answers, silent)
 	}
 	return nil
 }
 
-// hear waits for answers, for as long as patience lasts.
-func (c *Checker) hear(ctx context.Context, answers <-chan pipeline.Packet, silent map[netip.Addr]bool) {
+// receiveAnswers waits for answers, up to the time limit.
+func (c *Checker) receiveAnswers(ctx context.Context, answers <-chan pipeline.Packet, silent map[netip.Addr]bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for len(silent) > 0 {

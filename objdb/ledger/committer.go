@@ -204,24 +204,22 @@ func (l *Ledger) commitSome(list []*submission) int {
 	}
 }
 
-// mustReload tells whether the state has to be read again before the next plan, after an error of a
-// transaction. The watch brings what others wrote in between.
+// mustReload tells whether the state has to be read from the store before the next plan, after an error of a transaction. Writes
+// of others since the last read come by the watch.
 func (l *Ledger) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
-		return !l.overtaken()
+		return !l.awaitForeignChange()
 	}
-	return !refused(err)
+	return !isNotTaken(err)
 }
 
-// refused tells whether an error says that the store did not take a
-// transaction, and that the cache is as good as before.
-func refused(err error) bool {
+// isNotTaken tells whether an error means that the store has not executed a transaction, so that the cache is still right.
+func isNotTaken(err error) bool {
 	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
 }
 
-// lowerMaxOps tells whether the store has refused a transaction for its number of operations, although it took as many
-// before: another of its members answers, whose limit is lower. Then the ledger's own limit is lowered, until the next term
-// measures again, and the transaction is to be made again.
+// lowerMaxOps tells whether to repeat a transaction that the store has refused for its number of operations, although it has
+// accepted as many before: another member has answered, whose limit is lower. It lowers the ledger's limit until the next term.
 func (l *Ledger) lowerMaxOps(err error) bool {
 	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {
 		return false

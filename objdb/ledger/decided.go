@@ -58,8 +58,8 @@ func (d *decided) left() int { return len(d.changes) }
 // waits tells whether a key is not stored yet.
 func (d *decided) waits(key string) bool { return d != nil && d.keys.Has(key) }
 
-// touches tells whether a plan has read or written what is not stored yet.
-func (d *decided) touches(tx *Tx) bool {
+// uses tells whether a plan has read or written a key whose change is not stored yet.
+func (d *decided) uses(tx *Tx) bool {
 	if d == nil || d.left() == 0 {
 		return false
 	}
@@ -113,8 +113,8 @@ func (d *decided) done(place int, rev int64) stored {
 	return s
 }
 
-// skip takes the changes off that are stored by what the store has as the note.
-func (d *decided) skip(note objdb.KV) error {
+// removeStored removes the changes that are stored according to the note in the store.
+func (d *decided) removeStored(note objdb.KV) error {
 	place, err := strconv.Atoi(string(note.Value))
 	if err != nil || place < 1 || place > d.count {
 		return corruptValue(note.Key, fmt.Errorf("%q is not a place among %d changes", note.Value, d.count))
@@ -142,8 +142,8 @@ func (d *decided) tell() {
 	}
 }
 
-// overlay applies what is not stored yet to a state that was read from the
-// store, and forgets what was overwritten since.
+// overlay applies the changes that are not stored yet to a state that was read from the store, and drops those that were
+// overwritten since.
 func (d *decided) overlay(t *tree) {
 	d.changes = slices.DeleteFunc(slices.Clone(d.changes), func(c change) bool {
 		had, _ := t.Get(record{key: c.key})
@@ -189,7 +189,7 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	rev, err := l.send(ctx, l.term.Txn, l.transaction(d, some), 0)
 	switch {
 	case errors.Is(err, errConflict):
-		return l.sift(ctx, d, some)
+		return l.resolveConflict(ctx, d, some)
 	case l.lowerMaxOps(err):
 		return stored{}, nil
 	case err != nil:
@@ -224,10 +224,9 @@ func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 // are stored. A new leader has to, key by key, for what the last one has left.
 const readsAtOnce = 32
 
-// sift finds out why some changes were not stored. Either a transaction of ours whose outcome
-// we did not learn has happened; or somebody else has written keys after the plan, and the
-// changes of those are dropped.
-func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, error) {
+// resolveConflict finds out why changes were not stored. Either an earlier transaction with unknown outcome was executed; or
+// others have written keys after the plan, and the changes of those keys are dropped.
+func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change) (stored, error) {
 	mark, err := l.db.Get(ctx, l.journal.committed())
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return stored{}, err
@@ -240,7 +239,7 @@ func (l *Ledger) sift(ctx context.Context, d *decided, some []change) (stored, e
 	case err != nil && !fault.Is(err, fault.NotFound):
 		return stored{}, err
 	case noted.ModRevision > d.noted:
-		if err := d.skip(noted); err != nil {
+		if err := d.removeStored(noted); err != nil {
 			return stored{}, fault.New(fault.Conflict, "%w", err)
 		}
 		return stored{before: true}, nil

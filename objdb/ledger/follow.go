@@ -139,7 +139,7 @@ func (l *Ledger) news(t *tree, e mirror.Event) bool {
 	return e.ModRevision > had.rev && (held || e.Value != nil)
 }
 
-// forget drops deletions that the mirror cannot come back to.
+// forget drops deletions of keys to which the mirror cannot go back.
 func (l *Ledger) forget() {
 	if len(l.deleted) < manyDeleted {
 		return
@@ -148,10 +148,9 @@ func (l *Ledger) forget() {
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
 }
 
-// overtaken waits until the watch has brought something that others wrote, and
-// tells whether it has in time. Often it is there already when a transaction is
-// refused for it.
-func (l *Ledger) overtaken() bool {
+// awaitForeignChange waits until the watch has delivered a write of others, and tells whether it did in time. Often it has already
+// when a transaction is refused because of that write.
+func (l *Ledger) awaitForeignChange() bool {
 	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
 	for {

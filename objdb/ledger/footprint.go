@@ -52,8 +52,8 @@ func (s *since) note(key string) {
 	}
 }
 
-// touches tells whether a change since a state concerns what a plan has used there.
-func (s *since) touches(used *footprint, before, now *tree) bool {
+// affects tells whether a change since a state concerns keys that a plan has used.
+func (s *since) affects(used *footprint, before, now *tree) bool {
 	if s.all {
 		return true
 	}

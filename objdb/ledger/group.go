@@ -75,7 +75,7 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 		return taken, err
 	case len(tx.wrote) == 0: // needs no guard: it saw a state between two plans
 		return taken, nil
-	case g.waits.touches(tx) || g.reserved.changedBy(tx):
+	case g.waits.uses(tx) || g.reserved.changedBy(tx):
 		tx.rollback(0)
 		return blocked, nil
 	case len(g.writes) > 0 && !g.fits(tx):
@@ -127,7 +127,7 @@ func (g *group) fits(tx *Tx) bool {
 	return g.compares(tx) <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
 }
 
-// touched are the keys the plan read or wrote.
+// touched returns the keys that the plan has read or written.
 func (tx *Tx) touched() map[string]struct{} {
 	keys := maps.Clone(tx.reads)
 	for key := range tx.wrote {

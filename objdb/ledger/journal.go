@@ -144,7 +144,7 @@ func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
 		}
 	}
 	if noted, ok := stored[d.progress]; ok {
-		if err := d.skip(noted); err != nil {
+		if err := d.removeStored(noted); err != nil {
 			return nil, err
 		}
 	}
@@ -184,10 +184,9 @@ func strictly(value []byte, into any) error {
 	return nil
 }
 
-// recover reads what a predecessor has left behind. It finishes a plan that has
-// happened, drops one that has not, and sets aside what cannot be read: a
-// damaged journal must not keep everybody from leading. It returns the revision
-// of the last change it has made below the owned prefixes; 0 for none.
+// recover finishes the work of a former leader's journal: it completes a plan that was committed, drops one that was not, and
+// moves a damaged journal aside, which must not prevent every leader. It returns the revision of its last change below the owned
+// prefixes; 0: none.
 func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	kvs, _, err := l.db.List(ctx, l.journal.prefix)
 	if err != nil || len(kvs) == 0 {
@@ -218,7 +217,7 @@ func (l *Ledger) recover(ctx context.Context) (written int64, err error) {
 	return written, l.dropJournal(ctx, parts)
 }
 
-// setAside moves what is stored of the journal out of the way.
+// setAside moves the stored part of a damaged journal aside.
 func (l *Ledger) setAside(ctx context.Context) (err error) {
 	for range maxTries {
 		kvs, _, failed := l.db.List(ctx, l.journal.prefix)
@@ -233,9 +232,8 @@ func (l *Ledger) setAside(ctx context.Context) (err error) {
 	return err
 }
 
-// moves are the transactions that set keys of a journal aside, the mark last: until then the journal is
-// damaged for whoever reads it next. Each compares that its key is the one that was read, so that a move
-// that arrives late leaves the next journal.
+// moves returns the transactions that move the keys of a journal aside, the mark last: until then every reader sees a damaged
+// journal. Each compares that its key is unchanged, so that a late one does not touch the next journal.
 func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
 	var first, last []objdb.Txn
 	for _, kv := range kvs {

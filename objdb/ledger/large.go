@@ -94,7 +94,7 @@ func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, e
 	}
 	defer func() {
 		// An error is the end of the term.
-		_ = l.inCommitter(func() error { l.goAhead(); l.due.Send(); return nil })
+		_ = l.inCommitter(func() error { l.releaseReserved(); l.due.Send(); return nil })
 	}()
 
 	g := newGroup(base, l.owned, l.corrupt)
@@ -129,7 +129,7 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 	if err == nil {
 		d.add(changed...)
 		d.show(g.tree)
-		if err = l.decide(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
+		if err = l.commitMark(ctx, g, d, mark{attempt, len(parts), d.at}); err == nil {
 			rev, err = l.finish(d)
 		}
 	}
@@ -145,7 +145,7 @@ func (l *Ledger) commitByJournal(ctx context.Context, g *group) (rev int64, err 
 
 // commitWhole commits a plan that fits into one transaction after all.
 func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64, err error) {
-	err = l.ifUndisturbed(ctx, g, func() (err error) {
+	err = l.commitIfUnchanged(ctx, g, func() (err error) {
 		l.merge(g)
 		rev, err = l.commit(g, 1)
 		switch {
@@ -163,16 +163,15 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64,
 	return rev, err
 }
 
-// ifUndisturbed lets a plan happen in the committer, unless nobody waits for it
-// any more or something that it has read, searched or written has changed since
-// it ran.
-func (l *Ledger) ifUndisturbed(ctx context.Context, g *group, happen func() error) error {
+// commitIfUnchanged calls happen in the committer, unless the plan's submission was abandoned, or a key that it has read, searched
+// or written has changed since it ran.
+func (l *Ledger) commitIfUnchanged(ctx context.Context, g *group, happen func() error) error {
 	used := g.footprint()
 	return l.inCommitter(func() error {
 		switch {
 		case ctx.Err() != nil:
 			return notStarted(ctx)
-		case l.stale || l.since.touches(used, g.base, l.state.Load()):
+		case l.stale || l.since.affects(used, g.base, l.state.Load()):
 			return errConflict
 		}
 		return happen()
@@ -236,9 +235,9 @@ func notCommitted(err error) error {
 	return fault.New(fault.Unavailable, "%w: %w", errNotCommitted, err)
 }
 
-// decide makes a plan with a journal happen.
-func (l *Ledger) decide(ctx context.Context, g *group, d *decided, m mark) error {
-	return l.ifUndisturbed(ctx, g, func() (err error) {
+// commitMark commits a plan with a journal by writing the mark.
+func (l *Ledger) commitMark(ctx context.Context, g *group, d *decided, m mark) error {
+	return l.commitIfUnchanged(ctx, g, func() (err error) {
 		if d.mark, err = l.mark(m); err == nil {
 			l.accept(g, d)
 		}
@@ -306,14 +305,14 @@ func (l *Ledger) merge(g *group) {
 	}
 }
 
-// goAhead lets the others change what a large plan that runs no more has used.
-func (l *Ledger) goAhead() { l.since, l.reserved, l.alone = nil, nil, false }
+// releaseReserved permits others to change the keys that were reserved for a large plan, which does not run any more.
+func (l *Ledger) releaseReserved() { l.since, l.reserved, l.alone = nil, nil, false }
 
 // accept makes a plan that has happened the ledger's state: readers see all of
 // it from now on.
 func (l *Ledger) accept(g *group, d *decided) {
 	l.merge(g)
-	l.goAhead()
+	l.releaseReserved()
 	l.decided, l.newest = d, max(l.newest, d.mark)
 	l.publish(g.tree)
 	l.due.Send()

@@ -57,7 +57,7 @@ func (q *queue) put(s *submission) bool {
 	return true
 }
 
-// hand puts a submission that another queue gave, unless the term has ended.
+// hand puts a submission of another queue into this one, unless the term has ended.
 func (q *queue) hand(s *submission, term *objdb.Term) {
 	s.taken.Store(false)
 	if !q.put(s) && s.claim() {

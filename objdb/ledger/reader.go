@@ -41,8 +41,9 @@ type Reader interface {
 // ErrStoring says that a large plan is being stored that has put a key. It takes moments, or until the next leader is there.
 var ErrStoring = errors.New("it is being stored")
 
-// tagged is the revision of a key, as it is in the tree, if it stays.
-func (t *tree) tagged(key string, rev int64) (int64, error) {
+// stableRevision returns the revision of a key, or ErrStoring if it was written by a large plan whose changes are still being
+// stored.
+func (t *tree) stableRevision(key string, rev int64) (int64, error) {
 	if rev != 0 && rev == t.storing {
 		return 0, fault.New(fault.Unavailable, "key %s: %w", key, ErrStoring)
 	}
@@ -102,7 +103,7 @@ func (v *view) Revision(key string) int64 {
 	return r.rev
 }
 
-func (v *view) Tag(key string) (int64, error) { return v.tree.tagged(key, v.Revision(key)) }
+func (v *view) Tag(key string) (int64, error) { return v.tree.stableRevision(key, v.Revision(key)) }
 
 func (v *view) Snapshot(prefix string) int64 {
 	if !v.owns(prefix) {

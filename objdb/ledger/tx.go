@@ -76,7 +76,7 @@ func (tx *Tx) Revision(key string) int64 {
 
 // Tag implements Reader.
 func (tx *Tx) Tag(key string) (int64, error) {
-	tag, err := tx.group.base.tagged(key, tx.Revision(key))
+	tag, err := tx.group.base.stableRevision(key, tx.Revision(key))
 	tx.early = tx.early || err != nil
 	return tag, err
 }

@@ -17,23 +17,23 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Change is one change of one key, as a Feed tells it.
+// Change is one change of one key, as a Feed returns it.
 type Change struct {
 	Key      string
 	Value    []byte // nil: deleted
-	Prev     []byte // before; nil: nothing, or the store has forgotten it
-	Created  bool   // there was nothing before
+	Prev     []byte // value before; nil: there was none, or it is compacted
+	Created  bool   // the key did not exist before
 	Revision int64
 }
 
-// What a Feed keeps at most, and how far back it reaches when it begins.
+// Limits of what a Feed keeps, and how far back it reads when it begins.
 const (
 	feedChanges = 20000
 	feedBytes   = 32 << 20
 	feedBacklog = 10000 // revisions
 )
 
-// What a reader is given at once, and one revision at least: it may keep that for long.
+// Limits of what After returns at once (but at least one revision): a slow reader may hold it for long.
 const (
 	pieceChanges = 256
 	pieceBytes   = 256 << 10
@@ -41,33 +41,33 @@ const (
 
 // Feed keeps the recent changes below a prefix, once for any number of readers.
 //
-// A reader is a revision: it asks for what came after, and is told when there
-// is more. It holds no more than a piece of the past, so a slow one costs little; one
-// that falls behind what is kept has to start over. A feed begins with the past that the store
-// remembers, so that readers of a predecessor can go on. When the store went
-// back or is another one, the feed begins anew with what was there when that
-// was found out.
+// The only state of a reader is a revision: it calls After for the changes after it, and waits for the channel if there
+// are none. A slow reader holds one piece of changes, so it costs little; if it
+// falls behind the oldest change that is kept, it has to start over. A feed begins with the changes that the store
+// has not compacted, so that readers of an earlier leader can continue. If the store is restored to an older
+// revision, or replaced, the feed begins anew with the state at
+// which it noticed that.
 type Feed struct {
 	db     *objdb.DB
 	prefix string
 	log    *logrus.Entry
 
-	// These belong to Run.
+	// Used by Run only.
 	verified verified
-	keys     int64 // below the prefix at the revision that is verified, or unknown
+	keys     int64 // number of keys below the prefix at revision verified.rev, or unknown
 
 	mu       sync.Mutex
-	history  int      // of the store; the rest is of that one
+	history  int      // history of the store (objdb.Standing) to which the following fields belong
 	changes  []Change // by revision
 	bytes    int
 	begun    bool
-	floor    int64 // all changes after this revision are here
-	revision int64 // up to this one
-	present  int64 // the store had this one when the feed began
-	more     chan struct{}
+	floor    int64         // changes has all changes after this revision
+	revision int64         // up to this revision
+	present  int64         // revision of the store when the feed began
+	more     chan struct{} // closed and replaced when revision or floor changes
 }
 
-// NewFeed prepares a feed of a prefix, which must end in a slash.
+// NewFeed makes a feed of a prefix, which must end in a slash. Run fills it.
 func NewFeed(db *objdb.DB, prefix string) *Feed {
 	return &Feed{db: db, prefix: prefix, log: db.Log().WithField("feed", prefix), more: make(chan struct{})}
 }
@@ -99,8 +99,8 @@ func (f *Feed) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin decides how far back the feed reaches. If the store has forgotten some
-// of that, the watch will tell how much.
+// begin sets the revision at which the watch begins. If the store has compacted
+// it, the watch returns the compaction revision (skip).
 func (f *Feed) begin(ctx context.Context, history int) error {
 	f.mu.Lock()
 	begun := f.begun && f.history == history
@@ -134,17 +134,17 @@ func (f *Feed) begin(ctx context.Context, history int) error {
 	return nil
 }
 
-// count asks for the number of keys at a revision; 0 is the present one.
+// count reads the number of keys at a revision; 0 is the present one.
 func (f *Feed) count(ctx context.Context, rev int64) (*clientv3.GetResponse, error) {
 	return objdb.Call(ctx, f.db, "count "+f.prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(), clientv3.WithRev(rev))
 	})
 }
 
-// After returns the next changes after a revision, those of one revision together,
-// and the revision up to which they are complete: there may be more after that. They
-// are the reader's own. Without any it returns a channel that is closed when it is
-// time to ask again. It fails, with kind Conflict, when changes after the revision are
+// After returns a copy of the next changes after a revision, never part of a revision,
+// and the revision up to which they are complete. There may be more changes after that.
+// If there is none, the caller waits until channel more is closed and calls After again.
+// It fails with fault.Conflict if changes after the revision are
 // not kept any more.
 func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struct{}, err error) {
 	f.mu.Lock()
@@ -164,7 +164,7 @@ func (f *Feed) After(rev int64) (changes []Change, upTo int64, more <-chan struc
 	return slices.Clone(piece), upTo, f.more, nil
 }
 
-// pieceOf is as much from the beginning of changes as a reader is given at once.
+// pieceOf returns the first changes, up to the limits of a piece.
 func pieceOf(changes []Change) []Change {
 	bytes, whole := 0, 0
 	for i, c := range changes {
@@ -178,35 +178,35 @@ func pieceOf(changes []Change) []Change {
 	return changes
 }
 
-// Revision is how far the feed has come; begun is false while it does not know
-// yet how far back it reaches.
+// Revision is the revision up to which the feed has all changes; begun is false until it
+// knows the revision from which on.
 func (f *Feed) Revision() (rev int64, begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision, f.begun
 }
 
-// Newest is the latest revision that the store is known to have: the feed's own, or the one at which it began, before it
-// has told of the past.
+// Newest is the latest revision that the store is known to have: the feed's, or that of the store when the feed began, if the
+// watch has not caught up with it.
 func (f *Feed) Newest() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(f.revision, f.present)
 }
 
-// watch appends what happens until the watch breaks, or it is not certain any
-// more that the store is the one it was.
+// watch appends changes until the watch breaks, or the standing of the store
+// changes (errUncertain).
 func (f *Feed) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := f.db.Client(ctx)
 	if err != nil {
 		return err
 	}
-	// Its own context frees the watch in the store when this function returns.
+	// The context of its own cancels the watch in the store when this function returns.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	// In one piece, whatever its size: to cut an answer, etcd measures a piece
-	// again for each event that it adds. For a long past that takes minutes, in
-	// which the whole stream hears nothing.
+	// Without WithFragment: to split a response, etcd computes the size of a fragment
+	// again for each event that it adds. With many events that takes minutes, in
+	// which no watch of the gRPC stream gets events.
 	responses := client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next()),
 		clientv3.WithPrevKV(), clientv3.WithProgressNotify())
 	for {
@@ -242,7 +242,7 @@ func (f *Feed) next() int64 {
 	return f.revision + 1
 }
 
-// skip leaves a gap behind: the changes before a revision are not to be had.
+// skip drops all changes and continues at a revision, as earlier changes are not available.
 func (f *Feed) skip(rev int64) {
 	f.verified.rev, f.keys = rev-1, unknown
 	f.mu.Lock()
@@ -252,11 +252,11 @@ func (f *Feed) skip(rev int64) {
 	f.advanced()
 }
 
-// add appends events and tells the readers.
+// add appends the events of a response at revision rev and wakes the readers.
 func (f *Feed) add(events []*clientv3.Event, rev int64, progress bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.begun = true // the store still tells what came after the floor
+	f.begun = true // the store has not compacted the floor
 	for _, e := range events {
 		c := Change{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision, Created: e.IsCreate()}
 		if e.Type != clientv3.EventTypeDelete {
@@ -276,8 +276,8 @@ func (f *Feed) add(events []*clientv3.Event, rev int64, progress bool) {
 	f.advanced()
 }
 
-// trim forgets the oldest revisions when there are more than a feed keeps: a
-// good part at a time, because what is left is copied.
+// trim drops the oldest revisions when a limit of the feed is exceeded: a
+// quarter at a time, because the rest is copied.
 func (f *Feed) trim() {
 	if len(f.changes) <= feedChanges && f.bytes <= feedBytes {
 		return
@@ -290,10 +290,10 @@ func (f *Feed) trim() {
 			forget++
 		}
 	}
-	f.changes = append([]Change(nil), f.changes[forget:]...) // verify may read the old ones
+	f.changes = append([]Change(nil), f.changes[forget:]...) // a copy: verify may read the old slice
 }
 
-// advanced wakes the readers. The lock is held.
+// advanced wakes the readers. The caller holds the lock.
 func (f *Feed) advanced() {
 	close(f.more)
 	f.more = make(chan struct{})

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// verify finds out whether the watch has left out changes, like that of a mirror. The keys
-// that were written since the last verification must be known with their last revision,
-// and their number must have changed as the changes say.
+// verify checks whether the watch has left out changes, like Mirror.verify. The feed must have the latest
+// change of each key that was written since the last verification, and the number of keys must have
+// changed by the creations and deletions in the feed.
 //
-// A feed cannot tell a change late. After errGap it has to forget what was before, so that
-// its readers start over.
+// A feed cannot insert a missing change later. After errGap the caller drops all changes, so that
+// the readers start over.
 func (f *Feed) verify(ctx context.Context, rev int64) error {
 	v := &f.verified
 	if rev <= v.rev || time.Now().Before(v.next) {
@@ -52,5 +52,5 @@ func (f *Feed) verify(ctx context.Context, rev int64) error {
 	return nil
 }
 
-// unknown is a number of keys that is not known.
+// unknown is the value of Feed.keys when the number is not known.
 const unknown = -1

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	auditAfter = 50 * time.Millisecond // a waiter this old makes the mirror look itself
+	auditAfter = 50 * time.Millisecond // after this time a waiter makes the mirror read the store
 	auditEvery = 500 * time.Millisecond
 )
 
@@ -29,24 +29,24 @@ type Event struct {
 	CreateRevision int64 // 0 of a deletion
 }
 
-// Batch is what one revision changed, or, when Snapshot is set, everything
-// that is there at a revision. A batch that closes a gap may span several
-// revisions; it then brings the receiver from one state to a later one. When
-// the store went back or is another one, it brings the receiver to the state
-// of that, and Revision may be lower than before.
+// Batch is the changes of one revision or, if Snapshot is set, all keys
+// at a revision. After a gap in the watch, a batch may span several
+// revisions. If the store was restored to an older revision, or replaced (Another),
+// the batch is the difference to its state, and Revision may be lower than
+// in the batch before.
 type Batch struct {
 	Revision int64
 	Snapshot bool
-	Another  bool // the store went back or is another one since the batch before
+	Another  bool // since the batch before, the store was restored to an older revision, or replaced
 	Events   []Event
 }
 
 // Mirror follows one prefix. Its first batch is a snapshot; from then on each
 // batch moves the receiver to a later state of the store, without gaps.
 //
-// A mirror remembers which keys the receiver has, and of which revision. From
-// that come the events when the store has compacted the revisions that were
-// missed: by comparison with a new listing.
+// A mirror keeps the keys that the receiver has, with their revisions. If
+// the store has compacted the revisions after the last batch, the mirror lists the prefix and
+// compares the listing with these keys; the difference is the next batch.
 type Mirror struct {
 	db      *objdb.DB
 	prefix  string
@@ -54,15 +54,15 @@ type Mirror struct {
 	deliver func(Batch)
 	log     *logrus.Entry
 
-	// These belong to Follow.
-	held      map[string]int64 // key -> revision of its last write; nil before the first listing
-	newest    event            // the last one that the receiver has
-	forgotten int64            // the store was found to tell nothing from before this revision
+	// Used by Follow only.
+	held      map[string]int64 // the receiver's keys, with the revision of the last write; nil before the first listing
+	newest    event            // the latest event that the receiver has
+	forgotten int64            // compaction revision of the store, as far as a watch has returned one
 	verified  verified
-	audit     notify.Signal // asks Follow to compare with the store
+	audit     notify.Signal // makes Follow compare with the store
 
 	mu       sync.Mutex
-	history  int // of the store; the rest is true within it only
+	history  int // history of the store (objdb.Standing) to which revision and synced belong
 	revision int64
 	advanced chan struct{} // closed and replaced when revision grows
 	synced   bool
@@ -70,8 +70,8 @@ type Mirror struct {
 	unreadable error // see Unreadable
 }
 
-// New prepares to follow a prefix, which must end in a slash. Batches are
-// delivered one at a time, from Run.
+// New makes a mirror of a prefix, which must end in a slash. Run calls deliver,
+// with one batch at a time.
 func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 	return &Mirror{
 		db: db, prefix: prefix, deliver: deliver,
@@ -81,15 +81,15 @@ func New(db *objdb.DB, prefix string, deliver func(Batch)) *Mirror {
 	}
 }
 
-// NewPart prepares to follow those keys of a prefix that are wanted. Changes of
-// the others only tell how far the mirror has come.
+// NewPart makes a mirror of those keys of a prefix that are wanted. Changes of
+// other keys only advance its revision.
 func NewPart(db *objdb.DB, prefix string, wanted func(key string) bool, deliver func(Batch)) *Mirror {
 	m := New(db, prefix, deliver)
 	m.wanted = wanted
 	return m
 }
 
-// Seed gives the mirror a known state, so that it starts with the watch instead of a snapshot.
+// Seed sets the receiver's state, so that the mirror starts with a watch instead of a snapshot.
 func (m *Mirror) Seed(kvs []objdb.KV, rev int64) {
 	m.hold(kvs)
 	m.listed(m.db.Standing().History, rev)
@@ -104,14 +104,14 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Revision is the latest revision whose state the receiver has been given.
+// Revision is the latest revision whose state the receiver has.
 func (m *Mirror) Revision() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.revision
 }
 
-// Connected tells whether the store answered lately.
+// Connected tells whether the store has answered recently.
 func (m *Mirror) Connected() bool { return m.db.Connected() }
 
 // Synced tells whether the snapshot has been delivered.
@@ -121,36 +121,36 @@ func (m *Mirror) Synced() bool {
 	return m.synced
 }
 
-// Unreadable tells why the store cannot be read (objdb.IsUnreadable) though it answers; nil while it can.
+// Unreadable returns why the store answers but cannot be read (objdb.IsUnreadable); nil while it can.
 func (m *Mirror) Unreadable() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unreadable
 }
 
-// found records why the store cannot be read; nil: it can.
+// found sets the error that Unreadable returns.
 func (m *Mirror) found(unreadable error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unreadable = unreadable
 }
 
-// WaitRevision returns when the receiver has been given the state of the prefix
-// at a revision or later. The revision need not have touched the prefix. It is
-// one of the store as it is now: while it is not certain that this is the store
-// that was followed so far, WaitRevision waits. The mirror of a part cannot tell
-// by itself that nothing has changed; there it has to be WaitChange.
+// WaitRevision returns when the receiver has the state of the prefix
+// at a revision or later. The revision need not have changed a key of the prefix. It belongs to
+// the store's present history: while it is uncertain whether the mirror follows
+// that one (objdb.Standing), WaitRevision waits. For a mirror of NewPart use
+// WaitChange: it cannot find out that a revision changed no key.
 func (m *Mirror) WaitRevision(ctx context.Context, rev int64) error {
 	return m.wait(ctx, rev, time.After(auditAfter))
 }
 
 // WaitChange is WaitRevision for a revision that has changed a key of the
-// prefix, wanted or not: it arrives by itself, and the store is not asked for it.
+// prefix, wanted or not: the watch delivers it, and the store is not read.
 func (m *Mirror) WaitChange(ctx context.Context, rev int64) error {
 	return m.wait(ctx, rev, nil)
 }
 
-// wait waits for a revision; when patience ends, the mirror is made to look.
+// wait waits for a revision; when patience ends, it makes the mirror compare with the store.
 func (m *Mirror) wait(ctx context.Context, rev int64, patience <-chan time.Time) error {
 	for {
 		standing := m.db.Standing()
@@ -164,7 +164,7 @@ func (m *Mirror) wait(ctx context.Context, rev int64, patience <-chan time.Time)
 		case <-advanced:
 		case <-standing.Changed:
 		case <-patience:
-			// Nothing came: perhaps because the revision changed other keys.
+			// The revision may have changed only keys of other prefixes.
 			m.audit.Send()
 			patience = time.After(auditEvery)
 		case <-ctx.Done():
@@ -192,18 +192,18 @@ func (m *Mirror) listed(history int, rev int64) {
 	m.tell()
 }
 
-// tell wakes those who wait for a revision. The lock is held.
+// tell wakes the callers that wait for a revision. The caller holds the lock.
 func (m *Mirror) tell() {
 	close(m.advanced)
 	m.advanced = make(chan struct{})
 }
 
-// Follow keeps the receiver up to date: list once, watch from there, and list
-// again whenever the store no longer has the revisions in between, or is
-// another one.
+// Follow keeps the receiver up to date until ctx ends: it lists once, watches from there, and lists
+// again when the store has compacted revisions that the receiver lacks, was restored to an older one, or was
+// replaced.
 func (m *Mirror) Follow(ctx context.Context) {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
-	var trouble logging.Trouble // the same is told once in a while
+	var trouble logging.Trouble // a repeated error is logged at intervals
 	for ctx.Err() == nil {
 		standing := m.db.Standing()
 		if !standing.Certain {

@@ -14,16 +14,16 @@ import (
 )
 
 var (
-	// errGap means that the store no longer has the revisions a watch asked for, or
-	// that a watch has skipped some.
+	// errGap means that the store has compacted the start revision of a watch, or
+	// that a watch has left out events.
 	errGap = errors.New("watch cannot resume")
-	// errUncertain means that the store may not be the one it was.
+	// errUncertain means that the store may have been restored to an older revision, or replaced.
 	errUncertain = errors.New("the store's standing has changed")
 )
 
-// catchUp lists the prefix, unless the mirror is in step with this history
-// already, and delivers the first time a snapshot, later the difference to what
-// the receiver has.
+// catchUp lists the prefix, unless the receiver has a listing of this history
+// already. It delivers the first listing as a snapshot, a later one as the difference to
+// the receiver's state.
 func (m *Mirror) catchUp(ctx context.Context, history int) error {
 	m.mu.Lock()
 	another := m.history != history
@@ -45,8 +45,8 @@ func (m *Mirror) catchUp(ctx context.Context, history int) error {
 	return nil
 }
 
-// supersede replaces the receiver's state by a listing at rev. Within one
-// history a key of the same revision has the same value; in another it is told again.
+// supersede delivers the difference between a listing at rev and the receiver's state. Within one
+// history, a key with the same revision has the same value; if the history is another one, all keys are delivered again.
 func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 	batch := Batch{Revision: rev, Snapshot: m.held == nil, Another: another && m.held != nil}
 	before := m.held
@@ -66,7 +66,7 @@ func (m *Mirror) supersede(kvs []objdb.KV, rev int64, another bool) {
 	}
 }
 
-// hold remembers a listing as what the receiver has.
+// hold records a listing as the receiver's state.
 func (m *Mirror) hold(kvs []objdb.KV) {
 	m.held, m.newest, m.forgotten = make(map[string]int64, len(kvs)), event{}, 0
 	for _, kv := range kvs {
@@ -77,29 +77,29 @@ func (m *Mirror) hold(kvs []objdb.KV) {
 	}
 }
 
-// watch delivers what happens after the mirror's revision until the watch
-// breaks or it is not certain any more that this is the store it was. The
-// client resumes it when one of several members goes away; what is returned
-// here needs a new watch, or, for errGap, a new listing.
+// watch delivers events after the mirror's revision until the watch
+// breaks or the standing of the store changes (errUncertain). The
+// etcd client resumes the watch when one of several members fails. After an error the caller
+// needs a new watch or, after errGap, a new listing.
 //
-// It begins at the revision of the last event that the receiver has, or at the oldest one after that
-// which the store still has, rather than after the mirror's revision: a store that was restored
-// to a revision in between may have written other events there. Events before
-// a listing may come again by that; they are left out (past).
+// The watch does not begin after the mirror's revision, but at the revision of the latest event that
+// the receiver has, or at the oldest later one that is not compacted: if the store was restored to a
+// revision in between, it may have other events there. So it may return events from before
+// a listing; those are not delivered (past).
 func (m *Mirror) watch(ctx context.Context, standing objdb.Standing, progress func()) error {
 	client, err := m.db.Client(ctx)
 	if err != nil {
 		return err
 	}
-	// Its own context frees the watch in the store when this function returns.
-	// A member without a leader must refuse, or it would leave us without events.
+	// The context of its own cancels the watch in the store when this function returns.
+	// RequireLeader: otherwise a partitioned member would keep the watch open without events.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	from := m.Revision() + 1
 	if m.newest.rev != 0 {
 		from = min(from, max(m.newest.rev, m.forgotten))
 	}
-	// Not in fragments, which cost etcd the square of what fits into one (Feed).
+	// Without WithFragment, which costs etcd quadratic time (see Feed.watch).
 	responses := client.Watch(ctx, m.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
 		clientv3.WithProgressNotify())
 	for {
@@ -152,8 +152,8 @@ func (m *Mirror) receive(ctx context.Context, resp clientv3.WatchResponse, from 
 	return nil
 }
 
-// confirm reads whether the last event is in the history of the store as it is now. Only
-// that shows that a store was restored to an earlier revision and has reached the mirror's
+// confirm checks that the latest event that the receiver has is in the store's present history. Without that, it would not
+// notice a store that was restored to an older revision and has reached the mirror's
 // revision again.
 func (m *Mirror) confirm(ctx context.Context, history int) error {
 	if m.newest.rev == 0 {
@@ -167,7 +167,7 @@ func (m *Mirror) confirm(ctx context.Context, history int) error {
 	return errUncertain
 }
 
-// event is the place of an event in the history of a prefix.
+// event identifies an event in a history: a key and the revision of its write or deletion.
 type event struct {
 	key     string
 	rev     int64 // 0: none
@@ -178,13 +178,13 @@ func eventOf(ev *clientv3.Event) event {
 	return event{string(ev.Kv.Key), ev.Kv.ModRevision, ev.Type == clientv3.EventTypeDelete}
 }
 
-// happened reads whether the event is in the store's history. If the store has compacted that, it is
-// taken to be, unless the key is there with an earlier write.
+// happened reads whether the event is in the store's present history. If its revision is compacted, the event
+// counts as present, unless the key's last write is older.
 func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	there, err := db.GetAt(ctx, e.key, e.rev)
 	if e.deleted && fault.Is(err, fault.NotFound) {
 		there, err = db.GetAt(ctx, e.key, e.rev-1)
-		there.ModRevision = e.rev // it was there, and then it was not
+		there.ModRevision = e.rev // it existed one revision before: the deletion is in the history
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
@@ -199,22 +199,22 @@ func (e event) happened(ctx context.Context, db *objdb.DB) (bool, error) {
 	return there.ModRevision == e.rev, err
 }
 
-// past finds events at or below the mirror's revision that must not be delivered: of keys that neither the receiver nor the
-// store has. They were written and deleted between the newest key of a listing and its revision; delivered, they would take
-// the receiver back to a state before the listing. If a restored store has written some of the keys anew,
+// past returns the events that must not be delivered: events at or below the mirror's revision, of keys that neither the receiver
+// nor the store has. They were written and deleted between the newest key of a listing and its revision; to deliver them would
+// bring the receiver to a state before the listing. If a restored store has written one of the keys anew,
 // all events are delivered, since those of one revision belong together.
 //
-// The store is asked once, however many keys there are: through a gate, a node may ask some fifty times a second.
+// It reads the store at most once: netmaster/gate limits the requests of a node.
 func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*clientv3.Event]bool, err error) {
 	passed := m.Revision()
-	absent := map[string][]*clientv3.Event{} // what receivers do not have
+	absent := map[string][]*clientv3.Event{} // events of keys that the receiver does not have
 	for _, ev := range events {
 		if key := string(ev.Kv.Key); ev.Kv.ModRevision <= passed && m.wants(key) && m.held[key] == 0 {
 			absent[key] = append(absent[key], ev)
 		}
 	}
 	past = map[*clientv3.Event]bool{}
-	present := false // so these events say of some key
+	present := false // by these events, one of the keys exists
 	for _, all := range absent {
 		present = present || all[len(all)-1].Type != clientv3.EventTypeDelete
 		for _, ev := range all {
@@ -230,13 +230,13 @@ func (m *Mirror) past(ctx context.Context, events []*clientv3.Event) (past map[*
 	}
 	for _, kv := range there.Kvs {
 		if absent[string(kv.Key)] != nil && kv.ModRevision <= passed {
-			return nil, nil // anew
+			return nil, nil // written anew by a restored store
 		}
 	}
 	return past, nil
 }
 
-// apply delivers events but those that are past, those of one revision together.
+// apply delivers the events that are not in past, one batch for each revision.
 func (m *Mirror) apply(events []*clientv3.Event, past map[*clientv3.Event]bool) {
 	for len(events) > 0 {
 		first := eventOf(events[0])
@@ -261,7 +261,7 @@ func (m *Mirror) apply(events []*clientv3.Event, past map[*clientv3.Event]bool) 
 
 func (m *Mirror) wants(key string) bool { return m.wanted == nil || m.wanted(key) }
 
-// absorb brings one event into the mirror's state; false if it is no news.
+// absorb applies one event to held; false if the receiver has it already.
 func (m *Mirror) absorb(ev *clientv3.Event) (Event, bool) {
 	kv := objdb.KVOf(ev.Kv)
 	had, ok := m.held[kv.Key]
@@ -278,10 +278,10 @@ func (m *Mirror) absorb(ev *clientv3.Event) (Event, bool) {
 	return e, true
 }
 
-// compare asks the store whether anything below the prefix differs from what
-// the receiver has. If not, the mirror is in step with the revision of the
-// answer. Progress requests would be cheaper, but servers before 3.4.25 and
-// 3.5.8 answer them ahead of events that are still queued.
+// compare reads whether the prefix was changed since the mirror's revision. If not,
+// the receiver has the state at the revision of the
+// response. Progress requests would be cheaper, but servers before 3.4.25 and
+// 3.5.8 answer them before events that are still queued.
 func (m *Mirror) compare(ctx context.Context) error {
 	known := m.Revision()
 	resp, err := objdb.Call(ctx, m.db, "compare "+m.prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {

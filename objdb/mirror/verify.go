@@ -10,46 +10,45 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// For each verification the store reads the whole prefix. Between two of them is
-// at least verifyPause, and longer for many keys: some hundred agents that verify
-// take a few percent of a core of the store, whatever its size.
+// For each verification the store reads the whole prefix. The time between two
+// verifications is verifyPause, or longer for many keys: a few hundred agents
+// take a few percent of one core of the store, whatever its size.
 const (
 	verifyPause  = 5 * time.Minute
 	verifyPerKey = 30 * time.Millisecond
 )
 
-// verified is how far a mirror is known to be right.
+// verified is the state of the verification of a mirror or feed.
 type verified struct {
 	rev  int64     // the state at this revision came from a listing or was compared with the store
-	next time.Time // when to compare again, at the earliest
+	next time.Time // no comparison before this time
 }
 
-// wait puts the next verification off, after one of a prefix with so many keys.
+// wait sets the time of the next verification, by the number of keys of the prefix.
 func (v *verified) wait(keys int64) {
 	v.next = time.Now().Add(max(verifyPause, time.Duration(keys)*verifyPerKey))
 }
 
-// written asks for the keys below a prefix that were written after a revision, as they
-// were at a later one (0: now) and without values, and for the number of all keys then.
+// written reads, at revision at (0: now), the keys below a prefix that were written after a revision,
+// without values. Count in the response is the number of all keys below the prefix.
 func written(ctx context.Context, db *objdb.DB, prefix string, after, at int64) (*clientv3.GetResponse, error) {
 	return objdb.Call(ctx, db, "verify "+prefix, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(at), clientv3.WithMinModRev(after+1))
 	})
 }
 
-// verify finds out whether the watch has left out events. It is called when the
-// store has told that there are no more up to a revision: what the receiver has
-// must be what the store had then. The store sends the keys that were written
-// since the last verification, without their values, and the number of all.
-// Deletions that were left out are found by that number; the mirror of a part
-// does not know it and finds writes only. A store that does not change is not
-// read; of a prefix that does not, it is not known: all of its events may have
-// been left out.
+// verify checks whether the watch has left out events; if so, it returns errGap. It is called for a
+// progress notification: the watch has delivered all events up to revision rev, so the receiver's state
+// must equal the store's at rev.
 //
-// The error is errGap when events are missing. Other failures say nothing about
-// the mirror; the next notification leads to the next try. The read must not be
-// serializable: the answer of a member that is behind would look like a store
-// that went back.
+// It reads the keys that were written since the last verification and the number of all keys.
+// Missing writes show in the first, missing deletions in the second; a mirror of NewPart
+// cannot check the second. If the store's revision has not changed, nothing is
+// read. A prefix without events is read: all of its events may have been left out.
+//
+// Errors of the read are ignored; the next notification is the next try. The read must not be
+// serializable: the response of a member that lags would look like a store that was restored to
+// an older revision.
 func (m *Mirror) verify(ctx context.Context, rev int64) error {
 	if rev <= m.verified.rev || time.Now().Before(m.verified.next) {
 		return nil

@@ -116,7 +116,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	tick := time.NewTicker(k.cfg.Every)
 	defer tick.Stop()
 	for {
-		if err := k.look(ctx); err != nil && ctx.Err() == nil {
+		if err := k.check(ctx); err != nil && ctx.Err() == nil {
 			k.cfg.Log.WithError(err).Debug("looking at the store's space")
 		}
 		select {
@@ -148,8 +148,8 @@ func (k *Keeper) Admit() error {
 		u.InUse/mib, u.Quota/mib, u.Size/mib)
 }
 
-// look finds out how full the store is and does something about its own member.
-func (k *Keeper) look(ctx context.Context) error {
+// check finds out how full the store is, and makes room in its own member if necessary.
+func (k *Keeper) check(ctx context.Context) error {
 	own, err := k.measure(ctx)
 	if err != nil {
 		return err

@@ -21,29 +21,29 @@ type Register struct {
 // The registers. Groups, VRFs and networks are numbered for the whole cluster,
 // so that dumps of different nodes can be compared.
 var (
-	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel or the uplink, 3 the name server, 4 the host, 5 the host, for a service."}
+	regOrigin   = Register{"ORIGIN", 0, 0, 3, "Where the packet came from: 1 a local port, 2 the tunnel or the uplink, 3 the name server, 4 the host, 5 the host, to a service."}
 	regRouted   = Register{"ROUTED", 0, 3, 1, "The packet is for the gateway's MAC and is to be routed."}
 	regIsRouter = Register{"IS_ROUTER", 0, 4, 1, "The neighbour that answers a solicitation is the gateway."}
 	regFlooded  = Register{"FLOODED", 0, 5, 1, "A copy for one member, or for the other nodes, of a bridged network."}
-	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the way to other nodes carries."}
-	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service whose clients keep their providers: table AFFINITY was asked."}
-	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "How the tiers judge the sender, if it is here: 1 what it sends, 2 policies isolate it in that, 4 what it receives, 8 policies isolate it in that."}
+	regTooBig   = Register{"TOO_BIG", 0, 6, 1, "The packet is larger than the MTU of the path to other nodes."}
+	regAffinity = Register{"AFFINITY", 0, 7, 1, "A new connection to a service with session affinity: table AFFINITY was visited."}
+	regSrcTiers = Register{"SRC_TIERS", 0, 8, 4, "What the tiers judge of the sender, if it is on this node; bits: 1 its egress, 2 policies isolate its egress, 4 its ingress, 8 policies isolate its ingress."}
 	regDstTiers = Register{"DST_TIERS", 0, 12, 4, "The same of the receiver."}
-	regTracked  = Register{"TRACKED", 0, 16, 1, "The connections of the sender or the receiver are tracked, and this packet has not been yet."}
-	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such."}
-	regEpoch    = Register{"EPOCH", 0, 18, 6, "1 plus the epoch modulo 63, of the moment when the packet was classified; 0: there was no epoch."}
-	regReason   = Register{"REASON", 0, 24, 8, "Why the packet is thrown away."}
-	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown. Its highest bit: the group's own rules are not asked again (*Tiers*)."}
-	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "Endpoint group of the receiver; likewise."}
+	regTracked  = Register{"TRACKED", 0, 16, 1, "Connections of the sender or the receiver are tracked, and the packet has not been sent to conntrack yet."}
+	regOuter    = Register{"OUTER", 0, 17, 1, "A client from outside, of a service that has other providers for such clients."}
+	regEpoch    = Register{"EPOCH", 0, 18, 6, "1 plus the epoch modulo 63, at the time of classification; 0: there was no epoch."}
+	regReason   = Register{"REASON", 0, 24, 8, "The reason why the packet is dropped."}
+	regSrcGroup = Register{"SRC_GROUP", 1, 0, 32, "Endpoint group of the sender; 0: none, or unknown. The highest bit: the group's own rules are not applied again (*Tiers*)."}
+	regDstGroup = Register{"DST_GROUP", 2, 0, 32, "The same of the receiver."}
 	regVRF      = Register{"VRF", 3, 0, 16, "Routing domain, one per tenant."}
-	regSrcClass = Register{"SRC_CLASS", 3, 16, 16, "Class of the sender, which the rules of tiers name; 0: none."}
-	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network the packet came in by, by its tag: the sender's, or that of the VNI."}
-	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no such receiver."}
-	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port the packet leaves by; 0: none."}
-	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside that a packet is sent to; an IPv4 address in the last of the registers."}
+	regSrcClass = Register{"SRC_CLASS", 3, 16, 16, "Class of the sender, for the rules of tiers; 0: none."}
+	regNetwork  = Register{"NETWORK", 4, 0, 16, "Network of ingress, by its tag: the sender's, or that of the VNI."}
+	regDstNet   = Register{"DST_NETWORK", 4, 16, 16, "Network of the receiver; 0: there is no receiver."}
+	regOut      = Register{"OUT", 5, 0, 32, "OpenFlow port of the output; 0: none."}
+	regNextHop  = Register{"NEXT_HOP", 6, 0, 128, "Router outside to which the packet is sent; an IPv4 address is in the last register."}
 	regDstClass = Register{"DST_CLASS", 10, 16, 16, "Class of the receiver."}
-	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is known the second register has the number of a service's port, and behind its use the port of a provider."}
-	regScratch  = Register{"SCRATCH", 12, 0, 128, "Holds an address while two are swapped, that of the provider which a client of a service has, or the zone of the tiers."}
+	regDstMAC   = Register{"DST_MAC", 10, 0, 48, "MAC of the receiver. Before it is set, the second register has the number of a service's port; after its use, the port of a provider."}
+	regScratch  = Register{"SCRATCH", 12, 0, 128, "An address while two are swapped, the provider of a client of a service, or the zone of the tiers."}
 )
 
 // Values of ORIGIN.

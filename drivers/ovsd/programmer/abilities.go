@@ -12,16 +12,15 @@ type sizes struct {
 	known bool // the last question was answered
 }
 
-// askAbilities learns them from a switch about which nothing is known. What it cannot do
-// is left out, and everything else works.
-func (p *Programmer) askAbilities(ctx context.Context) error {
+// detectAbilities finds out what a newly connected switch supports. Flows that need an unsupported feature are left out.
+func (p *Programmer) detectAbilities(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, switchTime)
 	defer cancel()
 	features, err := p.sw.MeterFeatures(ctx)
 	if err != nil {
 		return err
 	}
-	p.askSizes(ctx)
+	p.detectSizes(ctx)
 	can := Abilities{MTU: p.carriedMTU()}
 	if features.MaxMeters < pipeline.LastMeter {
 		can.MetersEnd = features.MaxMeters + 1
@@ -35,7 +34,7 @@ func (p *Programmer) askAbilities(ctx context.Context) error {
 			p.log.Warnf("the switch has meters up to number %d only: what needs one of those up to %d is not limited", features.MaxMeters, uint32(pipeline.LastMeter))
 		}
 	}
-	p.become(can)
+	p.setAbilities(can)
 	return nil
 }
 
@@ -45,18 +44,18 @@ type underlay struct {
 	err error
 }
 
-// lookAtMTU asks for the MTU of the underlay, which may change under way. The kernel lets who asks for a link wait while links
-// come and go anywhere on the machine, for a tenth of a second and more: changes do not wait for that, takeMTU has the answer.
-func (p *Programmer) lookAtMTU(ctx context.Context) {
+// readMTU reads the MTU of the underlay, which may change, in a goroutine; applyMTU gets the result. While links are added and
+// removed on the machine, the kernel delays such reads for a tenth of a second and more; changes do not wait for that.
+func (p *Programmer) readMTU(ctx context.Context) {
 	if p.sw == nil || !p.loaded {
 		return
 	}
 	if !p.sizes.known {
-		p.askSizes(ctx)
+		p.detectSizes(ctx)
 	}
 	switch {
 	case !p.sizes.can:
-		p.become(Abilities{p.can.MetersEnd, 0})
+		p.setAbilities(Abilities{p.can.MetersEnd, 0})
 	case !p.asksMTU:
 		p.asksMTU = true
 		p.auditor.workers.Go(func() {
@@ -66,15 +65,15 @@ func (p *Programmer) lookAtMTU(ctx context.Context) {
 	}
 }
 
-// takeMTU takes over an answer.
-func (p *Programmer) takeMTU(u underlay) {
+// applyMTU applies a result of readMTU.
+func (p *Programmer) applyMTU(u underlay) {
 	p.asksMTU = false
-	p.become(Abilities{p.can.MetersEnd, p.carried(u)})
+	p.setAbilities(Abilities{p.can.MetersEnd, p.carried(u)})
 }
 
-// askSizes learns whether the switch can compare sizes. Without an answer what was known
-// before stays: flows that come and go with it are those of all networks.
-func (p *Programmer) askSizes(ctx context.Context) {
+// detectSizes finds out whether the switch can compare packet sizes. After an error the former result stays: flows of all networks
+// depend on it.
+func (p *Programmer) detectSizes(ctx context.Context) {
 	can, err := p.config.ComparesSizes(ctx)
 	p.sizes.known = err == nil
 	if err != nil {
@@ -87,8 +86,8 @@ func (p *Programmer) askSizes(ctx context.Context) {
 	p.sizes.can = can
 }
 
-// become computes everything for other abilities than before, or for the first time.
-func (p *Programmer) become(can Abilities) {
+// setAbilities sets the abilities of the switch and computes all flows again, if they are others than before.
+func (p *Programmer) setAbilities(can Abilities) {
 	if can == p.can && p.compiler != nil {
 		return
 	}
@@ -105,7 +104,7 @@ func (p *Programmer) carriedMTU() int {
 	return p.carried(underlay{mtu, err})
 }
 
-// carried is the same of an answer. Without one it stays as it is.
+// carried is the MTU of the underlay by a result of readMTU. After an error it stays as it is.
 func (p *Programmer) carried(u underlay) int {
 	switch {
 	case !p.sizes.can:

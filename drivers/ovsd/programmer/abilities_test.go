@@ -40,11 +40,11 @@ func TestWhatIsKnownOfSizesStaysUntilThereIsAnAnswer(t *testing.T) {
 			return step.can && step.err == nil, step.err
 		}
 		if !step.again {
-			p.lookAtMTU(t.Context())
+			p.readMTU(t.Context())
 			if p.asksMTU {
-				p.takeMTU(<-p.underlays)
+				p.applyMTU(<-p.underlays)
 			}
-		} else if err := p.askAbilities(t.Context()); err != nil {
+		} else if err := p.detectAbilities(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if p.can.MTU != step.mtu || questions != step.asked {

@@ -76,9 +76,9 @@ func (p *Programmer) enter(c compiled) {
 	}
 }
 
-// renumber takes over the numbers of the ports. The trunk's is part of most
-// flows, the name server's of many, an endpoint's only of its own.
-func (p *Programmer) renumber() {
+// updatePortNumbers applies changed OpenFlow port numbers. The trunk's is in most flows, the name server's in many, an endpoint's
+// only in its own.
+func (p *Programmer) updatePortNumbers() {
 	changed, fixed := p.config.Ports.ChangedEndpoints(), p.config.Ports.FixedPorts()
 	if p.compiler == nil {
 		return // nobody knows what the switch can do: everything would be computed twice

@@ -9,16 +9,16 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Kinds of owners that are answerable for a place by itself.
+// Kinds of keys that stand for a place itself (errorOwner).
 const (
 	kindUnwanted pipeline.Kind = "unwanted" // nobody claims it
 	kindShared   pipeline.Kind = "shared"   // several objects do
 )
 
-// answerable is the owner whom a refusal at the place concerns: the object that claims it, or the
-// place by itself if nobody or more than one does. So a refusal of one object holds up none of
-// those that it shares a place with, and refused deletions do not hold up each other.
-func (p *place[T]) answerable() pipeline.Key {
+// errorOwner is the key to which a refusal at the place is attributed: the object that claims it, or the place itself if no object
+// or several claim it. So the refusal of one object does not delay objects that share a place with it, and refused deletions do
+// not delay each other.
+func (p *place[T]) errorOwner() pipeline.Key {
 	switch len(p.claims) {
 	case 0:
 		return pipeline.Key{Kind: kindUnwanted, ID: p.name}
@@ -28,19 +28,19 @@ func (p *place[T]) answerable() pipeline.Key {
 	return pipeline.Key{Kind: kindShared, ID: p.name}
 }
 
-// waits tells whether the switch has to change at a place that an owner is answerable for.
+// waits tells whether the switch has to change at a place whose errorOwner is a key.
 func (b *book[T]) waits(owner pipeline.Key) bool {
-	waiting := func(p *place[T]) bool { return p.pending && p.answerable() == owner }
+	waiting := func(p *place[T]) bool { return p.pending && p.errorOwner() == owner }
 	if p := b.places[owner.ID]; p != nil && waiting(p) {
 		return true
 	}
 	return slices.ContainsFunc(b.owned[owner], waiting)
 }
 
-// answerables are who is answerable for the places that an object claims.
-func (b *book[T]) answerables(owner pipeline.Key, each func(pipeline.Key)) {
+// errorOwners calls each with the errorOwner of every place that an object claims.
+func (b *book[T]) errorOwners(owner pipeline.Key, each func(pipeline.Key)) {
 	for _, p := range b.owned[owner] {
-		each(p.answerable())
+		each(p.errorOwner())
 	}
 }
 
@@ -51,14 +51,14 @@ func (b *book[T]) refusal(owner pipeline.Key, all refusals) *refusal {
 		if !p.pending {
 			continue
 		}
-		if r := all[p.answerable()]; r != nil {
+		if r := all[p.errorOwner()]; r != nil {
 			return r
 		}
 	}
 	return nil
 }
 
-// claimants are the objects that claim a place.
+// claimants returns the objects that claim a place.
 func (b *book[T]) claimants(place string) (all []pipeline.Key) {
 	if p := b.places[place]; p != nil {
 		for _, c := range p.claims {
@@ -90,12 +90,12 @@ func (p *Programmer) forgetRefusals(key pipeline.Key) {
 		return
 	}
 	forget := func(owner pipeline.Key) { delete(p.refused, owner) }
-	p.books.flows.answerables(key, forget)
-	p.books.groups.answerables(key, forget)
-	p.books.meters.answerables(key, forget)
+	p.books.flows.errorOwners(key, forget)
+	p.books.groups.errorOwners(key, forget)
+	p.books.meters.errorOwners(key, forget)
 }
 
-// sharers names the objects that share a place.
+// sharers names the objects that claim a place, for errors.
 func (l *books) sharers(place string) string {
 	const named = 3
 	all := slices.Concat(l.flows.claimants(place), l.groups.claimants(place), l.meters.claimants(place))

@@ -120,8 +120,8 @@ const (
 	leaveUnknown        // of somebody else, and we do not know what it does
 )
 
-// verdict says what to do with a flow. The bridge is ours, so flows of others
-// are removed; but only if we understand them.
+// verdict classifies a flow that was read from the switch. The bridge is ours, so flows of others are removed, but only if they
+// can be parsed.
 func verdict(f openflow.FlowEntry) int {
 	switch {
 	case cookie.Ours(f.Cookie):
@@ -150,7 +150,7 @@ func (l *books) load(ctx context.Context, sw Switch) (ours, others int, err erro
 			if p == nil {
 				p = l.flows.place(string(key))
 			}
-			l.flows.found(p, effectAt(p, effect))
+			l.flows.found(p, effectText(p, effect))
 			p.checked = turn
 			ours++
 		case leaveUnknown:
@@ -181,9 +181,8 @@ func (l *books) load(ctx context.Context, sw Switch) (ours, others int, err erro
 	return ours, others, nil
 }
 
-// effectAt turns bytes into a text, and into the one that is already there if
-// it says the same.
-func effectAt(p *place[string], effect []byte) string {
+// effectText converts an effect to a string; it returns the string of an equal claim, if there is one, to save memory.
+func effectText(p *place[string], effect []byte) string {
 	for _, c := range p.claims {
 		if c.thing == string(effect) {
 			return c.thing
@@ -253,21 +252,21 @@ func compareNumbered[T any](b *book[T], things []T, identify func(T) (uint32, er
 	for name, p := range b.places {
 		if p.there && !there[name] && p.checked < turn {
 			drifted = append(drifted, p.have)
-			b.gone(p)
+			b.setAbsent(p)
 		}
 	}
 	return drifted
 }
 
-// lost returns flows that were not seen since a turn, as far as the given
-// number of places goes, counted from the end of the list; and where to go on.
-func (l *books) lost(from int, count int, turn uint32) (lost []openflow.PackedFlow, next int) {
+// unseen returns flows that the audit has not seen since a turn. It checks count places from index from of the list, backwards,
+// and returns the index to continue at.
+func (l *books) unseen(from int, count int, turn uint32) (lost []openflow.PackedFlow, next int) {
 	from = min(from, len(l.flows.list))
 	for next = from; next > 0 && from-next < count; next-- {
 		p := l.flows.list[next-1]
 		if p.there && p.checked < turn {
 			lost = append(lost, openflow.PackedFlow{Key: p.name, Effect: p.have})
-			l.flows.gone(p)
+			l.flows.setAbsent(p)
 		}
 	}
 	return lost, next

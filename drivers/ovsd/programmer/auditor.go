@@ -48,9 +48,9 @@ func (a *auditor) restart() {
 	a.next(a.interval)
 }
 
-// soon has the next audit begin when what is learned late is there, and tells whether it will: one
-// that is under way, or about to begin, may be too early for that.
-func (a *auditor) soon() bool {
+// scheduleNext lets the next audit begin in learnsLate, after which late changes of what the switch has learned are there. It
+// returns false while an audit runs or begins earlier: that one may be too early.
+func (a *auditor) scheduleNext() bool {
 	if a.busy || len(a.todo) > 0 || time.Until(a.due) < learnsLate {
 		return false
 	}
@@ -119,7 +119,7 @@ func (a *auditor) findLost(l *books) (more bool) {
 	if a.rest == 0 {
 		return false
 	}
-	lost, rest := l.lost(a.rest, lostCount, a.unseen)
+	lost, rest := l.unseen(a.rest, lostCount, a.unseen)
 	a.rest = rest
 	report(a, "flows", "deleted", lost, flowText)
 	return rest > 0

@@ -148,7 +148,7 @@ func (b *book[T]) claimed(p *place[T]) {
 	}
 }
 
-// inForce returns the claim that the switch should have.
+// inForce returns the claim that the switch should have at a place.
 func (b *book[T]) inForce(p *place[T]) (claim[T], bool) {
 	switch len(p.claims) {
 	case 0:
@@ -168,7 +168,7 @@ func (b *book[T]) touch(p *place[T]) {
 	}
 }
 
-// mark notes that the switch may have to change at a place.
+// mark records that a place may differ from the switch.
 func (b *book[T]) mark(p *place[T]) {
 	if !p.pending {
 		p.pending = true
@@ -180,7 +180,7 @@ func (b *book[T]) mark(p *place[T]) {
 	}
 }
 
-// compare returns what a place should have, and whether it does.
+// compare returns what the switch should have at a place, and whether it has that.
 func (b *book[T]) compare(p *place[T]) (want claim[T], wanted, right bool) {
 	want, wanted = b.inForce(p)
 	return want, wanted, wanted == p.there && (!wanted || b.same(p.have, want.thing))
@@ -210,7 +210,8 @@ func (b *book[T]) found(p *place[T], have T) {
 	b.touch(p)
 }
 
-func (b *book[T]) gone(p *place[T]) {
+// setAbsent records that the switch has nothing at a place.
+func (b *book[T]) setAbsent(p *place[T]) {
 	var nothing T
 	p.there, p.have = false, nothing
 	b.touch(p)
@@ -219,7 +220,7 @@ func (b *book[T]) gone(p *place[T]) {
 // forget forgets what the switch has: it is another one, or has been restarted.
 func (b *book[T]) forget() {
 	for _, p := range slices.Clone(b.list) {
-		b.gone(p)
+		b.setAbsent(p)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestASwitchThatFollowsTheStepsHasWhatIsWanted(t *testing.T) {
 				s.flows = slices.Collect(maps.Values(have))
 				l.compare(s)
 				for rest, n := len(l.flows.list), 0; rest > 0; n++ {
-					_, rest = l.lost(rest, 2, s.turn)
+					_, rest = l.unseen(rest, 2, s.turn)
 				}
 			default:
 				apply(have, l.next([]pipeline.Key{owner}, never))

@@ -145,11 +145,11 @@ func (l *books) next(urgent []pipeline.Key, blocked func(pipeline.Key) bool) bat
 	l.keepBuckets()
 	b.bundle, oldGroups = split(l, l.groups, blocked, groupMessage)
 	for _, p := range flows {
-		if l.isOther(p) {
+		if l.adoptRewritten(p) {
 			continue
 		}
 		s, ok := stepOf(l, l.flows, p, blocked, flowMessage)
-		s.judges = judges(p)
+		s.judges = affectsJudgement(p)
 		switch {
 		case ok:
 			b.bundle = append(b.bundle, s)
@@ -194,7 +194,7 @@ func (l *books) nextFlows(urgent []pipeline.Key, blocked func(pipeline.Key) bool
 		list := l.flows.takeDirty()
 		for _, key := range urgent {
 			for _, p := range l.flows.owned[key] {
-				if p.pending && !blocked(p.answerable()) {
+				if p.pending && !blocked(p.errorOwner()) {
 					list = append(list, p)
 				}
 			}
@@ -217,10 +217,9 @@ func (l *books) nextFlows(urgent []pipeline.Key, blocked func(pipeline.Key) bool
 	return first
 }
 
-// isOther tells whether a flow that nobody claims is one that somebody does
-// claim, only that the switch writes its match in another order than we do. It
-// is then entered where it belongs.
-func (l *books) isOther(p *place[string]) bool {
+// adoptRewritten handles a flow without a claim that equals a claimed one, except that the switch writes its match in another
+// form. It enters the flow at the claimed place and returns true.
+func (l *books) adoptRewritten(p *place[string]) bool {
 	if len(p.claims) > 0 || !p.there {
 		return false
 	}
@@ -230,7 +229,7 @@ func (l *books) isOther(p *place[string]) bool {
 		return false
 	}
 	l.flows.found(other, p.have)
-	l.flows.gone(p)
+	l.flows.setAbsent(p)
 	return true
 }
 
@@ -306,7 +305,7 @@ func stepOf[T any](l *books, b *book[T], p *place[T], blocked func(pipeline.Key)
 		return step{}, false
 	}
 	d := &differenceAt[T]{books: l, book: b, place: p, wanted: wanted, want: want.thing}
-	owner := p.answerable()
+	owner := p.errorOwner()
 	if blocked(owner) {
 		d.hold()
 		return step{owner: owner}, false
@@ -334,7 +333,7 @@ func (d *differenceAt[T]) done() {
 		return
 	}
 	d.books.deleted[d.place.name] = true
-	d.book.gone(d.place)
+	d.book.setAbsent(d.place)
 }
 
 func (d *differenceAt[T]) hold() {

@@ -29,7 +29,7 @@ func (c conflicts) tell(flows *book[string]) []string {
 	pairs := map[string]bool{}
 	for _, found := range c {
 		for _, one := range found {
-			if flows.contested(one) {
+			if flows.isOpen(one) {
 				pairs[one.String()] = true
 			}
 		}
@@ -51,8 +51,8 @@ func (c conflict) String() string {
 	return fmt.Sprintf("%s and %s want different flows for the same packets", pair[0], pair[1])
 }
 
-// contested tells whether both sides of a conflict want the place still, and not alike.
-func (b *book[T]) contested(c conflict) bool {
+// isOpen tells whether both objects of a conflict still claim the place, with different contents.
+func (b *book[T]) isOpen(c conflict) bool {
 	p := b.places[c.place]
 	if p == nil {
 		return false

@@ -82,8 +82,8 @@ func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 	for _, g := range groups {
 		for _, c := range pipeline.Connections(g.thing) {
 			f.made[c]++
-			f.made[toAny(c)]++
-			f.makes[owner] = append(f.makes[owner], c, toAny(c))
+			f.made[withAnyProvider(c)]++
+			f.makes[owner] = append(f.makes[owner], c, withAnyProvider(c))
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 	var urgent, patient []*ctFlush
 	for c, e := range l.flushing {
 		switch {
-		case l.over(e):
+		case l.isDone(e):
 			delete(l.flushing, c)
 			l.releaseBuckets(e)
 		case !l.due(e) || e.queued || e.begun && (!everything || now.Sub(e.ended) < flushPause):
@@ -161,9 +161,9 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 	}
 }
 
-// over tells whether there is nothing to end any more: there is a provider again, or the buckets
-// have gone, or without one the rounds are over.
-func (l *books) over(e *ctFlush) bool {
+// isDone tells whether a flush is complete: there is a provider again, the buckets are gone, or, without a provider, all rounds
+// have run.
+func (l *books) isDone(e *ctFlush) bool {
 	if len(e.groups) == 0 {
 		return e.rounds == 0 || l.made[e.connections] > 0
 	}
@@ -182,8 +182,7 @@ func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
 	return places
 }
 
-// due tells whether a flush may have a round now: the first only when nothing is sent
-// to the buckets any more.
+// due tells whether the next round of a flush may run: the first one only when the buckets get no new connections.
 func (l *books) due(e *ctFlush) bool {
 	if l.flushing[e.connections] != e || e.rounds == 0 || l.made[e.connections] > 0 {
 		return false
@@ -199,15 +198,15 @@ func (l *books) due(e *ctFlush) bool {
 // stay in it until flushed is called. Where no wanted group makes connections to an
 // address and port, one flush ends those to all its providers.
 func (l *books) nextFlushes(most int) (flushes []openflow.CTFlush, ends []*ctFlush) {
-	patient := l.allPatient()
+	patient := l.noneUrgent()
 	for _, e := range l.queue {
 		if l.due(e) {
 			if e.patient != patient {
 				continue
 			}
 			flush := e.connections
-			if l.made[toAny(flush)] == 0 {
-				flush = toAny(flush)
+			if l.made[withAnyProvider(flush)] == 0 {
+				flush = withAnyProvider(flush)
 			}
 			if !slices.Contains(flushes, flush) {
 				if len(flushes) == most {
@@ -221,8 +220,8 @@ func (l *books) nextFlushes(most int) (flushes []openflow.CTFlush, ends []*ctFlu
 	return flushes, ends
 }
 
-// allPatient tells whether nothing that is due in the queue is urgent.
-func (l *books) allPatient() bool {
+// noneUrgent tells whether all due flushes in the queue are patient.
+func (l *books) noneUrgent() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
 
@@ -235,7 +234,7 @@ func (e *ctFlush) passesOfRound(long bool) int {
 	return flushPasses
 }
 
-// passesLeft is how many passes are to come of the rounds in the queue.
+// passesLeft counts the remaining passes of the rounds in the queue.
 func (l *books) passesLeft(long bool) (passes int) {
 	for _, e := range l.queue {
 		passes += e.passesOfRound(long) - e.passes
@@ -264,8 +263,8 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
-// toAny are the connections to the same address and port, whoever answers them.
-func toAny(c openflow.CTFlush) openflow.CTFlush {
+// withAnyProvider is the flush of all connections to the same address and port, of any provider.
+func withAnyProvider(c openflow.CTFlush) openflow.CTFlush {
 	c.From = netip.AddrPort{}
 	return c
 }
@@ -279,7 +278,7 @@ func (l *books) flushNothing() {
 	}
 }
 
-// moreRounds tells whether there is something to end later, or to forget.
-func (f *flushes) moreRounds() bool {
+// hasLater tells whether there are flushes with later rounds, or departed endpoints to forget.
+func (f *flushes) hasLater() bool {
 	return len(f.departed) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
 }

@@ -40,7 +40,7 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("once more", s, true, flushes)
 	expect("all rounds are over", s, true, 0)
 	s.write()
-	if s.moreRounds() || len(s.flushing) != 0 || len(s.flows.list) != 0 {
+	if s.hasLater() || len(s.flushing) != 0 || len(s.flows.list) != 0 {
 		t.Errorf("left: %v, %d flows", s.flushing, len(s.flows.list))
 	}
 
@@ -57,7 +57,7 @@ func TestConnectionsOfWhoHasLeftAreEndedWhenItsFlowsAreOut(t *testing.T) {
 	expect("once more", next, true, flushes)
 	expect("all rounds of the next driver are over", next, true, 0)
 	next.write()
-	if next.moreRounds() || len(next.flows.list) != 0 {
+	if next.hasLater() || len(next.flows.list) != 0 {
 		t.Errorf("the next driver leaves %v, %d flows", next.flushing, len(next.flows.list))
 	}
 

@@ -11,7 +11,7 @@ import (
 // are to have one more.
 func (p *Programmer) scheduleFlushes(again bool) {
 	p.books.queueFlushes(again, time.Now())
-	if p.flushAgain == nil && p.books.moreRounds() {
+	if p.flushAgain == nil && p.books.hasLater() {
 		p.flushAgain = time.After(flushPause)
 	}
 	p.planFlushes()
@@ -21,7 +21,7 @@ func (p *Programmer) scheduleFlushes(again bool) {
 func (p *Programmer) planFlushes() {
 	p.flushSoon = nil
 	if len(p.books.queue) > 0 {
-		p.flushSoon = time.After(time.Until(p.pace.next(p.books.allPatient(), p.books.passesLeft(p.pace.isLong()))))
+		p.flushSoon = time.After(time.Until(p.pace.next(p.books.noneUrgent(), p.books.passesLeft(p.pace.isLong()))))
 	}
 }
 

@@ -159,14 +159,14 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 		s.expect("one more round", true, "*:80")
 	}
 	s.expect("all rounds are over", true)
-	if len(s.inSwitch()) != 0 || s.moreRounds() {
+	if len(s.inSwitch()) != 0 || s.hasLater() {
 		t.Errorf("left: %v", s.inSwitch())
 	}
 
 	s = start("ab", web).want(service("b", web))
 	s.expect("a has gone", false, "a:80")
 	s.want(service("ab", web)).expect("a is back", true)
-	if s.buckets() != 2 || s.moreRounds() {
+	if s.buckets() != 2 || s.hasLater() {
 		t.Errorf("left: %v", s.inSwitch())
 	}
 
@@ -176,7 +176,7 @@ func TestConnectionsOfWhatIsGoneAreEndedForSomeRounds(t *testing.T) {
 	s = start("ab", web).restarted().want(nil)
 	s.expect("gone meanwhile", false, "*:80")
 	s.lookedUp().expect("the switch has been started again", false, "*:80")
-	if len(s.inSwitch()) != 0 || !s.moreRounds() {
+	if len(s.inSwitch()) != 0 || !s.hasLater() {
 		t.Errorf("another switch: %v", s.inSwitch())
 	}
 	s = start("ab", web).lookedUp()
@@ -290,14 +290,14 @@ func TestNoGroupIsLeftOfThoseThatMakeTheSameConnections(t *testing.T) {
 		s.expect("one more round", true, "*:80")
 	}
 	s.expect("all rounds are over", true)
-	if len(s.inSwitch()) != 0 || s.moreRounds() {
+	if len(s.inSwitch()) != 0 || s.hasLater() {
 		t.Errorf("left: %v", s.inSwitch())
 	}
 
 	s = flushSwitch{t, newBooks(defaultChunk)}.want(&both).want(nil)
 	s.expect("the service has gone", false, "*:80")
 	s.want(&pods).expect("it is back for pods only", true)
-	if len(s.inSwitch()) != 1 || s.buckets() != 2 || s.moreRounds() {
+	if len(s.inSwitch()) != 1 || s.buckets() != 2 || s.hasLater() {
 		t.Errorf("left: %v", s.inSwitch())
 	}
 

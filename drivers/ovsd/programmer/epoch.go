@@ -29,8 +29,8 @@ func (l *books) setEpoch(owner pipeline.Key, p packed) []conflict {
 	return l.flows.set(owner, p.flows)
 }
 
-// withhold says whether the switch is to be without epoch.
-func (l *books) withhold(withheld bool) {
+// setEpochWithheld sets whether the epoch is withheld from the switch.
+func (l *books) setEpochWithheld(withheld bool) {
 	if l.epoch.withheld != withheld {
 		l.epoch.withheld = withheld
 		l.setEpoch(l.epoch.owner, l.epoch.wants)
@@ -42,16 +42,15 @@ func isEpoch(p *place[string]) bool {
 	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
-// judges tells whether connections may be judged wrongly as long as a step at a place is refused: a rule is missing, or
-// a class is another one. An endpoint that the switch has nothing of is like one that nobody knows yet; meters and
-// groups judge nothing.
-func judges(p *place[string]) bool {
+// affectsJudgement tells whether connections may be judged wrongly while a step at a place is refused: a rule is missing, or an
+// endpoint has its former class. An endpoint without flows counts like an unknown one; meters and groups do not affect it.
+func affectsJudgement(p *place[string]) bool {
 	ofTier := func(c claim[string]) bool { return c.owner.Kind == pipeline.KindTierRule }
 	return slices.ContainsFunc(p.claims, ofTier) || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
 }
 
-// judge tells whether any of those that are refused does.
-func (r refused) judge() bool {
+// affectsJudgement tells whether one of the refused steps does.
+func (r refused) affectsJudgement() bool {
 	for _, problem := range r {
 		if problem.judges {
 			return true
@@ -60,11 +59,11 @@ func (r refused) judge() bool {
 	return false
 }
 
-// settleEpoch gives the switch its epoch or takes it away.
-func (p *Programmer) settleEpoch() {
+// updateEpoch writes the epoch to the switch, or withholds it while refused steps affect judgement.
+func (p *Programmer) updateEpoch() {
 	withheld := false
 	for _, r := range p.refused {
 		withheld = withheld || r.judges
 	}
-	p.books.withhold(withheld)
+	p.books.setEpochWithheld(withheld)
 }

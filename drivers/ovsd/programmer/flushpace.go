@@ -33,7 +33,7 @@ func (p *flushPace) note(flushes int, began, ended time.Time) {
 	}
 }
 
-// isLong tells whether a flush takes so long that others notice.
+// isLong tells whether a flush takes so long that it delays other work noticeably.
 func (p *flushPace) isLong() bool { return p.each > flushLong }
 
 // atOnce is how many flushes the next step is to have.

@@ -49,7 +49,7 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	first := func(what string, wantPatient bool, want func(by netip.Addr) bool) {
 		t.Helper()
 		flushes, ends := s.nextFlushes(1)
-		if patient := s.allPatient(); patient != wantPatient || len(flushes) != 1 || !want(flushes[0].By) {
+		if patient := s.noneUrgent(); patient != wantPatient || len(flushes) != 1 || !want(flushes[0].By) {
 			t.Errorf("%s: %v, can wait: %v", what, flushes, patient)
 		}
 		for range flushPasses {
@@ -70,7 +70,7 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	s.flushEndpoint(gone(22)) // and another one with its address
 	s.write()
 	s.queueFlushes(false, time.Now())
-	if !s.allPatient() {
+	if !s.noneUrgent() {
 		t.Error("the connections of pods that are gone cannot wait")
 	}
 	s.want(&many).want(&one)

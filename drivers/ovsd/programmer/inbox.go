@@ -59,8 +59,8 @@ func (in *inbox) settled() bool {
 	return len(in.changes) == 0 && !in.taken
 }
 
-// told notes that the programmer has said what has become of the changes it took.
-func (in *inbox) told() {
+// noteReported records that the results of the changes that were taken have been reported.
+func (in *inbox) noteReported() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.taken = false

@@ -41,20 +41,20 @@ func TestAnAuditRemovesWhatIsLearnedForNobody(t *testing.T) {
 // for services that stop learning all the time.
 func TestAnAuditComesSoonAfterSomethingIsLearnedNoMore(t *testing.T) {
 	a := newAuditor(time.Hour, nil)
-	if !a.soon() || time.Until(a.due) > learnsLate {
+	if !a.scheduleNext() || time.Until(a.due) > learnsLate {
 		t.Errorf("the next audit is in %v", time.Until(a.due))
 	}
 	first := a.due
-	if a.soon(); a.due != first {
+	if a.scheduleNext(); a.due != first {
 		t.Errorf("the audit was put off by %v", a.due.Sub(first))
 	}
 	a.next(learnsLate / 2)
-	if a.soon() {
+	if a.scheduleNext() {
 		t.Error("an audit about to begin passes for one that sees all that is learned late")
 	}
 	a.next(time.Hour)
 	a.busy = true
-	if a.soon() {
+	if a.scheduleNext() {
 		t.Error("an audit under way passes for one that sees all that is learned late")
 	}
 }

@@ -26,7 +26,7 @@ func newOverflows() overflows {
 	return overflows{places: map[*place[string]]overflow{}, stale: map[*place[string]]struct{}{}, out: map[pipeline.Key]error{}}
 }
 
-// mark has settle look at places whose claims have changed.
+// mark makes settle check places whose claims have changed.
 func (o *overflows) mark(places []*place[string]) {
 	for _, p := range places {
 		if _, was := o.places[p]; was || isOverfull(p) {

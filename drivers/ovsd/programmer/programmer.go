@@ -105,12 +105,12 @@ func (p *Programmer) Run(ctx context.Context) error {
 	p.auditor.restart() // its first interval begins here
 	for {
 		p.take()
-		p.owe(time.Now())
+		p.noteOutstanding(time.Now())
 		p.config.Report(p.progress()) // the switch may not answer to what follows
 		more := p.work(ctx)
-		p.owe(time.Now())
+		p.noteOutstanding(time.Now())
 		p.config.Report(p.progress()) // first, so that whoever returns from Sync finds it in what was reported
-		p.inbox.told()
+		p.inbox.noteReported()
 		p.answer(more)
 		if err := p.sleep(ctx, more); err != nil {
 			return err
@@ -157,14 +157,14 @@ func (p *Programmer) sleep(ctx context.Context, more bool) error {
 		p.sw = nil
 	case <-p.auditor.timer.C:
 		p.config.AuditDue()
-		p.lookAtMTU(ctx)
+		p.readMTU(ctx)
 		if p.sw != nil && p.loaded && p.replaced {
 			p.auditor.begin(ctx, p.sw, p.books)
 		} else {
 			p.auditor.restart()
 		}
 	case u := <-p.underlays:
-		p.takeMTU(u)
+		p.applyMTU(u)
 	case s := <-p.auditor.results:
 		if p.auditor.end(s, p.sw, p.books) {
 			p.others = p.auditor.others
@@ -183,7 +183,7 @@ func (p *Programmer) connect(sw Switch) {
 func (p *Programmer) take() {
 	var changes []drivers.Change
 	changes, p.waiting = p.inbox.take()
-	p.renumber()
+	p.updatePortNumbers()
 	for _, c := range changes {
 		p.accept(c)
 	}
@@ -191,7 +191,7 @@ func (p *Programmer) take() {
 		p.problem(owner, err)
 	}
 	p.settleRefused()
-	if p.books.learned.ended && p.auditor.soon() {
+	if p.books.learned.ended && p.auditor.scheduleNext() {
 		p.books.learned.ended = false
 	}
 }
@@ -200,7 +200,7 @@ func (p *Programmer) take() {
 // or because the difference is gone.
 func (p *Programmer) settleRefused() {
 	maps.DeleteFunc(p.refused, func(owner pipeline.Key, _ *refusal) bool { return !p.books.waits(owner) })
-	p.settleEpoch()
+	p.updateEpoch()
 }
 
 // work does one piece of what there is to do, and tells whether there is more.
@@ -235,7 +235,7 @@ func (p *Programmer) work(ctx context.Context) (more bool) {
 func (p *Programmer) load(ctx context.Context) (loaded bool) {
 	p.books.forget()
 	p.auditor.restart()
-	ours, others, err := 0, 0, p.askAbilities(ctx)
+	ours, others, err := 0, 0, p.detectAbilities(ctx)
 	if err == nil {
 		ours, others, err = p.books.load(ctx, p.noted())
 	}
@@ -249,7 +249,7 @@ func (p *Programmer) load(ctx context.Context) (loaded bool) {
 
 // write writes the next batch.
 func (p *Programmer) write(ctx context.Context) {
-	if err := p.takesOthers(ctx); err != nil {
+	if err := p.probeAfterTimeout(ctx); err != nil {
 		p.giveUp(err)
 		return
 	}
@@ -270,10 +270,10 @@ func (p *Programmer) write(ctx context.Context) {
 	}
 	switch taken := p.books.pending() < waiting; {
 	case taken:
-		p.took()
+		p.noteAccepted()
 	case err == nil && len(no) > 0:
-		if none := p.askAny(ctx); none == nil {
-			p.took()
+		if none := p.probeChange(ctx); none == nil {
+			p.noteAccepted()
 		} else {
 			p.log.WithError(none).Debug("the switch takes no change at all")
 		}

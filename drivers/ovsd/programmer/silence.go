@@ -54,7 +54,7 @@ func (p *Programmer) searched(now time.Time) {
 	}
 	p.silence = silence{}
 	p.settleRefused()
-	p.took() // what is refused is no debt, see owe
+	p.noteAccepted() // what is refused is no debt, see owe
 }
 
 // smaller makes the next bundles half as large as one of so many flows that had no answer.

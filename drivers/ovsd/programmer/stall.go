@@ -19,9 +19,9 @@ import (
 // Nor is a switch that is slow: what it takes of a large change is noted at once, and the time does not count in which it answers to
 // something else: tells its flows, which nothing can be written before, or refuses.
 
-// owe notes since when the switch owes something. Objects that it has refused wait for their next try and are no debt, if
-// it takes others.
-func (p *Programmer) owe(now time.Time) {
+// noteOutstanding records since when the switch has outstanding changes. Refused objects, which wait for their next try, do not
+// count if the switch accepts others.
+func (p *Programmer) noteOutstanding(now time.Time) {
 	switch {
 	case p.loaded && p.books.pending() == 0:
 		p.owes = time.Time{}
@@ -30,21 +30,22 @@ func (p *Programmer) owe(now time.Time) {
 	}
 }
 
-// took notes that the switch has taken something. Whether it owes anything still, owe finds out.
-func (p *Programmer) took() { p.owes = time.Time{} }
+// noteAccepted records that the switch has accepted a change. noteOutstanding finds out whether others are outstanding.
+func (p *Programmer) noteAccepted() { p.owes = time.Time{} }
 
-// takesOthers finds out whether a switch that gave no answer to a change takes others. The error is that it answers nothing again.
-func (p *Programmer) takesOthers(ctx context.Context) error {
+// probeAfterTimeout finds out whether a switch that did not answer a change accepts others. The error means that it still does not
+// answer.
+func (p *Programmer) probeAfterTimeout(ctx context.Context) error {
 	if !p.unanswered {
 		return nil
 	}
-	err := p.askAny(ctx)
+	err := p.probeChange(ctx)
 	if err != nil && !isRefusal(err) {
 		return err
 	}
 	if p.unanswered = false; err == nil {
-		p.took()
-		p.owe(time.Now())
+		p.noteAccepted()
+		p.noteOutstanding(time.Now())
 		p.searched(time.Now())
 	}
 	return nil
@@ -67,9 +68,9 @@ func (n noted) Bundle(ctx context.Context, messages ...openflow.Message) error {
 	err := n.Switch.Bundle(ctx, messages...)
 	switch {
 	case err == nil:
-		n.p.goesOn(time.Since(n.p.owes))
+		n.p.extendStall(time.Since(n.p.owes))
 	case isRefusal(err):
-		n.p.goesOn(time.Since(begun))
+		n.p.extendStall(time.Since(begun))
 	}
 	return err
 }
@@ -77,7 +78,7 @@ func (n noted) Bundle(ctx context.Context, messages ...openflow.Message) error {
 func (n noted) SendEach(ctx context.Context, messages ...openflow.Message) (refusals []error, err error) {
 	refusals, err = n.Switch.SendEach(ctx, messages...)
 	if err == nil && slices.Contains(refusals, nil) {
-		n.p.goesOn(time.Since(n.p.owes))
+		n.p.extendStall(time.Since(n.p.owes))
 	}
 	return refusals, err
 }
@@ -86,28 +87,28 @@ func (n noted) EachFlow(ctx context.Context, filter openflow.FlowFilter, do func
 	last := time.Now()
 	err := n.Switch.EachFlow(ctx, filter, func(f openflow.FlowEntry) error {
 		if gone := time.Since(last); gone >= noteEvery {
-			n.p.goesOn(gone)
+			n.p.extendStall(gone)
 			last = last.Add(gone)
 		}
 		return do(f)
 	})
 	if err == nil {
-		n.p.goesOn(time.Since(last))
+		n.p.extendStall(time.Since(last))
 	}
 	return err
 }
 
-// goesOn leaves some time out of that in which the switch has taken nothing.
-func (p *Programmer) goesOn(out time.Duration) {
+// extendStall excludes a time, in which nothing could be sent, from the time in which the switch has accepted nothing.
+func (p *Programmer) extendStall(out time.Duration) {
 	if !p.owes.IsZero() && out >= noteEvery {
 		p.owes = p.owes.Add(out)
 		p.config.Report(p.progress())
 	}
 }
 
-// askAny asks the switch for a change that changes nothing: a flow that no packet meets, behind the end of a table, comes and goes
-// in one step. The error is why the switch does not take even that.
-func (p *Programmer) askAny(ctx context.Context) error {
+// probeChange sends a change without effect: it adds and deletes, in one step, a flow after the last table, which no packet
+// reaches. The error is the reason why the switch does not accept even that.
+func (p *Programmer) probeChange(ctx context.Context) error {
 	unmet, err := openflow.Pack(openflow.Flow{Cookie: cookie.New(cookie.Base, "unmet"), Match: openflow.Match{openflow.InPort(openflow.PortController)}})
 	if err != nil {
 		return err

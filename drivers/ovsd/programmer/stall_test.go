@@ -186,14 +186,14 @@ func TestARealSwitchIsAskedWhetherItTakesAnything(t *testing.T) {
 	defer conn.Close()
 	p := &Programmer{sw: conn}
 	before := s.Ofctl("dump-flows", "br0")
-	if err := p.askAny(ctx); err != nil {
+	if err := p.probeChange(ctx); err != nil {
 		t.Error(err)
 	}
 	if after := s.Ofctl("dump-flows", "br0"); strings.Count(after, "\n") != strings.Count(before, "\n") {
 		t.Errorf("flows\n%s, before\n%s", after, before)
 	}
 	s.Vsctl("--", "--id=@full", "create", "Flow_Table", "flow_limit=0", "overflow_policy=refuse", "--", "set", "Bridge", "br0", "flow_tables:0=@full")
-	if err := p.askAny(ctx); err == nil || fault.Is(err, fault.Unavailable) {
+	if err := p.probeChange(ctx); err == nil || fault.Is(err, fault.Unavailable) {
 		t.Errorf("a table without room: %v", err)
 	}
 }

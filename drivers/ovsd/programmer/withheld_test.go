@@ -32,8 +32,8 @@ func TestARefusedDeletionIsSettledWhenThePlaceIs(t *testing.T) {
 	if len(p.refused) != 2 {
 		t.Errorf("refused: %v, want the flow and the group", p.refused)
 	}
-	p.books.flows.gone(p.books.flows.places[packed.Key])
-	p.books.groups.gone(p.books.groups.places[numbered(5)])
+	p.books.flows.setAbsent(p.books.flows.places[packed.Key])
+	p.books.groups.setAbsent(p.books.groups.places[numbered(5)])
 	p.take()
 	if _, retry := p.refused.nextTry(); retry || p.books.epoch.withheld {
 		t.Errorf("refused: %v, epoch withheld: %v, though nothing is left", p.refused, p.books.epoch.withheld)
@@ -56,7 +56,7 @@ func TestWhatJudgesNothingLeavesTheEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := judges(&place[string]{name: packed.Key, there: c.there}); got != c.want {
+		if got := affectsJudgement(&place[string]{name: packed.Key, there: c.there}); got != c.want {
 			t.Errorf("%s: judges %v", c.name, got)
 		}
 	}

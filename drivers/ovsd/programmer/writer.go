@@ -125,7 +125,7 @@ func writeSteps(ctx context.Context, sw Switch, steps []step, no refused) error 
 	if err := writeSteps(ctx, sw, some, no); err != nil {
 		return err
 	}
-	if ofEpoch(others[0]) && no.judge() {
+	if ofEpoch(others[0]) && no.affectsJudgement() {
 		hold(others)
 		return nil
 	}
@@ -140,8 +140,8 @@ func hold(steps []step) {
 
 func ofEpoch(s step) bool { return s.owner.Kind == pipeline.KindEpoch }
 
-// halves divides steps so that those of an object stay together, in their
-// order. All steps of one object cannot be divided. The epoch is divided from all others first.
+// halves divides steps in two so that those of an object stay together, in their order. The steps of one object cannot be divided.
+// The epoch is divided from all others first.
 func halves(steps []step) (some, others []step) {
 	for _, s := range steps {
 		if ofEpoch(s) {
@@ -210,7 +210,7 @@ func (r refusals) note(no refused, now time.Time) (fresh refused) {
 	return fresh
 }
 
-// blocked tells whether it is too early to try an object again.
+// blocked tells whether it is too early to try a refused object again.
 func (r refusals) blocked(owner pipeline.Key, now time.Time) bool {
 	old, ok := r[owner]
 	return ok && now.Before(old.next)

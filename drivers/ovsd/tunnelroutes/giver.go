@@ -25,19 +25,19 @@ type giver struct {
 	refused []string       // where those lead that the switch does not take
 }
 
-// look makes the switch's routes those of the link with the tunnel address. Whether the switch reads routes cannot be known
-// before there is an address, as it has none then in any case.
-func (g *giver) look(ctx context.Context) error {
+// reconcile gives the switch the routes of the link that has the tunnel address. Whether the switch reads routes itself is unknown
+// until the address exists: without it, it has none in any case.
+func (g *giver) reconcile(ctx context.Context) error {
 	if !g.Mine() {
 		return nil // it is another agent's
 	}
 	link, there, err := g.Link()
 	if err != nil || !there {
-		return g.unlessItReads(err)
+		return g.errorUnlessReads(err)
 	}
 	table, err := readTable(ctx, g.Control)
 	if err != nil {
-		return g.unlessItReads(err)
+		return g.errorUnlessReads(err)
 	}
 	if known, gave := g.known, g.gives; !known || gave == table.reads {
 		g.Log.WithField("reads", table.reads).Info("Open vSwitch reads the routes of tunnels itself, or is given them")
@@ -49,22 +49,22 @@ func (g *giver) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := g.give(ctx, table, want); err != nil || !g.gives {
-		return g.unlessItReads(err)
+	if err := g.setRoutes(ctx, table, want); err != nil || !g.gives {
+		return g.errorUnlessReads(err)
 	}
-	return g.reach(ctx)
+	return g.checkReach(ctx)
 }
 
-// unlessItReads is the error of a look, which concerns nobody where the switch finds its routes itself.
-func (g *giver) unlessItReads(err error) error {
+// errorUnlessReads returns the error of a pass; nil where the switch reads the routes itself.
+func (g *giver) errorUnlessReads(err error) error {
 	if g.known && !g.gives {
 		return nil
 	}
 	return err
 }
 
-// give makes the routes that were given other ones. The bridge's row names all that may be there at any moment.
-func (g *giver) give(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
+// setRoutes replaces the routes that were given. Before each change, the row of the bridge lists all routes that may exist then.
+func (g *giver) setRoutes(ctx context.Context, table switchTable, want map[netip.Prefix]switchRoute) error {
 	noted := append(notedRoutes(g.ExternalIDs()), g.given...) // the row may be another one by now
 	g.given = slices.Collect(maps.Keys(want))
 	if err := g.Note(ctx, noteKey, prefixes(append(noted, g.given...))); err != nil {
@@ -87,7 +87,7 @@ func (g *giver) give(ctx context.Context, table switchTable, want map[netip.Pref
 	if err := g.add(ctx, missing); err != nil {
 		return err
 	}
-	if err := g.endAgain(ctx, want); err != nil {
+	if err := g.refreshTunnelEnds(ctx, want); err != nil {
 		return err
 	}
 	return g.Note(ctx, noteKey, prefixes(g.given))
@@ -116,9 +116,9 @@ func (g *giver) add(ctx context.Context, routes map[netip.Prefix]switchRoute) er
 	return nil
 }
 
-// endAgain has tunnels end at the addresses of the link if they do not, as after a deletion of any route by it,
-// whosever that was, or when the link is another one: any addition makes Open vSwitch look.
-func (g *giver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute) error {
+// refreshTunnelEnds makes Open vSwitch accept tunnel packets at the addresses of the link, if it does not: after the deletion of
+// any route by the link, or when the link was replaced. Adding any route makes it read the addresses.
+func (g *giver) refreshTunnelEnds(ctx context.Context, want map[netip.Prefix]switchRoute) error {
 	if len(want) == 0 {
 		return nil
 	}
@@ -134,9 +134,10 @@ func (g *giver) endAgain(ctx context.Context, want map[netip.Prefix]switchRoute)
 	return fault.New(fault.Unavailable, "Open vSwitch ends no tunnels at %s: %w", g.VTEP, err)
 }
 
-// reach tells of a node that tunnels do not reach, or reach from another address than this node's: the other one drops what
-// comes from there. As the link may have had other addresses when the route was added, it is added once more.
-func (g *giver) reach(ctx context.Context) error {
+// checkReach returns an error for a node that tunnels do not reach, or would reach from another source address than this node's,
+// as that node drops such packets. The link may have had other addresses when the route was added, so the route is added again
+// first.
+func (g *giver) checkReach(ctx context.Context) error {
 	table, err := readTable(ctx, g.Control)
 	if err != nil {
 		return err

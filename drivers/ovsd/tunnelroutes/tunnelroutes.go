@@ -107,7 +107,7 @@ func (t *Routes) Run(ctx context.Context) error {
 	giver := giver{Config: t.config}
 	pause := retry.NewPacer(firstPause, t.config.AuditInterval)
 	for {
-		err := giver.look(ctx)
+		err := giver.reconcile(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

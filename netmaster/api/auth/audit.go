@@ -48,10 +48,9 @@ func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // refusals are the statuses of requests that are not authenticated, or not authorized.
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
-// writeDown audits a request that was answered, if it was to change something, or was refused because
-// of its client, or would have been in an enforced cluster. A path that no route has, and a method that the route does not have,
-// are not audited.
-func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision int64) {
+// audit writes a line about an answered request if it was to change something, was refused because of its client, or would have
+// been in an enforced cluster. Requests without a route, or with a method that the route does not have, are not audited.
+func (e *Entrance) audit(q *Caller, r *http.Request, status int, revision int64) {
 	if !q.routed || status == http.StatusMethodNotAllowed {
 		return
 	}
@@ -60,7 +59,7 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	if revision > 0 {
 		entry.Revision = strconv.FormatInt(revision, 10)
 	}
-	switch why := q.foreseen(r); {
+	switch why := q.enforcedRefusal(r); {
 	case q.exceeds != nil:
 		entry.Decision, entry.Reason = audit.Denied, q.exceeds.Error()
 	case q.denied(status):
@@ -71,7 +70,7 @@ func (e *Entrance) writeDown(q *Caller, r *http.Request, status int, revision in
 	case !changes(r):
 		return
 	}
-	if kind, often := q.often(r, status, entry.Decision); often {
+	if kind, often := q.mayBeSampled(r, status, entry.Decision); often {
 		client, _ := q.client()
 		left, worth := e.limiter.Tell(client, kind, entry.Time)
 		if !worth {
@@ -119,12 +118,12 @@ func (q *Caller) refusalText() string {
 	return text + "; " + flaw
 }
 
-// often tells whether there may be so many such requests that not each of them is written down. What has begun has an
-// end, and what was fit to be committed may have happened.
-func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (kind ratelimit.Telling, often bool) {
+// mayBeSampled tells whether there may be so many requests of this kind that only some are written to the audit log. Requests of
+// which a part may have been carried out are always written.
+func (q *Caller) mayBeSampled(r *http.Request, status int, decision audit.Decision) (kind ratelimit.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
-	case q.exceeds != nil || q.countless(status):
+	case q.exceeds != nil || q.isUnauthenticatedFlood(status):
 		return ratelimit.Excess, true
 	case bounded && (q.Who.Kind != identity.Nobody || q.proven) && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return ratelimit.Refusal, true
@@ -134,17 +133,16 @@ func (q *Caller) often(r *http.Request, status int, decision audit.Decision) (ki
 	return 0, false
 }
 
-// countless tells whether there may be thousands of such requests in a second: those of nobody, in a cluster that asks,
-// which came to nothing. Of these one in a while is written down, so that they do not drive the lines about
-// changes out of the files. Tries to log in are bounded, what has begun has an end,
-// and what was fit to be committed may have happened, though its outcome is not known: it needs a token or a key.
-func (q *Caller) countless(status int) bool {
-	return !q.mayExceed() && q.Who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
+// isUnauthenticatedFlood tells whether there may be thousands of such requests a second: refused requests without valid
+// credentials, in a cluster that requires them. Only some of these are written to the audit log, so that they do not push lines
+// about changes out of the files. Logins are limited elsewhere, and a request whose outcome is unknown needs a token or a key.
+func (q *Caller) isUnauthenticatedFlood(status int) bool {
+	return !q.limitsOnlyNoted() && q.Who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
 }
 
 // entry is what is known of a request before it is answered.
 func (e *Entrance) entry(q *Caller, r *http.Request) audit.Entry {
-	return audit.Entry{Time: e.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.Who.String(), How: how(q.Who), Source: q.source,
+	return audit.Entry{Time: e.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.Who.String(), How: evidenceOf(q.Who), Source: q.source,
 		Verb: r.Method, Key: r.URL.Path, About: q.about, Objects: q.objects, Tenant: cmp.Or(q.need.Tenant, q.tenant)}
 }
 
@@ -163,8 +161,8 @@ func (e *Entrance) Begin(r *http.Request) error {
 	return e.config.Audit.Begin(r.Context(), e.entry(q, r))
 }
 
-// how says what has shown who it is.
-func how(who identity.Identity) string {
+// evidenceOf names how an identity was authenticated.
+func evidenceOf(who identity.Identity) string {
 	switch {
 	case who.Kind == identity.Nobody:
 		return "nothing"

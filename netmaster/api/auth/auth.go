@@ -99,8 +99,8 @@ func (q *Caller) note(refusal error) {
 	q.refused.CompareAndSwap(nil, &why)
 }
 
-// foreseen is why an enforced cluster would have refused the request; empty: it would not.
-func (q *Caller) foreseen(r *http.Request) string {
+// enforcedRefusal returns why an enforced cluster would have refused the request; empty: it would not.
+func (q *Caller) enforcedRefusal(r *http.Request) string {
 	switch why := q.refused.Load(); {
 	case q.mode != mastercfg.SecurityPermissive:
 		return ""

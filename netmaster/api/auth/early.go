@@ -39,6 +39,6 @@ func (e *EarlyRefusals) Add(r *http.Request, shown string, status int, reason er
 	if !worth {
 		return
 	}
-	e.log.Add(audit.Entry{Time: now, Request: rand.Text(), Told: rest.RequestID(r), Principal: who.String(), How: cmp.Or(shown, how(who)), Source: source,
+	e.log.Add(audit.Entry{Time: now, Request: rand.Text(), Told: rest.RequestID(r), Principal: who.String(), How: cmp.Or(shown, evidenceOf(who)), Source: source,
 		Verb: r.Method, Key: r.URL.Path, Decision: audit.Denied, Reason: reason.Error(), Status: status, Untold: untold})
 }

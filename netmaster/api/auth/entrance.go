@@ -79,7 +79,7 @@ func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error 
 		return nil
 	}
 	q.need, q.routed, q.request = needs, true, request
-	if err := e.inTurn(ctx, q); err != nil {
+	if err := e.waitForLimits(ctx, q); err != nil {
 		return err
 	}
 	return e.config.View(q.Still)
@@ -92,11 +92,11 @@ func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.R
 		return w, func() {}
 	}
 	said := &answered{ResponseWriter: w}
-	return said, func() { e.writeDown(q, r, said.status, said.revision()) }
+	return said, func() { e.audit(q, r, said.status, said.revision()) }
 }
 
 // NoteOpen audits a request to an open cluster, where nobody is authenticated: the one that closes it.
 func (e *Entrance) NoteOpen(r *http.Request, area rights.Area, status int, revision int64) {
 	q := &Caller{Who: identity.From(r.Context()), routed: true, need: Need{Verb: rights.Change, Area: area}}
-	e.writeDown(q, r, status, revision)
+	e.audit(q, r, status, revision)
 }

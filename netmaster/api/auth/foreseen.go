@@ -37,19 +37,19 @@ type foreseenRow struct {
 // perHour counts what happens in each of the last hours.
 type perHour [foreseenHours]struct{ hour, count int64 }
 
-func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
+func hour(t time.Time) int64 { return t.Unix() / 3600 }
 
 func (p *perHour) add(now time.Time) {
-	at := &p[hourOf(now)%foreseenHours]
-	if at.hour != hourOf(now) {
-		at.hour, at.count = hourOf(now), 0
+	at := &p[hour(now)%foreseenHours]
+	if at.hour != hour(now) {
+		at.hour, at.count = hour(now), 0
 	}
 	at.count++
 }
 
 func (p *perHour) sum(now time.Time) (n int64) {
 	for _, at := range p {
-		if at.hour > hourOf(now)-foreseenHours {
+		if at.hour > hour(now)-foreseenHours {
 			n += at.count
 		}
 	}

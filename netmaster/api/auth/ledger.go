@@ -20,19 +20,19 @@ func Guard(l Ledger) Ledger { return guarded{l} }
 type guarded struct{ Ledger }
 
 func (g guarded) Update(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
-	return g.Ledger.Update(ctx, first(ctx, noted(ctx, plan)))
+	return g.Ledger.Update(ctx, first(ctx, withDecision(ctx, plan)))
 }
 
 func (g guarded) UpdateLarge(ctx context.Context, plan func(*ledger.Tx) error) (int64, error) {
-	return g.Ledger.UpdateLarge(ctx, first(ctx, noted(ctx, plan)))
+	return g.Ledger.UpdateLarge(ctx, first(ctx, withDecision(ctx, plan)))
 }
 
 func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error {
 	return g.Ledger.Preview(ctx, first(ctx, plan))
 }
 
-// noted is a plan that notes with its caller that it did not refuse.
-func noted(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
+// withDecision wraps a plan so that it records in the caller's context that it did not refuse.
+func withDecision(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
 	q := CallerFrom(ctx)
 	if q == nil {
 		return plan

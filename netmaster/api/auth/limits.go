@@ -49,8 +49,8 @@ func (q *Caller) client() (name string, bounded bool) {
 	return q.Who.String(), true
 }
 
-// inTurn waits until a request may be dealt with, if that is soon, and refuses it otherwise.
-func (e *Entrance) inTurn(ctx context.Context, q *Caller) error {
+// waitForLimits waits until the limits permit a request, if that is soon; else it refuses the request.
+func (e *Entrance) waitForLimits(ctx context.Context, q *Caller) error {
 	client, bounded := q.client()
 	if !bounded {
 		return nil
@@ -59,7 +59,7 @@ func (e *Entrance) inTurn(ctx context.Context, q *Caller) error {
 	if !ok {
 		return q.excess("%s has sent more than %g requests a second: try again later", client, float64(e.limits.Rate))
 	}
-	if wait == 0 || q.mayExceed() {
+	if wait == 0 || q.limitsOnlyNoted() {
 		return nil
 	}
 	timer := time.NewTimer(wait)
@@ -121,14 +121,14 @@ func BudgetKey(r *http.Request) string {
 	return client
 }
 
-// mayExceed tells whether limits are noted only.
-func (q *Caller) mayExceed() bool { return q.mode != mastercfg.SecurityEnforced }
+// limitsOnlyNoted tells whether requests beyond the limits are served and only noted.
+func (q *Caller) limitsOnlyNoted() bool { return q.mode != mastercfg.SecurityEnforced }
 
-// excess refuses a request that is beyond what its client may have; in a permissive cluster it notes that. Clients that ask for
-// proper ones get status 429, the others 500.
+// excess refuses a request that exceeds a limit of its client; in a permissive cluster it notes that. The status is 429 for
+// clients that accept application/problem+json, and 500 for others.
 func (q *Caller) excess(format string, args ...any) error {
 	err := rest.WithStatus(http.StatusTooManyRequests, fault.New(fault.Unavailable, format, args...))
-	if q.mayExceed() {
+	if q.limitsOnlyNoted() {
 		q.note(err)
 		return nil
 	}

@@ -59,7 +59,7 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	if err := rest.ReadInto(r, &sent); err != nil {
 		return rest.Reply{}, err
 	}
-	auth.CallerFrom(r.Context()).SetSubject(aboutToken(sent.Name, sent.Role, sent.Tenants))
+	auth.CallerFrom(r.Context()).SetSubject(auditTextOfToken(sent.Name, sent.Role, sent.Tenants))
 	life := accounts.DefaultTokenLife
 	if sent.TTL != "" {
 		var err error
@@ -77,8 +77,8 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
-// aboutToken is what the audit log says of a token. What is cut of a long text are tenants.
-func aboutToken(name, role string, tenants []string) string {
+// auditTextOfToken describes a token for the audit log. The tenants come last, as long texts are cut.
+func auditTextOfToken(name, role string, tenants []string) string {
 	return fmt.Sprintf("%s/%s: %s in %s", identity.Token, name, role, strings.Join(slices.Compact(slices.Sorted(slices.Values(tenants))), ","))
 }
 
@@ -86,7 +86,7 @@ func (l *Logins) deleteToken(r *http.Request) (rest.Reply, error) {
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		name := mux.Vars(r)["name"]
 		if token, err := access.TokenNamed(tx, name); err == nil {
-			auth.CallerFrom(r.Context()).SetSubject(aboutToken(name, token.Role, token.Tenants))
+			auth.CallerFrom(r.Context()).SetSubject(auditTextOfToken(name, token.Role, token.Tenants))
 		}
 		return access.DeleteToken(tx, name)
 	})

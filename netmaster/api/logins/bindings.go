@@ -58,8 +58,8 @@ func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Gran
 	return nil
 }
 
-// notes has the audit log say which role in what tenant somebody is given, or loses.
-func notes(q *auth.Caller, g rights.Grant, principal string, local bool) {
+// auditGrant adds the granted or removed role, its tenant and its principal to the audit line of the request.
+func auditGrant(q *auth.Caller, g rights.Grant, principal string, local bool) {
 	kind := "group"
 	if local {
 		kind = string(identity.User)
@@ -129,7 +129,7 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 	if g.Role == rights.Admin {
 		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
 	}
-	notes(auth.CallerFrom(r.Context()), g, sent.PrincipalName, sent.Local)
+	auditGrant(auth.CallerFrom(r.Context()), g, sent.PrincipalName, sent.Local)
 	var bound access.Bound
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := l.granting(auth.CallerFrom(r.Context()), tx, g); err != nil {
@@ -148,7 +148,7 @@ func (l *Logins) unbind(r *http.Request) (rest.Reply, error) {
 		if err != nil {
 			return err
 		}
-		notes(q, grantOf(b), b.Principal, b.Local)
+		auditGrant(q, grantOf(b), b.Principal, b.Local)
 		return access.Unbind(tx, q.Who, b.ID)
 	})
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err

@@ -23,8 +23,8 @@ func formOfDirectory(d mastercfg.Directory) contivmodel.LDAPConfig {
 		SkipVerify: &d.SkipVerify, IssuedTo: &d.IssuedTo, Authorities: &d.Authorities, UserAttribute: &d.UserAttribute}
 }
 
-// intoDirectory changes a record to what a form says. The password is sealed for its place.
-func (l *Logins) intoDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
+// updateDirectory applies a form to the record. It seals the password for its place.
+func (l *Logins) updateDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
 	for _, field := range []struct{ from, to *string }{{f.Server, &d.Server}, {f.BaseDN, &d.BaseDN}, {f.Account, &d.Account},
 		{f.IssuedTo, &d.IssuedTo}, {f.Authorities, &d.Authorities}, {f.UserAttribute, &d.UserAttribute}} {
 		if field.from != nil {
@@ -118,7 +118,7 @@ func (l *Logins) putDirectory(r *http.Request) (rest.Reply, error) {
 				return err
 			}
 		}
-		if err := l.intoDirectory(sent, &d); err != nil {
+		if err := l.updateDirectory(sent, &d); err != nil {
 			return err
 		}
 		auth.CallerFrom(r.Context()).SetSubject(fmt.Sprintf("server %s, port %d", d.Server, d.Port))

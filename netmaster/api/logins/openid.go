@@ -118,7 +118,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 			return rest.Reply{}, fault.New(fault.Invalid, "%s: want 1 to %d bytes", field, maxProofText).WithField(field)
 		}
 	}
-	if !ofLoopback(sent.Redirect) {
+	if !isLoopbackRedirect(sent.Redirect) {
 		return rest.Reply{}, fault.New(fault.Invalid, "redirect_uri %.100q: want http and an address of loopback", sent.Redirect).WithField("redirect_uri")
 	}
 	p, err := l.provider()
@@ -132,7 +132,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	defer done()
 	// Tries count from here on, where nothing of ours is in their way: each code by itself, as a client with
 	// wrong ones must not keep others out behind the same address.
-	from, guess := rest.SourceOf(r), guessOf(sent.Code)
+	from, guess := rest.SourceOf(r), guessKeyOf(sent.Code)
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
@@ -157,15 +157,15 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 
 const maxProofText = 4096
 
-// guessOf is what tries of a code count for. It is no account of a user.
-func guessOf(code string) string {
+// guessKeyOf is the key under which tries of a code are counted. It differs from all user names.
+func guessKeyOf(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return mastercfg.OpenIDPrefix + string(sum[:])
 }
 
-// ofLoopback tells whether a browser comes back to its own machine, where netctl waits for it.
-// A code that was got for another place is somebody else's.
-func ofLoopback(redirect string) bool {
+// isLoopbackRedirect tells whether a redirect goes to the browser's own machine, where netctl waits for it. A code for any other
+// place belongs to another client.
+func isLoopbackRedirect(redirect string) bool {
 	u, err := url.Parse(redirect)
 	return err == nil && u.Scheme == "http" && u.User == nil && inet.IsLoopbackHost(u.Hostname())
 }

@@ -49,7 +49,7 @@ func (l *Logins) NoteUse(who identity.Identity) {
 	}
 }
 
-// take returns what waits.
+// take returns the uses to store.
 func (u *tokenUses) take() map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +58,7 @@ func (u *tokenUses) take() map[string]time.Time {
 	return taken
 }
 
-// putBack has wait what was not stored, but for what is newer by now.
+// putBack queues uses again that could not be stored, unless there are newer ones.
 func (u *tokenUses) putBack(taken map[string]time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -29,7 +29,7 @@ type userCertForm struct {
 // themselves a password as well, have one made for anybody.
 func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	who := auth.CallerFrom(r.Context()).Who
-	name, err := l.about(r, rights.Change, who.Session != "")
+	name, err := l.userOf(r, rights.Change, who.Session != "")
 	if fault.Is(err, fault.Denied) && who.Kind == identity.User && who.Session == "" && who.Name == name {
 		err = rest.Denial{Cause: fault.New(fault.Denied, "user %s: with a certificate alone there is no other one: log in first", name), Status: http.StatusForbidden}
 	}
@@ -66,7 +66,7 @@ type madeUserCert struct {
 
 // listUserCerts are the certificates of a user that count.
 func (l *Logins) listUserCerts(r *http.Request) (rest.Reply, error) {
-	name, err := l.about(r, rights.Read, true)
+	name, err := l.userOf(r, rights.Read, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -82,7 +82,7 @@ func (l *Logins) listUserCerts(r *http.Request) (rest.Reply, error) {
 
 // dropUserCerts ends all certificates of a user.
 func (l *Logins) dropUserCerts(r *http.Request) (rest.Reply, error) {
-	name, err := l.about(r, rights.Change, true)
+	name, err := l.userOf(r, rights.Change, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}

@@ -33,8 +33,8 @@ func formOf(u mastercfg.LocalUser) userForm {
 	return userForm{Username: u.Name, FirstName: &u.FirstName, LastName: &u.LastName, Disable: &u.Disabled}
 }
 
-// about is what the audit log says of a change of a user: which fields, and whether the user may log in.
-func (f userForm) about(name string) string {
+// auditText describes, for the audit log, a change of a user: the fields, and whether the user may log in.
+func (f userForm) auditText(name string) string {
 	var all []string
 	for _, field := range []struct {
 		name  string
@@ -69,7 +69,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	if err := accounts.CheckName(sent.Username); err != nil {
 		return rest.Reply{}, err
 	}
-	auth.CallerFrom(r.Context()).SetSubject(sent.about(sent.Username))
+	auth.CallerFrom(r.Context()).SetSubject(sent.auditText(sent.Username))
 	if sent.Password == nil {
 		return rest.Reply{}, fault.New(fault.Invalid, "user %s: a password is wanted", sent.Username).WithField("password")
 	}
@@ -124,9 +124,8 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 	return l.guesses.RankOfChange(account, rest.SourceOf(r), l.config.Now())
 }
 
-// about is the user that a request names. All users may look at and change their own
-// account, but not whether they may log in.
-func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
+// userOf returns the user that a request names. Users may read and change their own account, but not whether it may log in.
+func (l *Logins) userOf(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false
 	_ = l.config.Ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
@@ -141,7 +140,7 @@ func (l *Logins) about(r *http.Request, verb rights.Verb, own bool) (name string
 }
 
 func (l *Logins) getUser(r *http.Request) (rest.Reply, error) {
-	name, err := l.about(r, rights.Read, true)
+	name, err := l.userOf(r, rights.Read, true)
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -155,12 +154,12 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	malformed := rest.ReadInto(r, &sent)
 	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
-	name, err := l.about(r, rights.Change, sent.Disable == nil && (sent.Password == nil || auth.CallerFrom(r.Context()).Who.Session != ""))
+	name, err := l.userOf(r, rights.Change, sent.Disable == nil && (sent.Password == nil || auth.CallerFrom(r.Context()).Who.Session != ""))
 	if err == nil {
 		err = malformed // those who may not change him are not told
 	}
 	if malformed == nil {
-		auth.CallerFrom(r.Context()).SetSubject(sent.about(name))
+		auth.CallerFrom(r.Context()).SetSubject(sent.auditText(name))
 	}
 	if err != nil {
 		return rest.Reply{}, err
@@ -195,7 +194,7 @@ func (l *Logins) endSessions(r *http.Request) (rest.Reply, error) {
 }
 
 func (l *Logins) deleteUser(r *http.Request) (rest.Reply, error) {
-	name, err := l.about(r, rights.Change, false)
+	name, err := l.userOf(r, rights.Change, false)
 	if err != nil {
 		return rest.Reply{}, err
 	}

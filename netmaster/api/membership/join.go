@@ -45,7 +45,7 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.JoinToken](tx, mastercfg.JoinTokenPrefix+token.ID)
 		if err != nil {
-			return either(err, jointoken.Unknown(token.ID))
+			return orMissing(err, jointoken.Unknown(token.ID))
 		}
 		if err := jointoken.Prove(record, token); err != nil {
 			return err
@@ -60,10 +60,10 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 func joinByToken(tx *ledger.Tx, request *mastercfg.JoinRequest, token jointoken.Token, record mastercfg.JoinToken, wanted *certificate) error {
 	kind := identity.Kind(record.Role)
 	// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
-	if err := stillGood(tx, kind, wanted.hash); err != nil {
+	if err := checkNotRevoked(tx, kind, wanted.hash); err != nil {
 		return err
 	}
-	at := joinedAt(record.Role, request.Host)
+	at := recordKey(record.Role, request.Host)
 	before, err := ledger.Read[mastercfg.Joined](tx, at)
 	isKnown := err == nil
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -99,13 +99,13 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 		return rest.Reply{}, err
 	}
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		at := joinedAt(string(identity.Node), request.Host)
+		at := recordKey(string(identity.Node), request.Host)
 		joined, err := ledger.Read[mastercfg.Joined](tx, at)
 		switch {
 		case err != nil && !fault.Is(err, fault.NotFound):
 			return err
 		case joined.Key != wanted.hash: // strangers ask, too, and do not learn what nodes there are
-			return useless("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
+			return finalRefusal("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
 		}
 		auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("node/%s with key %s", request.Host, wanted.hash))
 		if wanted.now.After(joined.Expires.Add(renewable)) {
@@ -117,16 +117,16 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
-// either is the refusal for a record that is missing, and any other error as it is.
-func either(err, missing error) error {
+// orMissing returns missing if err is that the record does not exist, and otherwise err.
+func orMissing(err, missing error) error {
 	if fault.Is(err, fault.NotFound) {
 		return missing
 	}
 	return err
 }
 
-// joinedAt is where the record of a node or a netmaster is.
-func joinedAt(role, host string) string {
+// recordKey is the key of the record of a node or netmaster.
+func recordKey(role, host string) string {
 	if identity.Kind(role) == identity.Master {
 		return mastercfg.MasterPrefix + host
 	}
@@ -180,10 +180,10 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 		master.NodeReturned(tx, joined.Host)
 	}
 	if kind == identity.Master {
-		if err = readmit(tx, joined.Host, c.hash, established); err != nil {
+		if err = forgetRemoval(tx, joined.Host, c.hash, established); err != nil {
 			return err
 		}
-		if c.answer.Files, err = handed(c.by, c.keys); err != nil {
+		if c.answer.Files, err = handoverFiles(c.by, c.keys); err != nil {
 			return err
 		}
 	}
@@ -202,8 +202,7 @@ func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
 	return all
 }
 
-// ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either
-// would go to one of them only.
+// ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either would reach only one of them.
 func ownTunnelEnds(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	own := map[netip.Addr]bool{}
 	for _, text := range joins.VTEPs {

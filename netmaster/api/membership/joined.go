@@ -52,7 +52,7 @@ func (m *Members) removeJoined(what, prefix string) rest.Answer {
 		if host, isNode := strings.CutPrefix(at, mastercfg.NodePrefix); isNode {
 			return master.NodeRemoved(tx, host, m.term.Now())
 		}
-		return m.dismiss(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record)
+		return m.removeMaster(tx, strings.TrimPrefix(at, mastercfg.MasterPrefix), record)
 	})
 }
 
@@ -79,7 +79,7 @@ func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at stri
 			}
 			auth.CallerFrom(r.Context()).SetSubject(aboutJoined(prefix, host, record.Key))
 			if err == nil && prefix == mastercfg.NodePrefix {
-				if err := takeBack(tx, record, m.term.Now()); err != nil {
+				if err := revokeKey(tx, record, m.term.Now()); err != nil {
 					return err
 				}
 			}

@@ -33,18 +33,18 @@ func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	}
 }
 
-// dismiss has certificates of a netmaster refused until one joins under its name with another key. The leader itself cannot be
-// dismissed: it would shut itself out.
-func (m *Members) dismiss(tx *ledger.Tx, name string, record mastercfg.Joined) error {
+// removeMaster makes certificates of a netmaster be refused until one joins under its name with another key. The leader cannot be
+// removed: it would lock itself out.
+func (m *Members) removeMaster(tx *ledger.Tx, name string, record mastercfg.Joined) error {
 	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
 	}
 	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Key: record.Key, Addresses: record.Addresses, Removed: m.term.Now().UTC()})
 }
 
-// readmit forgets that a netmaster was removed. It fails for the one that was, which has its key or is established: it runs with
-// what it had, and whoever has removed it does not want it given the keys that replace those.
-func readmit(tx *ledger.Tx, name, key string, established bool) error {
+// forgetRemoval deletes the record of a removed netmaster's name. It refuses the removed netmaster itself, by its key or because
+// it is established (it still runs with its data): it must not get the keys that replace its own.
+func forgetRemoval(tx *ledger.Tx, name, key string, established bool) error {
 	at := mastercfg.RemovedMasterPrefix + name
 	switch removed, err := ledger.Read[mastercfg.RemovedMaster](tx, at); {
 	case fault.Is(err, fault.NotFound):
@@ -68,23 +68,23 @@ func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err err
 	err = m.term.Ledger.View(func(r ledger.Reader) error {
 		removed, err := ledger.ReadAll[mastercfg.RemovedMaster](r, mastercfg.RemovedMasterPrefix)
 		staying = slices.DeleteFunc(all, func(s objdb.Service) bool {
-			return slices.ContainsFunc(removed, func(gone mastercfg.RemovedMaster) bool { return isOf(s, gone) })
+			return slices.ContainsFunc(removed, func(gone mastercfg.RemovedMaster) bool { return isRegistrationOf(s, gone) })
 		})
 		return err
 	})
 	return staying, err
 }
 
-// isOf tells whether a registration is that of a netmaster that was removed. One of an earlier version does not say its name.
-func isOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
+// isRegistrationOf tells whether a registration is that of a removed netmaster. One of an earlier version has no name in it.
+func isRegistrationOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 	if s.Hostname != "" {
 		return s.Hostname == gone.Host
 	}
 	return slices.Contains(gone.Addresses, s.HostAddr)
 }
 
-// addMember has the store of the netmasters expect the member of another one. It has no vote
-// until it has caught up, so that one that never comes does no harm.
+// addMember adds the member of another netmaster to the store. It has no vote until it has caught up, so one that never starts
+// does no harm.
 func (m *Members) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (rest.Reply, error) {
 	if m.config.AddMember == nil {
 		return rest.Reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")

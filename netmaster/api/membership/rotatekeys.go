@@ -57,7 +57,7 @@ func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) 
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	rev, err := m.sealAnew(r.Context(), &said)
+	rev, err := m.resealAll(r.Context(), &said)
 	if err == nil && said.Left > 0 {
 		m.term.Log.WithField("count", said.Left).Warn("texts in the store look sealed and do not open with any key of the keyring: they stay as they are")
 	}
@@ -93,9 +93,9 @@ func (m *Members) allSeal(ctx context.Context) (bool, error) {
 	return !slices.ContainsFunc(masters, func(other objdb.Service) bool { return !other.Seals }), nil
 }
 
-// sealAnew has the record name the keyring, and all secrets in the store be sealed with its primary, also those of objects
-// from the step on that all netmasters have the keys and seal them.
-func (m *Members) sealAnew(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
+// resealAll changes the record to the keyring and seals all secrets in the store with its primary key; from the step in which all
+// netmasters have the keys, also the values of objects.
+func (m *Members) resealAll(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
 	all := said.Step == "turn"
 	if all {
 		var err error

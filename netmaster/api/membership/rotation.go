@@ -21,18 +21,18 @@ import (
 // registered knows what the one before it has made: a step too early would have daemons
 // refuse each other.
 
-// handOver gives another netmaster the authorities with their keys.
+// handOver returns the authorities with their keys to another netmaster.
 func (m *Members) handOver(*http.Request) (rest.Reply, error) {
 	by, err := m.Authorities()
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	files, err := handed(by, m.term.Keyring)
+	files, err := handoverFiles(by, m.term.Keyring)
 	return rest.Reply{Body: mastercfg.HandedAuthorities{Files: files}}, err
 }
 
-// handed are the files that a netmaster is given.
-func handed(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error) {
+// handoverFiles returns the files that a netmaster gets.
+func handoverFiles(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error) {
 	files, err := by.Encode()
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 		return rest.Reply{Body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, Revision: rev}, err
 	}
 	step := by.Step()
-	absent, err := m.waitedFor(r.Context(), by.Hash())
+	absent, err := m.checkAllHaveAuthorities(r.Context(), by.Hash())
 	if err != nil {
 		return rest.Reply{}, err
 	}
@@ -97,7 +97,7 @@ func aboutStep(step string, dryRun bool) string {
 func (m *Members) securityRecord() (record mastercfg.Security, err error) {
 	err = m.term.Ledger.View(func(r ledger.Reader) (err error) {
 		record, err = ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
-		return either(err, fault.New(fault.Mode, "this cluster has no authorities: key %s is missing", mastercfg.SecurityKey))
+		return orMissing(err, fault.New(fault.Mode, "this cluster has no authorities: key %s is missing", mastercfg.SecurityKey))
 	})
 	return record, err
 }
@@ -114,10 +114,10 @@ func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, erro
 	})
 }
 
-// waitedFor refuses a step while a registered node or netmaster does not know the authorities
-// yet. It names those that have joined and are away: they have to join anew if they stay away for
-// all steps. Netmasters that were removed are not waited for.
-func (m *Members) waitedFor(ctx context.Context, authorities string) (absent []string, err error) {
+// checkAllHaveAuthorities refuses a step of a rotation while a registered node or netmaster does not have the authorities of the
+// step before. absent names those that have joined and are down: if they stay down for all steps, they have to join again. Removed
+// netmasters are ignored.
+func (m *Members) checkAllHaveAuthorities(ctx context.Context, authorities string) (absent []string, err error) {
 	absent = []string{}
 	var behind []string
 	here := map[string]bool{}

@@ -34,7 +34,7 @@ func newVouches() vouches {
 	return vouches{make(ratelimit.Semaphore, vouchesTaken), make(ratelimit.Semaphore, vouchesAtOnce)}
 }
 
-// ask asks whose a token is. It fails as unavailable if too many are asked about, or when its time is over.
+// ask finds out to whom a token belongs. It fails with fault.Unavailable if too many are being checked, or when its time is over.
 func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.Identity, error) {
 	leave, err := v.taken.TryAcquire("nodes and netmasters that join")
 	if err != nil {
@@ -68,10 +68,10 @@ func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (
 		return rest.Reply{}, fault.New(fault.Denied, "join token: it is that of node %s, and node %s shows it", who.Name, request.Host).WithField("host")
 	}
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
-		if err := stillGood(tx, who.Kind, wanted.hash); err != nil {
+		if err := checkNotRevoked(tx, who.Kind, wanted.hash); err != nil {
 			return err
 		}
-		at := joinedAt(string(who.Kind), who.Name)
+		at := recordKey(string(who.Kind), who.Name)
 		before, err := ledger.Read[mastercfg.Joined](tx, at)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err

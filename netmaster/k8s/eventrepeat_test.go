@@ -56,15 +56,15 @@ func TestARefusalThatHoldsIsToldAgain(t *testing.T) {
 	}
 	tells("at first", 1)
 	tells("a moment later", 0)
-	p.refused.at["shop/web"] = time.Now().Add(-toldAgain + time.Minute)
+	p.refused.at["shop/web"] = time.Now().Add(-eventRepeat + time.Minute)
 	tells("before it is time", 0)
-	p.refused.at["shop/web"] = time.Now().Add(-toldAgain)
+	p.refused.at["shop/web"] = time.Now().Add(-eventRepeat)
 	tells("when it is time", 1)
 	tells("a moment after that", 0)
 	ended := pod.DeepCopy()
 	ended.Status.Phase = corev1.PodFailed
 	w.must(nil, pods.Update(ended))
-	p.refused.at["shop/web"] = time.Now().Add(-toldAgain)
+	p.refused.at["shop/web"] = time.Now().Add(-eventRepeat)
 	tells("ended, when it is time", 0)
 	if n := len(p.refused.at); n > 0 {
 		t.Errorf("%d pods are remembered that have ended", n)

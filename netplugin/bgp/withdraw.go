@@ -15,19 +15,19 @@ import (
 // keeps the node's routes for the restart time. So the routes are withdrawn first, and the end waits until the neighbour sends
 // nothing any more.
 const (
-	// farewellTime is the longest wait. A neighbour that goes on sending has had that time to read the withdrawals.
-	farewellTime = time.Second
+	// withdrawTime is the longest wait. A neighbour that goes on sending has had that time to read the withdrawals.
+	withdrawTime = time.Second
 	// quietTime is how long a neighbour must have sent nothing.
 	quietTime = 50 * time.Millisecond
 )
 
-// exchanged are counts of messages of a session: UPDATE messages that were sent, and all that were received.
-type exchanged struct{ sent, received uint64 }
+// messageCounts are counts of messages of a session: UPDATE messages that were sent, and all that were received.
+type messageCounts struct{ sent, received uint64 }
 
-// leave withdraws the node's routes from neighbours whose sessions end next, and waits as above. No routes are announced
-// to them until stay is called.
-func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
-	first := n.exchanged(neighbours)
+// withdrawFrom withdraws the node's routes from neighbours whose sessions end next, and waits as above. No routes are announced
+// to them until announceAgain is called.
+func (n *session) withdrawFrom(ctx context.Context, neighbours []netip.Addr) error {
+	first := n.countMessages(neighbours)
 	if len(first) == 0 {
 		return nil
 	}
@@ -35,13 +35,13 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 		return fmt.Errorf("withdraw routes: %w", err)
 	}
 	for address := range first {
-		if err := n.tellAgain(ctx, address); err != nil {
+		if err := n.softResetOut(ctx, address); err != nil {
 			return fmt.Errorf("withdraw routes from %s: %w", address, err)
 		}
 	}
 	tick := time.NewTicker(quietTime)
 	defer tick.Stop()
-	late := time.After(farewellTime)
+	late := time.After(withdrawTime)
 	for before := first; ; {
 		select {
 		case <-tick.C:
@@ -50,7 +50,7 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 		case <-ctx.Done():
 			return nil
 		}
-		is, done := n.exchanged(neighbours), true
+		is, done := n.countMessages(neighbours), true
 		for neighbour, e := range is {
 			done = done && e.sent > first[neighbour].sent && e.received == before[neighbour].received
 		}
@@ -61,8 +61,8 @@ func (n *session) leave(ctx context.Context, neighbours []netip.Addr) error {
 	}
 }
 
-// stay ends leave: the routes are announced to all neighbours, also to those that were to be left and are still there.
-func (n *session) stay(ctx context.Context, left []netip.Addr) error {
+// announceAgain ends withdrawFrom: the routes are announced to all neighbours, also to those of withdrawFrom that are still configured.
+func (n *session) announceAgain(ctx context.Context, left []netip.Addr) error {
 	if err := n.server.SetPolicies(ctx, exports(nil)); err != nil {
 		return fmt.Errorf("announce routes to all BGP neighbours: %w", err)
 	}
@@ -70,26 +70,26 @@ func (n *session) stay(ctx context.Context, left []netip.Addr) error {
 		if _, there := n.neighbours[address]; !there {
 			continue
 		}
-		if err := n.tellAgain(ctx, address); err != nil {
+		if err := n.softResetOut(ctx, address); err != nil {
 			return fmt.Errorf("announce routes to %s: %w", address, err)
 		}
 	}
 	return nil
 }
 
-// tellAgain announces to a neighbour the routes that the policies allow now, and withdraws the others (a soft reset).
-func (n *session) tellAgain(ctx context.Context, neighbour netip.Addr) error {
+// softResetOut announces to a neighbour the routes that the policies allow now, and withdraws the others (a soft reset).
+func (n *session) softResetOut(ctx context.Context, neighbour netip.Addr) error {
 	return n.server.ResetPeer(ctx, &api.ResetPeerRequest{Address: neighbour.String(), Soft: true, Direction: api.ResetPeerRequest_DIRECTION_OUT})
 }
 
-// exchanged returns the message counts of those neighbours that have a session.
-func (n *session) exchanged(of []netip.Addr) map[netip.Addr]exchanged {
-	all := map[netip.Addr]exchanged{}
+// countMessages returns the message counts of those neighbours that have a session.
+func (n *session) countMessages(of []netip.Addr) map[netip.Addr]messageCounts {
+	all := map[netip.Addr]messageCounts{}
 	_ = n.server.ListPeer(context.Background(), &api.ListPeerRequest{}, func(p *api.Peer) { // fails only if it has not started
 		state := p.GetState()
 		address, err := netip.ParseAddr(state.GetNeighborAddress())
 		if err == nil && slices.Contains(of, address) && state.GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED {
-			all[address] = exchanged{state.GetMessages().GetSent().GetUpdate(), state.GetMessages().GetReceived().GetTotal()}
+			all[address] = messageCounts{state.GetMessages().GetSent().GetUpdate(), state.GetMessages().GetReceived().GetTotal()}
 		}
 	})
 	return all

@@ -12,17 +12,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// macAnnotation asks for what no pod can have.
+// macAnnotation requests a MAC address, which is always refused.
 const macAnnotation = "io.contiv.mac"
 
-// Reasons why a pod does not get the address that it asks for.
+// Reasons why a pod does not get the address that it requests.
 const (
-	addressInvalid = "AddressInvalid" // nobody gets it
-	addressInUse   = "AddressInUse"   // somebody else has it
+	addressInvalid = "AddressInvalid" // its network or group does not allocate it
+	addressInUse   = "AddressInUse"   // another endpoint or pod has it
 )
 
-// askedAddresses are those that a pod asks for. Its network hands them out, and of a new pod they are free.
-func (p *placer) askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
+// requestedAddresses returns the addresses that a pod requests by annotations. The error is a refusal if its network does not allocate
+// them or, for a new pod, if they are in use.
+func (p *placer) requestedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNew bool) (v4, v6 netip.Addr, err error) {
 	if mac := pod.Annotations[macAnnotation]; mac != "" {
 		return v4, v6, refuse(addressInvalid, "pod %s/%s asks for hardware address %.64q: those follow from addresses of IP, ask for one by %s",
 			pod.Namespace, pod.Name, mac, mastercfg.IPv4Annotation)
@@ -40,16 +41,16 @@ func (p *placer) askedAddresses(r ledger.Reader, pod *corev1.Pod, at place, isNe
 			return v4, v6, refuse(addressInvalid, "pod %s/%s: %s is %.64q: want an address such as 10.1.2.3, or fd00::3 for %s",
 				pod.Namespace, pod.Name, annotation, text, mastercfg.IPv6Annotation)
 		}
-		if err := p.mayHave(r, pod, at, *addr, annotation, isNew); err != nil {
+		if err := p.checkRequestedAddress(r, pod, at, *addr, annotation, isNew); err != nil {
 			return v4, v6, err
 		}
 	}
 	return v4, v6, nil
 }
 
-// mayHave refuses an address that an ADD of the pod would not get, as its annotation asks for it. One that lives has an address: of
-// another one it is only told that nobody gets it.
-func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.Addr, annotation string, isNew bool) error {
+// checkRequestedAddress refuses an address of a pod's annotation that an ADD would not get. A running pod has an address already:
+// there an address that is in use is not refused.
+func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at place, addr netip.Addr, annotation string, isNew bool) error {
 	network, group := mastercfg.NetworkID(at.tenant, at.network), ""
 	if isNew && at.group != "" {
 		group = mastercfg.EndpointGroupID(at.tenant, at.group)
@@ -58,7 +59,7 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 	switch {
 	case err != nil:
 		return err
-	case why != nil && !inUse && !hasVersion(r, at, addr):
+	case why != nil && !inUse && !networkHasFamily(r, at, addr):
 		return refuse(addressInvalid, "pod %s/%s: %s: leave %s out, or choose another network than %s of tenant %s",
 			pod.Namespace, pod.Name, fault.Explain(why), annotation, at.network, at.tenant)
 	case why != nil && !inUse:
@@ -77,7 +78,7 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 	case why != nil:
 		return refuse(addressInUse, "pod %s/%s: %s: let %s ask for another one", pod.Namespace, pod.Name, fault.Explain(why), annotation)
 	}
-	other, err := p.alsoAsks(r, pod, network, addr)
+	other, err := p.otherRequester(r, pod, network, addr)
 	if err != nil || other == nil {
 		return err
 	}
@@ -85,15 +86,15 @@ func (p *placer) mayHave(r ledger.Reader, pod *corev1.Pod, at place, addr netip.
 		pod.Namespace, pod.Name, addr, other.Namespace, other.Name, other.Spec.NodeName, annotation)
 }
 
-// hasVersion tells whether pods of a network have addresses of the version of IP of one.
-func hasVersion(r ledger.Reader, at place, addr netip.Addr) bool {
+// networkHasFamily tells whether a network has a subnet of the IP family of an address.
+func networkHasFamily(r ledger.Reader, at place, addr netip.Addr) bool {
 	asked := contivmodel.Network{TenantName: at.tenant, NetworkName: at.network}
 	n, err := ledger.Read[contivmodel.Network](r, mastercfg.ModelKey(asked.ModelType(), asked.ModelKey()))
 	return err != nil || master.SubnetLike(&n, netip.PrefixFrom(addr, addr.BitLen())) != ""
 }
 
-// waitsForAddress tells whether a pod was placed with an address that it asks for, and has not started with it. One of a node with an
-// endpoint that cannot be read may have.
+// waitsForAddress tells whether a pod was placed with a requested address and has no endpoint yet. It is false if
+// the endpoint cannot be read.
 func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 	if record.Tenant == "" || !record.IPv4.IsValid() && !record.IPv6.IsValid() || len(pod.Status.PodIPs) > 0 || isFinished(pod) {
 		return false
@@ -102,9 +103,8 @@ func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) 
 	return err == nil && !started
 }
 
-// lostItsAddress tells whether a pod that has not started was placed with an address that nobody is given any more, as
-// when its network, or its group, was made anew with another range since. One that is gone altogether is refused for
-// that.
+// lostItsAddress tells whether a pod without an endpoint was placed with an address that is not allocated any more: its network
+// or group was recreated with another range. If network or group do not exist, the result is false: the pod is refused for that.
 func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
 	if !waitsForAddress(r, pod, record) {
 		return false, nil
@@ -124,8 +124,8 @@ func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (
 	return false, nil
 }
 
-// alsoAsks is another pod that is placed and asks for the same address of a network, whether it has started or not; nil: there is none.
-func (p *placer) alsoAsks(r ledger.Reader, pod *corev1.Pod, network string, addr netip.Addr) (*corev1.Pod, error) {
+// otherRequester returns another placed pod that requests the same address of a network; nil: there is none.
+func (p *placer) otherRequester(r ledger.Reader, pod *corev1.Pod, network string, addr netip.Addr) (*corev1.Pod, error) {
 	for _, key := range master.PodsThatAsk(r, network, addr) {
 		record, err := ledger.Read[mastercfg.K8sPod](r, key)
 		if err != nil {
@@ -133,7 +133,7 @@ func (p *placer) alsoAsks(r ledger.Reader, pod *corev1.Pod, network string, addr
 		}
 		other, err := p.pods.Pods(record.Namespace).Get(record.Name)
 		if err == nil && uidOf(other) == record.UID && record.UID != uidOf(pod) && !isFinished(other) {
-			return other, nil // else it is gone, and its record goes, or needs no address any more
+			return other, nil // the others are deleted or finished
 		}
 	}
 	return nil, nil
