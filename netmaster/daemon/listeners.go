@@ -42,7 +42,7 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 	if security.Socket == "" {
 		return opened, nil
 	}
-	switch l, err := rootsocket.Listen(security.Socket); {
+	switch l, err := rootsocket.Listen(security.Socket, d.log); {
 	case err == nil:
 		opened = append(opened, l)
 	case security.SocketOptional:

@@ -9,11 +9,10 @@ import (
 
 // Listener accepts connections of root only, and so many at a time.
 type Listener struct {
-	*net.UnixListener
+	*Socket
 	open   chan struct{} // a place for each connection
 	closed chan struct{}
 	once   sync.Once
-	log    *logrus.Entry
 }
 
 // Conn is a connection of root. To close it gives its place to the next one.
@@ -25,11 +24,11 @@ type Conn struct {
 // ListenOnly is Listen for root only, whatever the mode of the file becomes, with at most limit connections at a time: a further one
 // waits until one of them is closed.
 func ListenOnly(path string, limit int, log *logrus.Entry) (*Listener, error) {
-	l, err := Listen(path)
+	s, err := Listen(path, log)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{UnixListener: l, open: make(chan struct{}, limit), closed: make(chan struct{}), log: log}, nil
+	return &Listener{Socket: s, open: make(chan struct{}, limit), closed: make(chan struct{})}, nil
 }
 
 // Accept returns a *Conn.
@@ -67,7 +66,7 @@ func (l *Listener) AcceptRoot() (*Conn, error) {
 // Close ends Accept also while it waits for a connection to be closed.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
-	return l.UnixListener.Close()
+	return l.Socket.Close()
 }
 
 // Close implements net.Conn.

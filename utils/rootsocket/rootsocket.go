@@ -7,32 +7,11 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/contiv/netplugin/utils/durable"
 	"github.com/contiv/netplugin/utils/fault"
 )
-
-// Listen opens a socket whose file only root may use, in a folder that is made if it is not there. The file of a server that has
-// died is replaced. One that a server listens at, and a file that is no socket, are a fault.Conflict.
-func Listen(path string) (*net.UnixListener, error) {
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	if err := removeStale(path); err != nil {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("restrict %s: %w", path, err), l.Close())
-	}
-	return l, nil
-}
 
 func removeStale(path string) error {
 	switch info, err := os.Lstat(path); {

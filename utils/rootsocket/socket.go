@@ -1,0 +1,121 @@
+package rootsocket
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/contiv/netplugin/utils/durable"
+	"github.com/contiv/netplugin/utils/logging"
+)
+
+// lookTime is the time between two looks at the file of a socket nobody connects to.
+const lookTime = time.Second
+
+// Socket listens at a unix socket whose file only root may use. If the file is removed, as by programs that clean /run, Accept
+// makes it anew.
+type Socket struct {
+	path    string
+	log     *logrus.Entry
+	trouble logging.Trouble // why the file cannot be made anew
+
+	mu     sync.Mutex
+	now    *net.UnixListener
+	closed bool
+}
+
+// Listen makes the file, in a folder that is made if it is not there. The file of a server that has died is replaced. One that a
+// server listens at, and a file that is no socket, are a fault.Conflict.
+func Listen(path string, log *logrus.Entry) (*Socket, error) {
+	l, err := listen(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Socket{path: path, log: log, now: l}, nil
+}
+
+func listen(path string) (*net.UnixListener, error) {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("restrict %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
+// Addr implements net.Listener.
+func (s *Socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
+
+// Accept returns a *net.UnixConn.
+func (s *Socket) Accept() (net.Conn, error) {
+	conn, err := s.AcceptUnix()
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// AcceptUnix returns the next connection. The error is net.ErrClosed after Close.
+func (s *Socket) AcceptUnix() (*net.UnixConn, error) {
+	for {
+		l, err := s.listener()
+		if err != nil {
+			return nil, err
+		}
+		if err := l.SetDeadline(time.Now().Add(lookTime)); err != nil {
+			return nil, err
+		}
+		conn, err := l.AcceptUnix()
+		if !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
+			return conn, err
+		}
+	}
+}
+
+// listener returns the present listener, a new one if the file is gone. A file of somebody else is left to him.
+func (s *Socket) listener() (*net.UnixListener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, net.ErrClosed
+	}
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return s.now, nil
+	}
+	l, err := listen(s.path)
+	if err != nil {
+		if s.trouble.IsNews(err, time.Now()) {
+			s.log.WithError(err).Error("the file of a socket was removed and cannot be made anew, trying again")
+		}
+		return s.now, nil
+	}
+	s.trouble.Over()
+	s.log.WithField("socket", s.path).Warn("the file of a socket was removed, and is made anew")
+	s.now.SetUnlinkOnClose(false) // the file is the new one's
+	old := s.now
+	s.now = l
+	return l, old.Close()
+}
+
+// Close ends AcceptUnix and removes the file.
+func (s *Socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.now.Close()
+}
