@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,11 +78,21 @@ func (c *Controller) answers(ctx context.Context) error {
 			return nil // the kind has just been removed
 		})
 	}
-	var asked sync.WaitGroup
-	errs := make([]error, len(questions))
-	for i, ask := range questions {
-		asked.Go(func() { errs[i] = ask() })
+	type answer struct {
+		of  int
+		err error
 	}
-	asked.Wait()
+	answers, errs := make(chan answer, len(questions)), make([]error, len(questions))
+	for i, ask := range questions {
+		go func() { answers <- answer{i, ask()} }()
+	}
+	for range questions { // not for those that go on beyond their time
+		select {
+		case a := <-answers:
+			errs[a.of] = a.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return cmp.Or(errs...)
 }
