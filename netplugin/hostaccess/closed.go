@@ -85,14 +85,15 @@ const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, ipv6-icmp }"
 
 // errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
 // that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
-// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection.
+// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection. What machines of the cluster
+// sent each other by an infra network they tell themselves: no endpoint sends from their addresses.
 func (c Closed) errors() []rule {
 	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
 	return []rule{
 		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
 		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
-		{knftables.Concat("ct state related ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
-		{knftables.Concat("ct state related ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ip saddr != @"+setNodes, "ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ip6 saddr != @"+setNodes6, "ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
 	}
 }
 

@@ -50,6 +50,16 @@ try: s.recv(1)
 except ConnectionRefusedError: print("refused")
 except TimeoutError: pass`
 
+// python returns what a script prints that runs in a network namespace; empty: the test's.
+func python(t *testing.T, namespace, script string, args ...any) string {
+	t.Helper()
+	program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
+	if namespace != "" {
+		program = "nsenter --net=" + namespace + " " + program
+	}
+	return run(t, program)
+}
+
 // A pod that says of what nodes send each other that it is too big makes all packets between them small, or has those of tunnels lost:
 // the kernel believes everybody. Errors about what a pod was sent itself come through.
 func TestErrorsOfEndpointsAreAboutWhatTheyWereSent(t *testing.T) {
@@ -72,28 +82,20 @@ done`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000).with(in)); err != nil {
 		t.Fatal(err)
 	}
-	python := func(namespace, script string, args ...any) string {
-		t.Helper()
-		program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
-		if namespace != "" {
-			program = "nsenter --net=" + namespace + " " + program
-		}
-		return run(t, program)
-	}
 	const tunnel = 40000 // the port that the host's tunnel has taken
 	for _, v := range []struct{ host, peer, pod, service string }{
 		{"203.0.113.1", "203.0.113.2", "172.19.0.7", "198.51.100.80"},
 		{"2001:db8::1", "2001:db8::2", "fd63:6f6e:7469:7601::7", "2001:db8:5::80"},
 	} {
-		python("", refused, v.peer, tunnel, 4789, 0.01) // the tracker knows of it
+		python(t, "", refused, v.peer, tunnel, 4789, 0.01) // the tracker knows of it
 		for _, port := range []int{0, tunnel} {
-			python(inside, tooBig, v.host, v.peer, port)
-			python(inside, tooBig, v.peer, v.host, port) // through the host
+			python(t, inside, tooBig, v.host, v.peer, port)
+			python(t, inside, tooBig, v.peer, v.host, port) // through the host
 		}
 		// What a pod was sent itself, behind that: by the host, and by somebody outside.
 		for namespace, to := range map[string]string{"": v.pod, world: v.service} {
 			testkit.Eventually(t, time.Minute, "an endpoint refuses what comes to "+to, func() bool {
-				return strings.Contains(python(namespace, refused, to, 0, 9, 5), "refused")
+				return strings.Contains(python(t, namespace, refused, to, 0, 9, 5), "refused")
 			})
 		}
 		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
@@ -107,5 +109,36 @@ done`)
 		if got := run(t, "nft list chain inet seen "+chain); strings.Count(got, "packets 0 ") != 2 {
 			t.Errorf("errors about what an endpoint was not sent:\n%s", got)
 		}
+	}
+}
+
+// Hosts reach each other by infra networks, too, and register their addresses there: what one refuses, the other is told. Pods do not
+// tell it of what hosts send each other, as they cannot send from the address of a host.
+func TestHostsAreToldOfErrorsByInfraNetworks(t *testing.T) {
+	testkit.NeedsMachine(t)
+	other := fakenode.NewNamespace(t) // another host, and a pod, which sends what has no other source
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1") })
+	run(t, "set -- "+other+`
+ip link add contivh1 type veth peer name eth0 netns "$1"
+ip link set contivh1 group 194 up; ip addr add 198.18.9.1/24 dev contivh1; ip addr add 2001:db8:9::1/64 dev contivh1 nodad
+nsenter --net="$1" sh -ec 'ip link set eth0 up; ip addr add 198.18.9.3/24 dev eth0; ip addr add 198.18.9.2/24 dev eth0
+ip addr add 2001:db8:9::3/64 dev eth0 nodad; ip addr add 2001:db8:9::2/64 dev eth0 nodad preferred_lft 0
+sysctl -qw net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0'
+nft add table inet seen; nft add chain inet seen in '{ type filter hook input priority 300; }'
+nft add rule inet seen in icmp type destination-unreachable icmp code 4 counter; nft add rule inet seen in icmpv6 type packet-too-big counter`)
+	guarded := Closed{VXLANPort: 4789, Nodes: addresses("198.18.9.1", "198.18.9.2", "2001:db8:9::1", "2001:db8:9::2")}
+	var r rules
+	if err := r.apply(t.Context(), tableForInfra(guarded, 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct{ host, peer string }{{"198.18.9.1", "198.18.9.2"}, {"2001:db8:9::1", "2001:db8:9::2"}} {
+		testkit.Eventually(t, time.Minute, "another host refuses what comes to "+v.peer, func() bool {
+			return strings.Contains(python(t, "", refused, v.peer, 0, 9, 1), "refused")
+		})
+		python(t, "", refused, v.peer, 40000, 4789, 0.01) // the tracker knows of it
+		python(t, other, tooBig, v.host, v.peer, 40000)
+	}
+	if got := run(t, "nft list chain inet seen in"); strings.Count(got, "packets 0 ") != 2 {
+		t.Errorf("an endpoint tells of what hosts sent each other:\n%s", got)
 	}
 }
