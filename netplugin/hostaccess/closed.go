@@ -97,6 +97,17 @@ func (c Closed) errors() []rule {
 	}
 }
 
+// tooBig are the rules for ICMP errors that tell a machine of the cluster that its packets are too big. Such a packet was sent to the
+// address of this host, from which the endpoint's connection comes. The machine would lower its path MTU to this host, also for tunnels
+// and the control plane. Endpoints need no such errors: TCP is told the MTU as a connection begins (leave-mss), and they are no routers.
+func (c Closed) tooBig() []rule {
+	const from, why = "iifname \"" + outsideLink + "\"", "endpoints lower no path MTU to this host"
+	return []rule{
+		{knftables.Concat(from, "ip daddr @"+setNodes, "icmp type destination-unreachable icmp code frag-needed drop"), why},
+		{knftables.Concat(from, "ip6 daddr @"+setNodes6, "icmpv6 type packet-too-big drop"), why},
+	}
+}
+
 // rulesHere returns the rules for all addresses of this host.
 func (c Closed) rulesHere() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
@@ -110,7 +121,7 @@ func (c Closed) rulesHere() chain {
 // rulesThere returns the rules for other machines, by their known addresses. In a bridged infra network, endpoints reach the host's
 // interface, and the host forwards packets for other machines.
 func (c Closed) rulesThere() chain {
-	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
+	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), c.tooBig(), []rule{
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 		{knftables.Concat("ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},

@@ -2,14 +2,18 @@ package hostaccess
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
+
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/netspace"
 )
 
 // tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the second one:
@@ -141,4 +145,74 @@ nft add rule inet seen in icmp type destination-unreachable icmp code 4 counter;
 	if got := run(t, "nft list chain inet seen in"); strings.Count(got, "packets 0 ") != 2 {
 		t.Errorf("an endpoint tells of what hosts sent each other:\n%s", got)
 	}
+}
+
+// What another machine answers a pod is sent to the address of the pod's node: a pod that says that it is too big would lower the path MTU
+// for all that this machine sends the node.
+func TestNoEndpointMakesSmallWhatItsNodeIsSent(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+nft add rule inet seen there iifname contivh0 icmp type destination-unreachable counter
+nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreachable, packet-too-big } counter`)
+	guarded := Closed{VXLANPort: 4789, Nodes: addresses("203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2")}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct{ pod, host, peer string }{
+		{"172.19.0.7", "203.0.113.1", "203.0.113.2"},
+		{"fd63:6f6e:7469:7601::7", "2001:db8::1", "2001:db8::2"},
+	} {
+		const port = 40000
+		answers := datagrams(t, world, v.peer, port)
+		asks := datagrams(t, inside, v.pod, 4789) // which tooBig says that it was sent to
+		if _, err := asks.WriteTo([]byte("hello"), answers.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		_, from, err := answers.ReadFrom(make([]byte, 16))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := asks.ReadFrom(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+		python(t, inside, tooBig, v.peer, v.pod, port)
+		if got := run(t, "nsenter --net="+world+" ip route get "+v.host); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made small what another machine sends its node: %s", got)
+		}
+		// Other errors get there.
+		_ = asks.Close()
+		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, time.Minute, "an endpoint refuses what it was sent", func() bool {
+		return strings.Count(run(t, "nft list chain inet seen there"), "packets 1 ") == 2
+	})
+}
+
+// datagrams opens a UDP socket in a network namespace.
+func datagrams(t *testing.T, namespace, address string, port int) (c *net.UDPConn) {
+	t.Helper()
+	ns, err := netns.GetFromPath(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := netspace.In(&ns, func() (err error) {
+		c, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(address), Port: port})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
