@@ -85,14 +85,26 @@ const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, ipv6-icmp }"
 
 // errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
 // that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
-// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection.
+// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection. What machines of the cluster
+// sent each other by an infra network they tell themselves: no endpoint sends from their addresses.
 func (c Closed) errors() []rule {
 	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
 	return []rule{
 		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
 		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
-		{knftables.Concat("ct state related ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
-		{knftables.Concat("ct state related ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ip saddr != @"+setNodes, "ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
+		{knftables.Concat("ct state related ip6 saddr != @"+setNodes6, "ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
+	}
+}
+
+// tooBig are the rules for ICMP errors that tell a machine of the cluster that its packets are too big. Such a packet was sent to the
+// address of this host, from which the endpoint's connection comes. The machine would lower its path MTU to this host, also for tunnels
+// and the control plane. Endpoints need no such errors: TCP is told the MTU as a connection begins (leave-mss), and they are no routers.
+func (c Closed) tooBig() []rule {
+	const from, why = "iifname \"" + outsideLink + "\"", "endpoints lower no path MTU to this host"
+	return []rule{
+		{knftables.Concat(from, "ip daddr @"+setNodes, "icmp type destination-unreachable icmp code frag-needed drop"), why},
+		{knftables.Concat(from, "ip6 daddr @"+setNodes6, "icmpv6 type packet-too-big drop"), why},
 	}
 }
 
@@ -109,7 +121,7 @@ func (c Closed) rulesHere() chain {
 // rulesThere returns the rules for other machines, by their known addresses. In a bridged infra network, endpoints reach the host's
 // interface, and the host forwards packets for other machines.
 func (c Closed) rulesThere() chain {
-	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{
+	return chain{"closed-there", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, slices.Concat(c.errors(), c.tooBig(), []rule{
 		{knftables.Concat("udp dport", c.VXLANPort, "drop"), "no way into tunnels"},
 		{knftables.Concat("ip daddr @"+setNodes, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},
 		{knftables.Concat("ip6 daddr @"+setNodes6, "udp dport", foreignTunnels, "drop"), "no way into others' tunnels"},

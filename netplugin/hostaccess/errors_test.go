@@ -2,14 +2,18 @@ package hostaccess
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
+
 	"github.com/contiv/netplugin/netplugin/agent"
 	"github.com/contiv/netplugin/test/fakenode"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/netspace"
 )
 
 // tooBig sends an ICMP error "too big" to the first address, which quotes what that is said to have sent to the second one:
@@ -50,6 +54,16 @@ try: s.recv(1)
 except ConnectionRefusedError: print("refused")
 except TimeoutError: pass`
 
+// python returns what a script prints that runs in a network namespace; empty: the test's.
+func python(t *testing.T, namespace, script string, args ...any) string {
+	t.Helper()
+	program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
+	if namespace != "" {
+		program = "nsenter --net=" + namespace + " " + program
+	}
+	return run(t, program)
+}
+
 // A pod that says of what nodes send each other that it is too big makes all packets between them small, or has those of tunnels lost:
 // the kernel believes everybody. Errors about what a pod was sent itself come through.
 func TestErrorsOfEndpointsAreAboutWhatTheyWereSent(t *testing.T) {
@@ -72,28 +86,20 @@ done`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000).with(in)); err != nil {
 		t.Fatal(err)
 	}
-	python := func(namespace, script string, args ...any) string {
-		t.Helper()
-		program := testkit.Python + " -ISc '" + script + "' " + strings.TrimSpace(fmt.Sprintln(args...))
-		if namespace != "" {
-			program = "nsenter --net=" + namespace + " " + program
-		}
-		return run(t, program)
-	}
 	const tunnel = 40000 // the port that the host's tunnel has taken
 	for _, v := range []struct{ host, peer, pod, service string }{
 		{"203.0.113.1", "203.0.113.2", "172.19.0.7", "198.51.100.80"},
 		{"2001:db8::1", "2001:db8::2", "fd63:6f6e:7469:7601::7", "2001:db8:5::80"},
 	} {
-		python("", refused, v.peer, tunnel, 4789, 0.01) // the tracker knows of it
+		python(t, "", refused, v.peer, tunnel, 4789, 0.01) // the tracker knows of it
 		for _, port := range []int{0, tunnel} {
-			python(inside, tooBig, v.host, v.peer, port)
-			python(inside, tooBig, v.peer, v.host, port) // through the host
+			python(t, inside, tooBig, v.host, v.peer, port)
+			python(t, inside, tooBig, v.peer, v.host, port) // through the host
 		}
 		// What a pod was sent itself, behind that: by the host, and by somebody outside.
 		for namespace, to := range map[string]string{"": v.pod, world: v.service} {
 			testkit.Eventually(t, time.Minute, "an endpoint refuses what comes to "+to, func() bool {
-				return strings.Contains(python(namespace, refused, to, 0, 9, 5), "refused")
+				return strings.Contains(python(t, namespace, refused, to, 0, 9, 5), "refused")
 			})
 		}
 		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
@@ -108,4 +114,105 @@ done`)
 			t.Errorf("errors about what an endpoint was not sent:\n%s", got)
 		}
 	}
+}
+
+// Hosts reach each other by infra networks, too, and register their addresses there: what one refuses, the other is told. Pods do not
+// tell it of what hosts send each other, as they cannot send from the address of a host.
+func TestHostsAreToldOfErrorsByInfraNetworks(t *testing.T) {
+	testkit.NeedsMachine(t)
+	other := fakenode.NewNamespace(t) // another host, and a pod, which sends what has no other source
+	t.Cleanup(func() { run(t, "nft flush ruleset; ip link del contivh1") })
+	run(t, "set -- "+other+`
+ip link add contivh1 type veth peer name eth0 netns "$1"
+ip link set contivh1 group 194 up; ip addr add 198.18.9.1/24 dev contivh1; ip addr add 2001:db8:9::1/64 dev contivh1 nodad
+nsenter --net="$1" sh -ec 'ip link set eth0 up; ip addr add 198.18.9.3/24 dev eth0; ip addr add 198.18.9.2/24 dev eth0
+ip addr add 2001:db8:9::3/64 dev eth0 nodad; ip addr add 2001:db8:9::2/64 dev eth0 nodad preferred_lft 0
+sysctl -qw net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0'
+nft add table inet seen; nft add chain inet seen in '{ type filter hook input priority 300; }'
+nft add rule inet seen in icmp type destination-unreachable icmp code 4 counter; nft add rule inet seen in icmpv6 type packet-too-big counter`)
+	guarded := Closed{VXLANPort: 4789, Nodes: addresses("198.18.9.1", "198.18.9.2", "2001:db8:9::1", "2001:db8:9::2")}
+	var r rules
+	if err := r.apply(t.Context(), tableForInfra(guarded, 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct{ host, peer string }{{"198.18.9.1", "198.18.9.2"}, {"2001:db8:9::1", "2001:db8:9::2"}} {
+		testkit.Eventually(t, time.Minute, "another host refuses what comes to "+v.peer, func() bool {
+			return strings.Contains(python(t, "", refused, v.peer, 0, 9, 1), "refused")
+		})
+		python(t, "", refused, v.peer, 40000, 4789, 0.01) // the tracker knows of it
+		python(t, other, tooBig, v.host, v.peer, 40000)
+	}
+	if got := run(t, "nft list chain inet seen in"); strings.Count(got, "packets 0 ") != 2 {
+		t.Errorf("an endpoint tells of what hosts sent each other:\n%s", got)
+	}
+}
+
+// What another machine answers a pod is sent to the address of the pod's node: a pod that says that it is too big would lower the path MTU
+// for all that this machine sends the node.
+func TestNoEndpointMakesSmallWhatItsNodeIsSent(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+nft add rule inet seen there iifname contivh0 icmp type destination-unreachable counter
+nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreachable, packet-too-big } counter`)
+	guarded := Closed{VXLANPort: 4789, Nodes: addresses("203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2")}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct{ pod, host, peer string }{
+		{"172.19.0.7", "203.0.113.1", "203.0.113.2"},
+		{"fd63:6f6e:7469:7601::7", "2001:db8::1", "2001:db8::2"},
+	} {
+		const port = 40000
+		answers := datagrams(t, world, v.peer, port)
+		asks := datagrams(t, inside, v.pod, 4789) // which tooBig says that it was sent to
+		if _, err := asks.WriteTo([]byte("hello"), answers.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		_, from, err := answers.ReadFrom(make([]byte, 16))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := asks.ReadFrom(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+		python(t, inside, tooBig, v.peer, v.pod, port)
+		if got := run(t, "nsenter --net="+world+" ip route get "+v.host); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made small what another machine sends its node: %s", got)
+		}
+		// Other errors get there.
+		_ = asks.Close()
+		if _, err := answers.WriteTo([]byte("hello"), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, time.Minute, "an endpoint refuses what it was sent", func() bool {
+		return strings.Count(run(t, "nft list chain inet seen there"), "packets 1 ") == 2
+	})
+}
+
+// datagrams opens a UDP socket in a network namespace.
+func datagrams(t *testing.T, namespace, address string, port int) (c *net.UDPConn) {
+	t.Helper()
+	ns, err := netns.GetFromPath(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := netspace.In(&ns, func() (err error) {
+		c, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(address), Port: port})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -88,7 +88,8 @@ type rule struct{ text, comment string }
 
 // masqueradePorts are the ports from which endpoints go out. If an endpoint chose its port, such as that of tunnels, the
 // connection tracker would take what the other machine sends to that port of the host for answers to the endpoint: other
-// tenants' packets in tunnels, clients of node ports, of the store or of netmasters.
+// tenants' packets in tunnels, clients of node ports, of the store or of netmasters. Rules of others that masquerade keep the port,
+// so ours come before.
 const masqueradePorts = ":32768-65535"
 
 // tableFor is the table of a way out. It leads neither to closed ports nor to the link of the node's BGP
@@ -96,7 +97,7 @@ const masqueradePorts = ":32768-65535"
 func tableFor(o pipeline.Outside, closed Closed, routers string, share int) table {
 	prefixes := o.Prefixes()
 	limits := shareRules(prefixes, share)
-	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: knftables.SNATPriority}
+	masquerade := chain{name: "leave-masquerade", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: keepPriority}
 	for _, p := range prefixes {
 		out := knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink))
 		masquerade.rules = append(masquerade.rules, rule{
@@ -164,7 +165,7 @@ const (
 // Priorities of SNAT, before the rules of others: the first rule that translates a source, or keeps it, wins.
 const (
 	hidePriority = knftables.SNATPriority + "-2" // our translations
-	keepPriority = knftables.SNATPriority + "-1" // sources that others must not translate
+	keepPriority = knftables.SNATPriority + "-1" // what others must not translate, or not otherwise
 )
 
 // keepSources has packets that come in by the host keep their source address, to which policies apply: rules of others

@@ -31,6 +31,8 @@ nft add rule inet seen there oifname contivh0 meta l4proto 50 counter`)
 	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
 		t.Fatal(err)
 	}
+	// Others masquerade, too, with the port of the sender: of chains of one priority, the one that was made last comes first.
+	run(t, `nft add table inet others; nft add chain inet others post '{ type nat hook postrouting priority srcnat; }'; nft add rule inet others post oifname world masquerade`)
 	pod, err := netns.GetFromPath(inside)
 	if err != nil {
 		t.Fatal(err)

@@ -33,9 +33,10 @@ type bridging struct{ others uint32 }
 // reserved are the addresses by which switches speak with each other, as masks. An endpoint that sends such frames into a VLAN
 // could become the root of its spanning tree, or have the switch outside close the port of the node.
 var reserved = []struct{ address, mask [6]byte }{
-	{[6]byte{0x01, 0x80, 0xc2}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xc0}}, // IEEE 802.1Q: bridges, MRP, connectivity faults
-	{[6]byte{0x01, 0x00, 0x0c}, [6]byte{0xff, 0xff, 0xff}},                   // Cisco: spanning tree for each VLAN, VTP, UDLD
-	{[6]byte{0x01, 0x19, 0xa7}, [6]byte{0xff, 0xff, 0xff}},                   // ITU-T G.8032: rings
+	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x00}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}}, // IEEE 802.1Q: spanning tree, LLDP
+	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x20}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xe0}}, // MRP, connectivity faults; in between is IS-IS
+	{[6]byte{0x01, 0x00, 0x0c}, [6]byte{0xff, 0xff, 0xff}},                               // Cisco: spanning tree for each VLAN, VTP, UDLD
+	{[6]byte{0x01, 0x19, 0xa7}, [6]byte{0xff, 0xff, 0xff}},                               // ITU-T G.8032: rings
 }
 
 // Ports of DHCP, and of DHCP for IPv6.

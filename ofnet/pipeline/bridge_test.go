@@ -123,6 +123,10 @@ func TestWhatIsForNobodyInParticularReachesTheMembersOnce(t *testing.T) {
 		{"rings", func(s string) []byte {
 			return ethernet(mac{0x01, 0x19, 0xa7, 0, 0, 1}, lan1.MAC, 0x8902, []byte(s))
 		}, true},
+		{"routers of IS-IS, which are no switches", func(s string) []byte {
+			llc := append([]byte{0xfe, 0xfe, 0x03}, s...)
+			return ethernet(mac{0x01, 0x80, 0xc2, 0, 0, 0x14}, lan1.MAC, uint16(len(llc)), llc)
+		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, fence := "text of "+t.Name(), "fence of "+t.Name()
