@@ -81,7 +81,7 @@ const foreignTunnels = "{ 4790, 6081, 8472 }"
 // withoutPorts are all protocols but those with ports, and ICMP. Of the others, such as GRE and ESP, the connection tracker
 // knows only both addresses: what a machine of the cluster sends this host by such a tunnel would be an answer to the endpoint
 // that has sent it something.
-const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, ipv6-icmp }"
+const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, icmpv6 }"
 
 // errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
 // that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
