@@ -171,7 +171,8 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	return now
 }
 
-// scopeByValue is whose an indexed record is by its value, with the networks that there are. The lock is held.
+// scopeByValue returns the scope of a record at an old revision, from its value and the present networks. Unlike recordOf, it does not
+// fall back to what the key had before. The lock is held.
 func (x *index) scopeByValue(key string, value []byte) scope {
 	var r struct{ NetID, HomingHost, Tenant string }
 	_ = json.Unmarshal(value, &r) // of one that cannot be read, nobody

@@ -209,8 +209,9 @@ func (x *index) mayHaveExisted(key string) bool {
 	return indexed && !there && !gone
 }
 
-// remade tells whether a record of the past, whose key another one has had since, may have been one that the node saw, as far as its
-// value says. It is not told to the node, as its network may have been another one, too; and that it never was would be another store.
+// remade tells whether a record at an old revision belongs to an earlier creation of its key, and the node may have seen it, as far as
+// its value and the present networks tell. The node gets an error instead: the record itself may not be for it, since its network may
+// have been another one then, and by "not found" the node would conclude that the store was replaced.
 func (x *index) remade(host string, past *mvccpb.KeyValue) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

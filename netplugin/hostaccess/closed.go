@@ -101,7 +101,8 @@ func (c Closed) errors() []rule {
 // address of this host, from which the endpoint's connection comes. The machine would lower its path MTU to this host, also for tunnels
 // and the control plane. Endpoints need no such errors: TCP is told the MTU as a connection begins (leave-mss), and they are no routers.
 func (c Closed) tooBig() []rule {
-	const from, why = "iifname \"" + outsideLink + "\"", "endpoints lower no path MTU to this host"
+	const why = "endpoints lower no path MTU to this host"
+	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []rule{
 		{knftables.Concat(from, "ip daddr @"+setNodes, "icmp type destination-unreachable icmp code frag-needed drop"), why},
 		{knftables.Concat(from, "ip6 daddr @"+setNodes6, "icmpv6 type packet-too-big drop"), why},

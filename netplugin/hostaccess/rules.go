@@ -86,10 +86,10 @@ func (c chain) judging(except ...any) chain {
 
 type rule struct{ text, comment string }
 
-// masqueradePorts are the ports from which endpoints go out. If an endpoint chose its port, such as that of tunnels, the
-// connection tracker would take what the other machine sends to that port of the host for answers to the endpoint: other
-// tenants' packets in tunnels, clients of node ports, of the store or of netmasters. Rules of others that masquerade keep the port,
-// so ours come before.
+// masqueradePorts are the ports from which endpoints go out, at random: those above the default range of node ports. If an endpoint
+// chose its port, such as that of tunnels, the connection tracker would take what the other machine sends to that port of the host
+// for answers to the endpoint: other tenants' packets in tunnels, clients of node ports, of the store or of netmasters. A port of
+// the host in this range is hit by chance only. Rules of others that masquerade keep the port, so ours come before.
 const masqueradePorts = ":32768-65535"
 
 // tableFor is the table of a way out. It leads neither to closed ports nor to the link of the node's BGP
@@ -102,7 +102,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 		out := knftables.Concat(version(p), "saddr", p, "oifname !=", quoted(outsideLink))
 		masquerade.rules = append(masquerade.rules, rule{
 			text:    knftables.Concat(out, "meta l4proto { tcp, udp, sctp } masquerade to", masqueradePorts, "fully-random"),
-			comment: fmt.Sprintf("endpoints of %s go out as the host, from ports at which it serves nobody", p),
+			comment: fmt.Sprintf("endpoints of %s go out as the host, from random ports", p),
 		}, rule{
 			text:    knftables.Concat(out, "masquerade"),
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
