@@ -11,6 +11,19 @@ import (
 	"github.com/contiv/netplugin/test/testkit"
 )
 
+// keepsProvider has a client come to a service with affinity once, and then some more times.
+func (p *pod) keepsProvider(t *testing.T, times int, at netip.Addr, kind string, port int, from ...netip.Addr) {
+	t.Helper()
+	first, _, _ := strings.Cut(p.requests(at, kind, port, "hello", from...), " ")
+	// The next connection may come before the datapath knows of what was learned.
+	p.node.Appctl("revalidator/wait")
+	for _, got := range p.requestsTimes(times, at, kind, port, "hello", from...) {
+		if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
+			t.Errorf("%s at %s by %s: %q, after %q", p.ID, at, kind, got, first)
+		}
+	}
+}
+
 // Every connection of a client, to any address of the service, gets the provider that the
 // first one got; and the host's clients are told apart.
 func TestAClientKeepsItsProvider(t *testing.T) {
@@ -28,15 +41,7 @@ func TestAClientKeepsItsProvider(t *testing.T) {
 		from []netip.Addr
 	}{{c.pod(db1), external, nil}, {c.pod(db1), vip6, nil}, {host, external, []netip.Addr{beyond[0]}}} {
 		for kind, port := range map[string]int{"tcp": 80, "udp": 53} {
-			// Another process: its first connection may have come before the datapath knew of
-			// what was learned. By chance all would be the same 1 time in 128.
-			first, _, _ := strings.Cut(test.who.requests(test.at, kind, port, "hello", test.from...), " ")
-			test.who.node.Appctl("revalidator/wait")
-			for _, got := range test.who.requestsTimes(7, test.at, kind, port, "hello", test.from...) {
-				if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
-					t.Errorf("%s at %s by %s: %s, after %s", test.who.ID, test.at, kind, got, first)
-				}
-			}
+			test.who.keepsProvider(t, 7, test.at, kind, port, test.from...) // by chance all would be the same 1 time in 128
 		}
 	}
 	n := c.pod(db1).node
@@ -119,14 +124,7 @@ func TestAClientKeepsItsProviderOfThoseForWhereItComesFrom(t *testing.T) {
 					t.Errorf("from outside by %s: %q", kind, got)
 				}
 			}
-			pod := c.pod(db1)
-			first, _, _ := strings.Cut(pod.requests(at, kind, port, "hello"), " ")
-			pod.node.Appctl("revalidator/wait")
-			for _, got := range pod.requestsTimes(20, at, kind, port, "hello") {
-				if provider, _, _ := strings.Cut(got, " "); provider != first || strings.HasPrefix(got, "error") {
-					t.Errorf("%s at %s by %s: %s, after %s", db1.ID, at, kind, got, first)
-				}
-			}
+			c.pod(db1).keepsProvider(t, 20, at, kind, port)
 		}
 	}
 }
