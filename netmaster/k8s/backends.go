@@ -27,13 +27,14 @@ type backend struct {
 	port string
 }
 
-// maxBackends is how many backends of a service are noted, of all its ports together: as many as the largest slice has.
-// Each is a key in the store and at every node, and a service has many ports and slices.
+// maxBackends is how many backends of a service are recorded, of all its ports together: as many as the largest slice has
+// (1,000 endpoints, 100 ports). Each is a key in the store and on every node.
 const maxBackends = 100 * 1000
 
-// backends are those of slices, each address of a port once: pods move from slice to slice. Of copies, one that stays
-// wins, and then that of the newest slice, in whatever order the slices come. If there are more backends than most,
-// they are those of some addresses, the same at each port; left is how many others there are.
+// backends collects the backends in the EndpointSlices of a service, each address of a port once, since pods move from slice to slice.
+// Of duplicates, one that does not terminate is preferred, then that of the newest slice; the order of the objects does
+// not matter. If there are more than most, only the backends of some addresses are returned, the same at each port, and
+// left is the number of the others.
 func backends(service mastercfg.K8sService, objects []any, most int) (all []backend, left int) {
 	var served []*discoveryv1.EndpointSlice
 	ports := map[portID]struct{}{}
@@ -81,7 +82,7 @@ func backends(service mastercfg.K8sService, objects []any, most int) (all []back
 	return all, left
 }
 
-// portsOfSlice are the ports of a slice that its service has.
+// portsOfSlice returns the ports of a slice that its service has, too.
 func portsOfSlice(slice *discoveryv1.EndpointSlice, ofService map[portID]struct{}) (some []discoveryv1.EndpointPort) {
 	for _, port := range slice.Ports {
 		if port.Name == nil || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
@@ -94,19 +95,19 @@ func portsOfSlice(slice *discoveryv1.EndpointSlice, ofService map[portID]struct{
 	return some
 }
 
-// portID is what a port of a service and that of its slices have in common.
+// portID identifies a port in a service and in its slices.
 type portID struct {
 	name     string
 	protocol corev1.Protocol
 }
 
-// portIDOf is that of a port; one that names no protocol is of TCP.
+// portIDOf makes the portID of a name and a protocol, by default TCP.
 func portIDOf(name string, protocol corev1.Protocol) portID {
 	return portID{name, cmp.Or(protocol, corev1.ProtocolTCP)}
 }
 
-// surplusOf are addresses without which no more than most backends are left, and how many these have. Which they
-// are follows from the addresses: where one comes or goes, most others stay.
+// surplusOf chooses the addresses to leave out such that no more than most backends remain, and counts the backends left out. The choice
+// is by hashes of the addresses: when one is added or removed, it stays the same for most others.
 func surplusOf(count map[netip.Addr]int, most int) (without map[netip.Addr]struct{}, left int) {
 	total := 0
 	for _, n := range count {
@@ -134,22 +135,22 @@ func surplusOf(count map[netip.Addr]int, most int) (without map[netip.Addr]struc
 	return without, left
 }
 
-// When a service is looked at again of which a backend's pod is not known: the record of the pod is written at the same time, or it
-// is gone and its slice is not yet changed; and when that is so for longer, and told.
+// When a service with a backend of an unknown pod is reconciled again. At first soon: the pod's record is being written, or the pod is
+// deleted and its slice not updated yet. If it stays unknown, there is an event, and later looks are rarer.
 const (
 	unknownAgain = 3 * time.Second
 	unknownLater = time.Minute
 )
 
-// owner says whose a backend is.
+// owner is what is known about the pod of a backend.
 type owner struct {
-	tenant  string // empty: everybody's
-	unknown bool   // nobody's, until more is known
-	ended   bool   // a pod's of which no process runs: the address may be another one's by now
+	tenant  string // of the pod; empty: the backend may serve all tenants
+	unknown bool   // the backend may serve nobody, until more is known
+	ended   bool   // no process of the pod runs, and its address may have been assigned to another one
 }
 
-// owner finds the tenant of a backend's pod. home is that of the service. Pods without a record are
-// processes of their node, and have its address.
+// owner finds the tenant of a backend's pod. home is the tenant of the service. A pod without a record has to use the
+// network of its node, and an address of it.
 func (b *balancer) owner(r ledger.Reader, namespace, home string, one backend) (owner, error) {
 	if one.Pod == "" {
 		return owner{}, nil
@@ -195,7 +196,7 @@ func uidOfObject(object any) (uids []string, err error) {
 	return uids, nil
 }
 
-// podOf is the pod of a UID, of whatever namespace; nil: there is none.
+// podOf returns the pod with a UID, in whatever namespace, or nil.
 func (b *balancer) podOf(uid string) (*corev1.Pod, error) {
 	found, err := b.pods.ByIndex(uidIndex, uid)
 	if err != nil || len(found) == 0 {
@@ -204,11 +205,11 @@ func (b *balancer) podOf(uid string) (*corev1.Pod, error) {
 	return found[0].(*corev1.Pod), nil // the index has nothing else, and each UID once
 }
 
-// leftAgain is when a service is looked at again that backends have left which keep connections.
+// leftAgain is when a service with draining backends is reconciled again.
 const leftAgain = 10 * time.Second
 
-// drainsMost is how long a backend that has left, and of which nobody tells whether it lives, keeps its connections. It
-// may be an API server: each watch there ends within an hour, unless --min-request-timeout says otherwise, and the
+// drainsMost is how long a removed backend keeps its connections if Kubernetes has no pod or node by which to tell whether it
+// is alive. It may be an API server, where each watch ends within an hour (by default of --min-request-timeout), and the
 // client begins the next one elsewhere.
 const drainsMost = time.Hour
 
@@ -276,7 +277,7 @@ func hasOtherAddress(pod *corev1.Pod, address netip.Addr) bool {
 	})
 }
 
-// portNames are the names that ports of TCP have by now, by those that they have and those that they had: slices know a new name later.
+// portNames maps names of TCP ports, current and former, to current names, by port number: slices have a new name later than their service.
 func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
 	names, numbers := map[string]string{}, map[uint16]string{}
 	for _, p := range now {
@@ -293,8 +294,8 @@ func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
 	return names
 }
 
-// drainsUntil is when the connections end of a backend of which nobody tells whether it lives: as is noted, which may be nothing
-// yet, or by a clock that was wrong.
+// drainsUntil returns when the connections of a backend end that nobody knows to be alive: at the recorded time, or drainsMost from now if
+// none is recorded, or a later one, by a clock that was wrong.
 func drainsUntil(noted, now time.Time) time.Time {
 	if latest := now.Add(drainsMost).UTC().Truncate(time.Second); noted.IsZero() || noted.After(latest) {
 		return latest
@@ -302,7 +303,7 @@ func drainsUntil(noted, now time.Time) time.Time {
 	return noted
 }
 
-// nodeAddresses are those that Kubernetes knows of its nodes.
+// nodeAddresses returns the addresses of all Node objects.
 func (b *balancer) nodeAddresses() (map[netip.Addr]struct{}, error) {
 	nodes, err := b.nodes.List(labels.Everything())
 	all := make(map[netip.Addr]struct{}, len(nodes))

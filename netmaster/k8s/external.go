@@ -22,18 +22,19 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Whoever may create a service writes its externalIPs, and nobody checks them. Every node leads
-// such an address to the switch, so one that belongs to somebody else would cut him off. It is left out,
-// and an event tells why. The address of a node that a load balancer has given is not led as a whole, and nobody is cut off by it.
+// Whoever may create a service may write any externalIPs; the API server does not check them. Every node routes
+// an external address to its switch, which would cut off a machine that has this address. So addresses that belong to
+// others are left out, with an event. If a load balancer assigns the address of a node, only the ports of the service are
+// served there, and the address is not routed to the switch.
 
-// maxExternal is how many external addresses of a service are served, each of its lists counted
-// alone: each has a route and flows on every node.
+// maxExternal is how many addresses in externalIPs of a service are served, and as many of load balancers:
+// each has a route and flows on every node.
 const maxExternal = 32
 
-// maxLooked is how many of a list are looked at at all, the first ones: an object holds a hundred thousand.
+// maxLooked is how many addresses of each list are read at all: an object has room for a hundred thousand.
 const maxLooked = 4 * maxExternal
 
-// addressIndex finds the services that have an address, of whatever kind.
+// addressIndex finds the services with an address, be it ClusterIP, external or of a load balancer.
 const addressIndex = "address"
 
 func addressesOfService(object any) (texts []string, err error) {
@@ -47,7 +48,7 @@ func addressesOfService(object any) (texts []string, err error) {
 	return texts, nil
 }
 
-// recordOf is the record of a service with the external addresses that the operator lets it have.
+// recordOf is the record of a service, without externalIPs if the operator does not permit these.
 func (b *balancer) recordOf(s *corev1.Service) (record mastercfg.K8sService, served bool) {
 	if record, served = serviceRecord(s); b.cfg.NoExternalIPs {
 		record.External = nil
@@ -79,11 +80,11 @@ func (b *balancer) excessAddresses(s *corev1.Service) (texts []string) {
 	return texts
 }
 
-// externalAgain is when a service with external addresses is looked at again: a network, a node
-// or another service may have one of them then.
+// externalAgain is how often a service with external addresses is reconciled: a network, a node
+// or another service may have one of them by then.
 const externalAgain = time.Minute
 
-// neverExternal are addresses that are of one machine or link only, or of nobody.
+// neverExternal are ranges whose addresses are local to a machine or link, or are no host's.
 var neverExternal = []claim{
 	{"range", netip.MustParsePrefix("0.0.0.0/8")}, {"loopback range", netip.MustParsePrefix("127.0.0.0/8")},
 	{"link-local range", netip.MustParsePrefix("169.254.0.0/16")}, {"range", netip.MustParsePrefix("224.0.0.0/3")},
@@ -92,7 +93,7 @@ var neverExternal = []claim{
 	{"range of the switch", pipeline.NamesPrefixes()[1]},
 }
 
-// admit takes from a service the external addresses that are not its own, and tells why. tenants
+// admit removes the external addresses that a service may not have from its record, and returns the reasons. tenants
 // are those in which it is served.
 func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants []string) (refused []string, err error) {
 	if len(record.External)+len(record.LoadBalancers) == 0 {
@@ -130,8 +131,8 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 				continue
 			}
 			own = append(own, a)
-			// An agent leads an address of its machine to the switch where a load balancer has put it there. Who may write
-			// externalIPs may take none, and Kubernetes does not know all.
+			// Node objects do not have all addresses of a machine. Agents know them, and route one of their machine to
+			// the switch for a load balancer only.
 			if host := master.MachineWith(r, a); host != "" && rank == bySpec {
 				refused = append(refused, fmt.Sprintf("%s is an address on an interface of node %s: it serves pods only; use an address of a load balancer for others", a, host))
 			}
@@ -146,8 +147,8 @@ func (b *balancer) admit(r ledger.Reader, record *mastercfg.K8sService, tenants 
 	return refused, nil
 }
 
-// missingFamily is the problem of an external address whose service has no cluster address of the same IP family: agents find the backends
-// by that.
+// missingFamily is the problem of an external address whose service has no ClusterIP of the same IP family, by which agents find the
+// backends.
 func missingFamily(record *mastercfg.K8sService, a netip.Addr) string {
 	its, other := "IPv4", "IPv6"
 	if a.Is6() {
@@ -184,8 +185,8 @@ func (b *balancer) servicesAtAddressesOf(object any) (services []string) {
 	return services
 }
 
-// sameAddresses tells whether a node has the addresses that it had. Each tells every few minutes that it is well, which
-// is no news for services.
+// sameAddresses tells whether an update of a Node has left its addresses as they were. Services need not be reconciled after the
+// status updates that kubelet sends every few minutes.
 func sameAddresses(before, now any) bool {
 	was, _ := before.(*corev1.Node)
 	is, _ := now.(*corev1.Node)
@@ -240,7 +241,7 @@ func nodeClaims(nodes corelisters.NodeLister) (all []claim, err error) {
 	return all, err
 }
 
-// privateClaims are the private subnet, once it is known.
+// privateClaims returns the private subnet, if there is one yet.
 func privateClaims(r ledger.Reader) (all []claim, err error) {
 	err = ledger.ReadEach(r, mastercfg.ModelKey("global", ""), func(_ string, g contivmodel.Global) error {
 		all = claimed(all, "private subnet", g.PvtSubnet)
@@ -249,7 +250,7 @@ func privateClaims(r ledger.Reader) (all []claim, err error) {
 	return all, err
 }
 
-// claimed adds a range, if a text is one.
+// claimed appends a range if the text is a prefix.
 func claimed(all []claim, what, text string) []claim {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		all = append(all, claim{what, p.Masked()})
@@ -257,15 +258,16 @@ func claimed(all []claim, what, text string) []claim {
 	return all
 }
 
-// How a service has come by an external address: who is earlier here has it.
+// Ranks of external addresses: where two services have one, the lower rank has precedence.
 const (
-	byBalancer = iota // a load balancer has given it
-	bySpec            // its owner has written it down
+	byBalancer = iota // assigned by a load balancer
+	bySpec            // written in externalIPs
 )
 
-// ownerOf is another service that an address is of; empty: none. It is of the service whose cluster
-// address it is; among those with a port of the same number and protocol at it, of the one of the
-// earliest rank, then of the first by name. One that cannot be served at it does not have it.
+// ownerOf returns the name of another service that has precedence at an address, or nothing. A ClusterIP
+// belongs to its service. Several services may share an external address if none of their ports are equal; of those with
+// an equal port, the one with the lower rank has precedence, then the first by name. Services without an address of the same
+// family do not count.
 func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService) (name string, err error) {
 	others, err := b.addressed.ByIndex(addressIndex, a.String())
 	if err != nil {
@@ -283,13 +285,13 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 			return slices.Contains(list, a) && other.Reaches(a) && cmp.Or(cmp.Compare(its, rank), cmp.Compare(id, own)) < 0 && samePort(record, other)
 		}
 		if slices.Contains(other.Addresses, a) || earlier(other.LoadBalancers, byBalancer) || earlier(other.External, bySpec) {
-			name = id // the first by name: the next look tells the same
+			name = id // the first by name, so that the event stays the same
 		}
 	}
 	return name, nil
 }
 
-// samePort tells whether two services have a port of one number and protocol. A service may have many thousands.
+// samePort tells whether two services have a port of the same number and protocol. A service may have thousands of ports.
 func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
 	type at struct {
 		protocol string

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Labels that take a service, or a slice, away from us: another proxy serves it, or nobody does.
+// Labels of services and slices that are not served here: another proxy does that, or nobody.
 const (
 	proxyLabel    = "service.kubernetes.io/service-proxy-name"
 	headlessLabel = corev1.IsHeadlessService
@@ -26,7 +26,7 @@ func isServed(labels map[string]string) bool {
 	return !others && !headless
 }
 
-// serviceRecord is what agents need of a service; not served: it has no address of its own.
+// serviceRecord returns what agents need of a service; served is false for one without ClusterIP, or of another proxy.
 func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool) {
 	if s == nil || !isServed(s.Labels) || s.Spec.Type == corev1.ServiceTypeExternalName {
 		return record, false
@@ -69,7 +69,8 @@ func serviceRecord(s *corev1.Service) (record mastercfg.K8sService, served bool)
 // noClient is a network that no client is in.
 var noClient = netip.PrefixFrom(netip.IPv4Unspecified(), 32)
 
-// sourceRanges are those that are understood. Where none is of some, they are nobody's: none at all would be everybody's.
+// sourceRanges returns the ranges that can be parsed. If none of several can, it returns a range without
+// clients, since an empty list permits all.
 func sourceRanges(texts []string) (all []netip.Prefix) {
 	for _, text := range texts {
 		if net, err := cidr(strings.TrimSpace(text)); err == nil {
@@ -82,17 +83,17 @@ func sourceRanges(texts []string) (all []netip.Prefix) {
 	return all
 }
 
-// isNeeded tells whether a service is one without which no pod gets along, of whatever tenant.
+// isNeeded tells whether pods of all tenants need a service: the API server's, and DNS.
 func isNeeded(s *corev1.Service) bool {
 	name := s.Namespace + "/" + s.Name
 	return name == "default/kubernetes" || name == "kube-system/kube-dns"
 }
 
-// allowSharedKey is an annotation of a namespace: "true" lets its services be opened to all tenants.
-// Who may edit services of a namespace may not edit the namespace.
+// allowSharedKey is an annotation of a namespace: "true" permits its services to be shared with all tenants.
+// It is on the namespace because who may edit services of a namespace usually may not edit the namespace.
 const allowSharedKey = "io.contiv.allow-shared"
 
-// share opens a service to all tenants if it asks for that and may, and tells why it may not.
+// share opens a service to all tenants if its annotation says so and its namespace permits it, and otherwise returns why not.
 func share(record *mastercfg.K8sService, s *corev1.Service, namespace *corev1.Namespace, choice TenantChoice) (problems []string) {
 	switch {
 	case record.Shared || s.Annotations[mastercfg.SharedAnnotation] != "true":
@@ -105,7 +106,7 @@ func share(record *mastercfg.K8sService, s *corev1.Service, namespace *corev1.Na
 	return nil
 }
 
-// addresses parses those that are some, each once and in their order; old objects may have
+// addresses parses the texts that are addresses, without duplicates, in their order. Old objects may have
 // leading zeros.
 func addresses(texts []string) (all []netip.Addr) {
 	for _, text := range texts {
@@ -116,9 +117,9 @@ func addresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
-// endpoint is a backend of a port; ok is false if it has no address of a host.
+// endpoint makes the backend of an endpoint at a port; ok is false if its address cannot be that of a host.
 func endpoint(e discoveryv1.Endpoint, port string, number uint16) (b backend, ok bool) {
-	at := addresses(e.Addresses[:min(1, len(e.Addresses))]) // the others have no meaning
+	at := addresses(e.Addresses[:min(1, len(e.Addresses))]) // the API gives further addresses no meaning
 	if len(at) == 0 || !pipeline.OfOneHost(at[0]) {
 		return b, false
 	}

@@ -11,67 +11,64 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// When a provider goes, the connections that were translated to it are ended,
-// again and again for a while, for two reasons:
+// When a provider of a service is removed, the entries of the connection tracker that translate to it are
+// flushed. One flush does not remove them all, so it is repeated in rounds:
 //
-//   - A packet that comes before the datapath knows of a changed group makes its
-//     connection anew, as it was. ovs-vswitchd looks at all flows of the datapath
-//     at least twice a second.
-//   - Open vSwitch walks through its table of connections while it deletes from it,
-//     and skips others; half of them have been seen to be left.
+//   - Until the datapath has learned of the changed group, the next packet of a flushed connection makes
+//     the same entry again. ovs-vswitchd revalidates all flows of the datapath at least twice a second.
+//   - Open vSwitch deletes from the table that it iterates over, and skips entries; up to half of them
+//     have been seen to be left.
 //
-// For as long the group keeps the buckets that made them, without weight. So
-// a driver that was killed meanwhile, or has lost its connection, finds in the
-// switch what is still to be ended.
+// Until the last round the group keeps the buckets of the provider, with weight 0. They are the record of
+// what is still to be flushed: a driver that was killed, or lost its connection, finds it in the switch.
 //
-// A switch that lost its groups may have kept its connections, as the kernel does when ovs-vswitchd
-// is started again. What the groups made that were there before is ended as well, if nothing makes it now.
+// A switch that lost its groups may have kept its connections, as the kernel does when ovs-vswitchd is
+// restarted. Connections that only the lost groups made are flushed as well.
 //
-// Each flush walks through the whole table, and ovs-vswitchd does nothing else
-// meanwhile. So what is to be ended waits in a queue, from which a step takes a few; how many,
-// and when the next step comes, flushpace.go says. First rounds come first.
+// Each flush iterates over the whole table, and ovs-vswitchd's main thread does nothing else meanwhile. So
+// flushes wait in a queue, first rounds in front, and each step takes a few of them; flushpace.go
+// decides how many, and when the next step runs.
 const (
 	flushRounds = 5
 	flushPasses = 3           // in a round
 	flushPause  = time.Second // between rounds, at least
 )
 
-// kindFlushed is the kind of who claims the buckets of a group that are to be ended.
+// kindFlushed is the kind of the owner that keeps buckets whose connections are being flushed.
 const kindFlushed pipeline.Kind = "flushed"
 
-// flushes are the connections that no wanted group makes, and buckets in the
-// switch have made.
+// flushes are the connections to flush: no wanted group makes them, but buckets in the switch have made some.
 type flushes struct {
-	leaving  bool                               // there may be some of endpoints that wait for flows to be out
-	departed map[pipeline.Key]pipeline.Endpoint // those that the switch has a note of
+	leaving  bool                               // some flushes may wait until flows of their endpoint are removed
+	departed map[pipeline.Key]pipeline.Endpoint // removed endpoints that are recorded in the switch
 
-	made     map[openflow.CTFlush]int            // by how many wanted groups; with any provider, too
-	makes    map[pipeline.Key][]openflow.CTFlush // by the owner of the groups
+	made     map[openflow.CTFlush]int            // how many wanted groups make them, also under withAnyProvider
+	makes    map[pipeline.Key][]openflow.CTFlush // the same by owner of the groups
 	flushing map[openflow.CTFlush]*ctFlush
-	queue    []*ctFlush                // have a round to come now
-	former   map[openflow.CTFlush]bool // made by groups that the switch had before it was looked up anew
+	queue    []*ctFlush                // whose next round may run now
+	former   map[openflow.CTFlush]bool // made by groups that the switch had before its state was read again
 }
 
-// ctFlush ends one kind of connections, in rounds.
+// ctFlush flushes one set of connections, in rounds.
 type ctFlush struct {
 	connections openflow.CTFlush
-	groups      []string // the places of the buckets that have made them; none: there are no such, or they are those of an endpoint that has left
-	rounds      int      // to come; 0: the buckets may go
-	passes      int      // that the round to come has had
-	begun       bool     // it has had a round
-	patient     bool     // nobody is served wrongly meanwhile: others go first, and the switch has time for its work
-	waits       bool     // for the flows of the endpoint to be out
+	groups      []string // names of the groups whose buckets have made them; empty if there are none, or for a removed endpoint
+	rounds      int      // left; at 0 the buckets may be removed
+	passes      int      // done of the current round
+	begun       bool     // the first round is done
+	patient     bool     // no packet is misdelivered meanwhile: other flushes go first, and the pace is slow
+	waits       bool     // until the flows of the endpoint are removed
 	queued      bool
 
-	out   time.Time // when the flows of the endpoint were seen to be out
-	ended time.Time // when the last round was over
+	out   time.Time // when the flows of the endpoint were seen to be removed
+	ended time.Time // when the last round ended
 }
 
 func newFlushes() flushes {
 	return flushes{departed: map[pipeline.Key]pipeline.Endpoint{}, made: map[openflow.CTFlush]int{}, makes: map[pipeline.Key][]openflow.CTFlush{}, flushing: map[openflow.CTFlush]*ctFlush{}, former: map[openflow.CTFlush]bool{}}
 }
 
-// want enters what connections the groups of an owner make.
+// want records which connections the groups of an owner make.
 func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 	for _, c := range f.makes[owner] {
 		if f.made[c]--; f.made[c] == 0 {
@@ -88,8 +85,8 @@ func (f *flushes) want(owner pipeline.Key, groups []entry[openflow.Group]) {
 	}
 }
 
-// forgetFlushes forgets what is being ended; what is left of it is in the switch. Of endpoints
-// that have left nothing is there.
+// forgetFlushes drops the flushes that can be read from the buckets in the switch again. Those of removed endpoints
+// have no buckets and are kept.
 func (l *books) forgetFlushes() {
 	maps.DeleteFunc(l.flushing, func(_ openflow.CTFlush, e *ctFlush) bool { return len(e.groups) > 0 })
 	for _, e := range l.flushing {
@@ -103,7 +100,7 @@ func (l *books) forgetFlushes() {
 	}
 }
 
-// noteFormer notes what the groups in the switch make, which is about to be forgotten.
+// noteFormer records what the groups in the switch make, before these are read anew.
 func (l *books) noteFormer() {
 	for _, p := range l.groups.list {
 		for _, c := range pipeline.Connections(p.have) {
@@ -112,8 +109,7 @@ func (l *books) noteFormer() {
 	}
 }
 
-// flushFormer has the connections ended that nothing makes any more and whose buckets are not in the
-// switch, which had them before.
+// flushFormer flushes the connections of groups that the switch has lost, unless a wanted group makes them.
 func (l *books) flushFormer() {
 	for _, p := range l.groups.list {
 		for _, c := range pipeline.Connections(p.have) {
@@ -128,8 +124,8 @@ func (l *books) flushFormer() {
 	clear(l.former)
 }
 
-// queueFlushes queues the connections whose group has changed and that have not had a
-// round yet, or all others as well whose last round was long enough ago.
+// queueFlushes queues the flushes that have had no round yet; with everything, also those whose last round ended
+// at least flushPause ago.
 func (l *books) queueFlushes(everything bool, now time.Time) {
 	l.noteFlowsOut(now)
 	var urgent, patient []*ctFlush
@@ -156,13 +152,13 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 	}
 	if everything {
 		l.queue = slices.Concat(l.queue, urgent, patient)
-	} else { // addresses of pods that have gone are given again in turn
+	} else { // new ones in front: the freed address of a pod may be assigned again soon
 		l.queue = slices.Concat(urgent, l.queue, patient)
 	}
 }
 
-// isDone tells whether a flush is complete: there is a provider again, the buckets are gone, or, without a provider, all rounds
-// have run.
+// isDone tells whether a flush is complete: a wanted group makes its connections again, its buckets are removed, or, if it
+// has none, all rounds have run.
 func (l *books) isDone(e *ctFlush) bool {
 	if len(e.groups) == 0 {
 		return e.rounds == 0 || l.made[e.connections] > 0
@@ -172,7 +168,7 @@ func (l *books) isDone(e *ctFlush) bool {
 	})
 }
 
-// placesOf are the groups that have made the connections, as far as they are left.
+// placesOf are the groups of a flush that still exist.
 func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
 	for _, name := range e.groups {
 		if p := l.groups.places[name]; p != nil {
@@ -182,7 +178,8 @@ func (l *books) placesOf(e *ctFlush) (places []*place[openflow.Group]) {
 	return places
 }
 
-// due tells whether the next round of a flush may run: the first one only when the buckets get no new connections.
+// due tells whether the next round of a flush may run. The first one waits until the switch has confirmed the groups
+// in which the buckets have weight 0.
 func (l *books) due(e *ctFlush) bool {
 	if l.flushing[e.connections] != e || e.rounds == 0 || l.made[e.connections] > 0 {
 		return false
@@ -194,9 +191,9 @@ func (l *books) due(e *ctFlush) bool {
 	return len(places) > 0 && (e.begun || !slices.ContainsFunc(places, func(p *place[openflow.Group]) bool { return p.pending }))
 }
 
-// nextFlushes returns the flushes of the next step, and those in the queue that have a pass by them; these
-// stay in it until flushed is called. Where no wanted group makes connections to an
-// address and port, one flush ends those to all its providers.
+// nextFlushes returns at most so many requests for the next step, and the queued flushes that they serve, which
+// stay queued until flushed is called. If no wanted group makes connections to an address and port, one
+// request covers those to all its providers.
 func (l *books) nextFlushes(most int) (flushes []openflow.CTFlush, ends []*ctFlush) {
 	patient := l.noneUrgent()
 	for _, e := range l.queue {
@@ -225,8 +222,8 @@ func (l *books) noneUrgent() bool {
 	return !slices.ContainsFunc(l.queue, func(e *ctFlush) bool { return !e.patient && l.due(e) })
 }
 
-// passesOfRound is how many passes the round to come has. After its first round a flush ends few connections, of which a table does
-// not shrink where a walk through it is long: one that can wait has one pass then.
+// passesOfRound is how many passes the next round has. Rounds after the first one find few connections. If an iteration over the
+// table takes long, those of a patient flush have a single pass.
 func (e *ctFlush) passesOfRound(long bool) int {
 	if long && e.patient && e.begun {
 		return 1
@@ -242,7 +239,7 @@ func (l *books) passesLeft(long bool) (passes int) {
 	return passes
 }
 
-// flushed notes a pass, and takes what had its round off the queue.
+// flushed records a pass, and removes the flushes from the queue whose round is complete.
 func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	for _, e := range ends {
 		if !l.due(e) {
@@ -250,7 +247,7 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 			continue
 		}
 		if e.patient && e.passes == 0 && began.Sub(e.out) >= flushPause {
-			e.rounds = 1 // the datapath does not know the flows any more
+			e.rounds = 1 // the datapath has dropped the flows by now, nothing can make the connections anew
 		}
 		if e.passes++; e.passes < e.passesOfRound(long) {
 			continue
@@ -263,13 +260,13 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
-// withAnyProvider is the flush of all connections to the same address and port, of any provider.
+// withAnyProvider is the flush of the connections to the same address and port with whatever provider.
 func withAnyProvider(c openflow.CTFlush) openflow.CTFlush {
 	c.From = netip.AddrPort{}
 	return c
 }
 
-// flushNothing lets the buckets go of a switch that cannot flush.
+// flushNothing releases the buckets without flushing, for a switch that cannot flush.
 func (l *books) flushNothing() {
 	l.queue = nil
 	for _, e := range l.flushing {
@@ -278,7 +275,7 @@ func (l *books) flushNothing() {
 	}
 }
 
-// hasLater tells whether there are flushes with later rounds, or departed endpoints to forget.
+// hasLater tells whether flushes have rounds left, or departed endpoints have records to remove.
 func (f *flushes) hasLater() bool {
 	return len(f.departed) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.flushing)), func(e *ctFlush) bool { return e.rounds > 0 })
 }

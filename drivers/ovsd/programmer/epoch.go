@@ -7,20 +7,20 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A connection that is admitted in an epoch is not judged again before the next one. So
-// there is an epoch in the switch only while it has everything that judges. When it refuses some of
-// that, the epoch is taken away: every packet is judged then, by the flows that there are.
-// When it takes it at last, by another try, the epoch comes back, under its number or the next one. Nothing is admitted
-// in an epoch while there is none; what was admitted in it before it was taken away is not judged again.
+// Connections are admitted in an epoch, and packets of an admitted connection skip the policy tables until the next
+// epoch. That is right only if the switch has all policy flows. While it refuses some, the flows of the
+// epoch are withheld from it: no connection is admitted, and each packet is judged by the policy flows that
+// are there. Once a retry succeeds, the epoch is written again, under its old number or a new one. Connections that were
+// admitted in it before are not judged again under the old number.
 
 // epoch is the epoch that is wanted.
 type epoch struct {
 	owner    pipeline.Key
 	wants    packed
-	withheld bool // the switch is not to have it now
+	withheld bool // from the switch
 }
 
-// setEpoch is set for the epoch.
+// setEpoch sets the wanted epoch, and writes its flows to the book unless it is withheld.
 func (l *books) setEpoch(owner pipeline.Key, p packed) []conflict {
 	l.epoch.owner, l.epoch.wants = owner, p
 	if l.epoch.withheld {
@@ -42,14 +42,14 @@ func isEpoch(p *place[string]) bool {
 	return len(p.claims) > 0 && p.claims[0].owner.Kind == pipeline.KindEpoch
 }
 
-// affectsJudgement tells whether connections may be judged wrongly while a step at a place is refused: a rule is missing, or an
-// endpoint has its former class. An endpoint without flows counts like an unknown one; meters and groups do not affect it.
+// affectsJudgement tells whether policies may be judged wrongly while the switch refuses a step at a place: a rule is missing, or an
+// endpoint has its former class. An endpoint without flows counts as unknown; meters and groups do not matter.
 func affectsJudgement(p *place[string]) bool {
 	ofTier := func(c claim[string]) bool { return c.owner.Kind == pipeline.KindTierRule }
 	return slices.ContainsFunc(p.claims, ofTier) || pipeline.Judges(openflow.PackedFlow{Key: p.name}.Table(), p.there)
 }
 
-// affectsJudgement tells whether one of the refused steps does.
+// affectsJudgement tells whether one of the refused steps affects judgement.
 func (r refused) affectsJudgement() bool {
 	for _, problem := range r {
 		if problem.judges {
