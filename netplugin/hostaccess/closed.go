@@ -104,9 +104,25 @@ func (c Closed) tooBig() []rule {
 	const why = "endpoints lower no path MTU to this host"
 	from := knftables.Concat("iifname", quoted(outsideLink))
 	return []rule{
-		{knftables.Concat(from, "ip daddr @"+setNodes, "icmp type destination-unreachable icmp code frag-needed drop"), why},
-		{knftables.Concat(from, "ip6 daddr @"+setNodes6, "icmpv6 type packet-too-big drop"), why},
+		{knftables.Concat(from, "ip daddr @"+setNodes, isTooBig, "drop"), why},
+		{knftables.Concat(from, "ip6 daddr @"+setNodes6, isTooBig6, "drop"), why},
 	}
+}
+
+// ICMP errors that report a packet as too big.
+const (
+	isTooBig  = "icmp type destination-unreachable icmp code frag-needed"
+	isTooBig6 = "icmpv6 type packet-too-big"
+)
+
+// pathMTU are the rules that drop such errors if an endpoint sends them by its own address, to whatever machine: it would lower the path MTU
+// between that machine and this host for everybody. Those of gateways, and about services, have other addresses.
+func pathMTU(prefixes []netip.Prefix) (rules []rule) {
+	for _, p := range prefixes {
+		is := map[bool]string{true: isTooBig, false: isTooBig6}[p.Addr().Is4()]
+		rules = append(rules, rule{knftables.Concat(version(p), "saddr", p, is, "drop"), "endpoints lower no path MTU of this host"})
+	}
+	return rules
 }
 
 // rulesHere returns the rules for all addresses of this host.

@@ -147,18 +147,17 @@ nft add rule inet seen in icmp type destination-unreachable icmp code 4 counter;
 	}
 }
 
-// What another machine answers a pod is sent to the address of the pod's node: a pod that says that it is too big would lower the path MTU
-// for all that this machine sends the node.
+// A machine outside the cluster sends its answers for a pod to the pod's node. A pod that reports them as too big would lower the path MTU
+// of all that this machine sends the node, and by an error about a connection of the node itself that of the other direction.
 func TestNoEndpointMakesSmallWhatItsNodeIsSent(t *testing.T) {
 	testkit.NeedsMachine(t)
 	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
-	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset") })
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset; ip route flush cache") })
 	run(t, "set -- "+inside+" "+world+shareTopology+`
 nft add rule inet seen there iifname contivh0 icmp type destination-unreachable counter
 nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreachable, packet-too-big } counter`)
-	guarded := Closed{VXLANPort: 4789, Nodes: addresses("203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2")}
 	var r rules
-	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
+	if err := r.apply(t.Context(), tableFor(wayOut, Closed{VXLANPort: 4789, Nodes: addresses("203.0.113.1", "2001:db8::1")}, "inb01", 2000)); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range []struct{ pod, host, peer string }{
@@ -184,6 +183,14 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 		python(t, inside, tooBig, v.peer, v.pod, port)
 		if got := run(t, "nsenter --net="+world+" ip route get "+v.host); strings.Contains(got, "mtu") {
 			t.Errorf("an endpoint has made small what another machine sends its node: %s", got)
+		}
+		own := datagrams(t, "/proc/thread-self/ns/net", v.host, 0) // of the node, which is the test itself
+		if _, err := own.WriteTo([]byte("hello"), &net.UDPAddr{IP: net.ParseIP(v.peer), Port: 4789}); err != nil {
+			t.Fatal(err)
+		}
+		python(t, inside, tooBig, v.host, v.peer, netip.MustParseAddrPort(own.LocalAddr().String()).Port())
+		if got := run(t, "ip route get "+v.peer); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made small what its node sends another machine: %s", got)
 		}
 		// Other errors get there.
 		_ = asks.Close()

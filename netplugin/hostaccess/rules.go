@@ -191,9 +191,10 @@ func translatedSources() chain {
 
 // answersOnly keeps endpoints from beginning connections to the host's address on the link. No policy applies to
 // packets to it, since they should be answers to packets of the host, to which none applies either; and host ports and
-// node ports at it would lead on to other endpoints. So it comes before their translation.
+// node ports at it would lead on to other endpoints. So it comes before their translation. The rules of pathMTU are here because they
+// concern packets to this host and to others alike.
 func answersOnly(prefixes []netip.Prefix) chain {
-	c := chain{name: "answers-only", kind: knftables.FilterType, hook: knftables.PreroutingHook, priority: knftables.ManglePriority}
+	c := chain{"answers-only", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority, pathMTU(prefixes)}
 	for _, p := range prefixes {
 		to := knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost))
 		c.rules = append(c.rules, rule{ // by flags: conntrack may have lost the entry of a connection that goes on
