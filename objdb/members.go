@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -47,6 +48,29 @@ func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 	urls = slices.DeleteFunc(slices.Concat(urls, db.Endpoints()), func(u string) bool { return !inet.IsExposed(u) })
 	slices.Sort(urls)
 	return slices.Compact(urls), nil
+}
+
+// Silent are those endpoints of the client that do not answer when each is asked. The client uses the others meanwhile, and nothing
+// tells of it.
+func (db *DB) Silent(ctx context.Context) (urls []string, err error) {
+	all := db.Endpoints()
+	silent := make([]bool, len(all))
+	var asking sync.WaitGroup
+	for i, url := range all {
+		asking.Go(func() {
+			_, err := Call(ctx, db, "status of "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+				return c.Status(ctx, url)
+			})
+			silent[i] = fault.Is(err, fault.Unavailable) // other errors are answers
+		})
+	}
+	asking.Wait()
+	for i, url := range all {
+		if silent[i] {
+			urls = append(urls, url)
+		}
+	}
+	return urls, ctx.Err()
 }
 
 // Learners are the members that have no vote yet: while there are some, the store survives the loss of fewer

@@ -80,7 +80,7 @@ type Config struct {
 	Values       func() string    // how the store keeps values (SecurityStatus); nil: as they are
 	Trusted      func() error     // says why the term is over; nil: it never is
 	StoreFull    func() error     // says why nothing can be added to the store; nil: it does not tell
-	// StoreMissing are the members of the store that do not answer; nil: nobody knows.
+	// StoreMissing are the members of the store that do not answer, or, of one that netmasters do not embed, the endpoints; nil: nobody knows.
 	StoreMissing func(context.Context) ([]string, error)
 	// NodeTLS is how the agent of a host is asked that has joined with the key of a hash; nil, or none returned: it is not.
 	NodeTLS func(host, key string) *tls.Config

@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/contiv/netplugin/contivmodel"
 	"github.com/contiv/netplugin/netmaster/internal/storetest"
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
@@ -347,5 +348,18 @@ func TestFollowersWithoutALeaderSaySo(t *testing.T) {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+// Of a store that netmaster does not embed, check is told which of the endpoints do not answer: netmaster goes on with the others.
+func TestEndpointsOfTheStoreThatDoNotAnswerAreInTheStatus(t *testing.T) {
+	gone := "http://" + testkit.FreeAddress()
+	n, _ := leader(t, run(t, func(c *Config) { c.Store.Endpoints = append(c.Store.Endpoints, gone) }))
+	var s contivmodel.Status
+	if err := json.Unmarshal([]byte(n.ok("GET", "/api/v1/status/", "")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Store.Healthy || !slices.Equal(s.Store.Missing, []string{gone}) {
+		t.Errorf("healthy: %t, missing: %q; want only %q to be missing", s.Store.Healthy, s.Store.Missing, gone)
 	}
 }

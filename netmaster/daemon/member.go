@@ -115,7 +115,7 @@ func (m *member) running() *embedded.Server {
 	return m.server
 }
 
-// missing are the other members that this one does not reach; none without one: who has a store of his own watches over its members.
+// missing are the other members that this one does not reach; none while it has not been started.
 func (m *member) missing(ctx context.Context) ([]string, error) {
 	if server := m.running(); server != nil {
 		return server.Missing(ctx)

@@ -100,6 +100,9 @@ func (d *Daemon) apiConfig() api.Config {
 	c.Foreseen, c.OtherReports = auth.NewForeseen(time.Now().UTC()), d.otherReports
 	c.Changed = d.mode.set // before the watch tells it
 	c.StoreFull, c.StoreMissing = d.space.Admit, d.member.missing
+	if d.cfg.Embedded == nil {
+		c.StoreMissing = d.db.Silent
+	}
 	if security.Dir != "" {
 		c.Found, c.Keyring, c.StoreClosed = d.certificates.makeAuthorities, d.keyring, security.Store
 		c.Values = d.values.status

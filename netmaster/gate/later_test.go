@@ -8,6 +8,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/test/testkit"
+	"github.com/contiv/netplugin/utils/fault"
 )
 
 // A node whose last news was that a record is gone goes on at a netmaster that has never known the record: the store
@@ -82,6 +83,74 @@ func TestANodeGoesOnWhenItsLastNewsWasMadeAgain(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// A node whose last news was of a tenant that it serves no more goes on at a gate that does not show it that tenant: the store is the
+// one it was, whether it had last heard that the record came or that it went.
+func TestANodeGoesOnWhenItsLastNewsWasOfATenantThatItServesNoMore(t *testing.T) {
+	rule := mastercfg.PolicyRulePrefix + "blue:web:blue:in:blue:in:1:inRx"
+	network := mastercfg.NetworkPrefix + mastercfg.NetworkID("blue", "late")
+	for kind, r := range map[string]struct {
+		key  string
+		make func(*bed)
+	}{
+		"rule":     {rule, func(b *bed) { b.put(rule, mastercfg.CfgPolicyRule{}) }},
+		"endpoint": {endpointKey("blue", "net", "late"), func(b *bed) { b.endpoint("blue", "net", "late", "h2") }},
+		"network":  {network, func(b *bed) { b.network("blue", "late") }},
+	} {
+		for _, went := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s,went=%t", kind, went), func(t *testing.T) {
+				b := newBed(t)
+				b.network("blue", "net")
+				b.network("red", "net")
+				b.endpoint("blue", "net", "mine", "h1")
+				b.endpoint("red", "net", "mine", "h1")
+				first := b.open()
+				n := b.through(b.join("h1", []string{"192.0.2.1"}, "blue", "red"), first)
+				f := b.follow(n, mastercfg.StateRoot)
+				mine := endpointKey("blue", "net", "mine")
+				testkit.Eventually(t, soon, "the node has the state", func() bool { return f.has(mine) })
+				b.remove(mine)
+				r.make(b)
+				testkit.Eventually(t, soon, "the node has the record", func() bool { return !f.has(mine) && f.has(r.key) })
+				if went {
+					b.remove(r.key)
+					testkit.Eventually(t, soon, "the node hears that it is gone", func() bool { return !f.has(r.key) })
+				}
+				first.stop()
+				second := b.open() // which has never seen that the node served the tenant
+				if err := n.SetEndpoints(second.url); err != nil {
+					t.Fatal(err)
+				}
+				next := endpointKey("red", "net", "next")
+				b.endpoint("red", "net", "next", "h2")
+				testkit.Eventually(t, soon, "the node goes on", func() bool { return f.has(next) })
+				if history := n.Standing().History; history != 0 {
+					t.Errorf("the store is said to have gone back or to be another one %d times", history)
+				}
+			})
+		}
+	}
+}
+
+// A node that may not serve a tenant does not learn from reads of the past which keys the tenant has had.
+func TestReadsOfThePastDoNotTellWhatAnotherTenantHas(t *testing.T) {
+	b := newBed(t)
+	b.network("red", "net")
+	b.endpoint("red", "net", "c1", "h2")
+	rule := mastercfg.PolicyRulePrefix + "red:web:red:in:red:in:1:inRx"
+	b.put(rule, mastercfg.CfgPolicyRule{})
+	n := b.through(b.join("h1", []string{"192.0.2.1"}, "blue"), b.open())
+	testkit.Eventually(t, soon, "the gate serves", func() bool { return n.Ping(t.Context()) == nil })
+	_, now, err := b.db.List(t.Context(), mastercfg.GlobalRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{rule, rule + "x", endpointKey("red", "net", "c1"), endpointKey("red", "net", "c2"), mastercfg.NetworkPrefix + "net.red"} {
+		if _, err := n.GetAt(t.Context(), key, now); !fault.Is(err, fault.NotFound) {
+			t.Errorf("key %s: %v", key, err)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *ra
 			kv.Value = nil
 		}
 	}
-	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && (g.index.mayHaveExisted(string(r.Key)) || g.index.remade(c.host, page.Kvs[0])) {
+	if r.Revision > 0 && !q.isRange() && len(page.Kvs) > 0 && count == 0 && (g.index.mayHaveExisted(string(r.Key)) || g.index.mayHaveSeen(c.host, page.Kvs[0])) {
 		return nil, 0, rpctypes.ErrGRPCCompacted
 	}
 	return seen, count, nil
@@ -209,18 +209,26 @@ func (x *index) mayHaveExisted(key string) bool {
 	return indexed && !there && !gone
 }
 
-// remade tells whether a record at an old revision belongs to an earlier creation of its key, and the node may have seen it, as far as
-// its value and the present networks tell. The node gets an error instead: the record itself may not be for it, since its network may
-// have been another one then, and by "not found" the node would conclude that the store was replaced.
-func (x *index) remade(host string, past *mvccpb.KeyValue) bool {
+// mayHaveSeen tells whether a record at an old revision, which the node is not shown, may be one that it saw then. Its tenant is one
+// that the node may serve, and perhaps did; or the record belongs to an earlier creation of its key, and is for the node as far as its
+// value and the present networks tell. The node gets an error instead of "not found", by which it would conclude that the store was
+// replaced. The record itself may not be for it, since its network may have been another one then.
+func (x *index) mayHaveSeen(host string, past *mvccpb.KeyValue) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	key := string(past.Key)
-	r, there := x.records[key]
-	if !there {
-		r = x.recent.gone[key]
+	s, indexed := scopeByKey(key)
+	if indexed {
+		r, there := x.records[key]
+		if !there {
+			r = x.recent.gone[key]
+		}
+		if past.ModRevision < r.born {
+			return x.sees(host, x.scopeByValue(key, past.Value), math.MaxInt64)
+		}
+		s = r.scope
 	}
-	return past.ModRevision < r.born && x.sees(host, x.scopeByValue(key, past.Value), math.MaxInt64)
+	return x.sees(host, s, math.MaxInt64) || s.tenant != "" && x.mayServe(host, s.tenant)
 }
 
 // filter keeps what a node may see: what was written at a revision or later, and the number of all. Of nobody's lease the

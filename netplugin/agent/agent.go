@@ -178,14 +178,14 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		if event.Value == nil && a.held.keep(event.Key, b.Another, until) {
 			continue
 		}
+		stored := a.storedHere(event.Key)
 		delete(a.held.absent, event.Key)
 		if m.complete && a.isReregistration(event.Key, event.Value) {
 			a.held.rewound = true
 			a.report.Send()
 		}
-		known := len(a.cache.endpointsOn[a.cfg.HostLabel])
 		a.cache.apply(event.Key, event.Value, event.ModRevision)
-		if b.Another && len(a.cache.endpointsOn[a.cfg.HostLabel]) > known {
+		if b.Another && !stored && a.storedHere(event.Key) {
 			a.returned(strings.TrimPrefix(event.Key, mastercfg.EndpointPrefix))
 		}
 	}

@@ -290,6 +290,40 @@ func TestEndpointsThatCameBackWithABackupAreFoundAtOnce(t *testing.T) {
 	})
 }
 
+// A backup is restored that lacks an endpoint, which is deleted then, and after that a later one, which has it. The endpoint is found at
+// once, too: that it was kept for a while, as others might announce it, does not mean that it was in the store.
+func TestEndpointsThatWereLostAndCameBackAreFoundAtOnce(t *testing.T) {
+	store := newEtcd(t).start()
+	store.put(blueState...)
+	a := startAgent(t, store.db, newRecorder())
+	a.awaitReady(t)
+	attachBlue(t, a)
+	without := store.backup()
+	made := store.put(epKey("web.blue-8"), epValue("web.blue", me, "10.1.0.8"))
+	eventually(t, "the endpoint is known", func() error { return a.mirrors[0].WaitRevision(t.Context(), made) })
+	with := store.backup()
+	isAbsent := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		_, absent := a.held.absent[epKey("web.blue-8")]
+		return absent
+	}
+	store.restore(without)
+	eventually(t, "it is kept, though the store lacks it", func() error {
+		if !isAbsent() {
+			return errors.New("it is not noted as absent")
+		}
+		return nil
+	})
+	store.restore(with)
+	eventually(t, "the endpoint of this node that nobody has is found", func() error {
+		if found := a.Unclaimed(func(string) bool { return false }); len(found) != 1 || found[0].Endpoint.ID != "web.blue-8" {
+			return fmt.Errorf("unclaimed: %v; absent: %t", found, isAbsent())
+		}
+		return nil
+	})
+}
+
 // The copy of a node's disk knows the boots of the node, and calls itself by its label.
 func TestEndpointsOfAnEndedBootAreFoundAtOnceUnlessANodeHasATwin(t *testing.T) {
 	store := newEtcd(t).start()

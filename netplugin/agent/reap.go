@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/contiv/netplugin/drivers"
+	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/utils/fault"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -153,6 +155,17 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 	}
 	a.held.unclaimed, next = a.unclaimed.expired(slices.Sorted(maps.Keys(a.cache.endpointsOn[a.cfg.HostLabel])), claimed, now)
 	return next
+}
+
+// storedHere tells whether a key is that of an endpoint which the store has on this node, as far as is known. It is called with the lock.
+func (a *Agent) storedHere(key string) bool {
+	id, is := strings.CutPrefix(key, mastercfg.EndpointPrefix)
+	if !is {
+		return false
+	}
+	e, known := a.cache.endpoints[id]
+	_, absent := a.held.absent[key]
+	return known && !absent && e.host == a.cfg.HostLabel
 }
 
 // returned notes an endpoint of this node that a store which went back has again: it was deleted since, and need not wait for
