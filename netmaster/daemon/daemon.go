@@ -277,7 +277,7 @@ func (d *Daemon) registered() []objdb.Service {
 	}
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
-		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
+		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Ports: d.otherPorts(), Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
 		Authorities: d.member.registeredAuthorities(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil, Opens: d.values != nil,
 	}}
 }
