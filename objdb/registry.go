@@ -36,6 +36,7 @@ type Service struct {
 	Hostname    string
 	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
 	REST        int      `json:",omitempty"` // of an agent: the port of its REST server; 0: the usual one
+	Ports       []int    `json:",omitempty"` // of a netmaster: at which it listens beside Port
 	AnyPod      bool     `json:",omitempty"` // of an agent: it knows rules of policies about any pod
 	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
 	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none

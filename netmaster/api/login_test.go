@@ -91,6 +91,7 @@ func TestClientsOfTheOriginalsProxyAreServed(t *testing.T) {
 	b.want(ann, "GET", users+"bob/", "", 403, "")
 	b.want(ann, "PATCH", users+"ann/", `{"disable":false}`, 403, "")
 	b.want(ann, "PATCH", users+"ann/", `{"last_name":"A"}`, 200, `"last_name":"A"`)
+	b.want(ann, "PATCH", users+"ann/", `{"last_name":"A\u009b"}`, 400, `control character`) // who lists all users could not, as YAML
 	b.want("", "GET", logins.AuthPath+"/version/", "", 200, `"version"`)
 	b.want("", "GET", logins.AuthPath+"/health/", "", 200, `"netmaster":{`)
 	// sessions end by logout, by a new password, with their user and after their time

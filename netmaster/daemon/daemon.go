@@ -54,7 +54,6 @@ import (
 	"github.com/contiv/netplugin/objdb/space"
 	"github.com/contiv/netplugin/utils/buildinfo"
 	"github.com/contiv/netplugin/utils/durable"
-	"github.com/contiv/netplugin/utils/hostaddr"
 	"github.com/contiv/netplugin/utils/notify"
 	"github.com/contiv/netplugin/utils/retry"
 )
@@ -86,6 +85,9 @@ type Config struct {
 
 	requestLimit time.Duration // for reading a request and for writing its answer; 0: those of server.go
 	headerLimit  time.Duration // for its header; 0: as well
+
+	addresses      func() []string // of this machine; nil: hostaddr.All
+	addressesEvery time.Duration   // how often that is asked; 0: 15 seconds
 }
 
 const (
@@ -208,6 +210,7 @@ func (d *Daemon) newServer() *server {
 func (d *Daemon) startFollowerTasks(ctx context.Context, tasks *sync.WaitGroup) {
 	tasks.Go(func() { d.member.Run(ctx) })
 	tasks.Go(func() { d.join(ctx) })
+	tasks.Go(func() { d.followAddresses(ctx) })
 	tasks.Go(func() { d.keepUp(ctx) })
 	tasks.Go(func() { d.space.Run(ctx) })
 	tasks.Go(func() { d.mode.Run(ctx, d.db) })
@@ -277,7 +280,7 @@ func (d *Daemon) registered() []objdb.Service {
 	}
 	return []objdb.Service{{
 		ServiceName: mastercfg.MasterService, Role: role, Version: buildinfo.Get().Version,
-		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Hostname: d.cfg.Security.Name, Addresses: hostaddr.All(),
+		TTL: int(serviceTTL / time.Second), HostAddr: host, Port: port, Ports: d.otherPorts(), Hostname: d.cfg.Security.Name, Addresses: d.cfg.addresses(),
 		Authorities: d.member.registeredAuthorities(), Keyring: d.keyring.State(), Seals: d.cfg.Security.Store && d.keyring != nil, Opens: d.values != nil,
 	}}
 }

@@ -3,6 +3,8 @@ package daemon
 import (
 	"errors"
 	"net"
+	"slices"
+	"strconv"
 
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
@@ -51,6 +53,18 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 		return opened, err
 	}
 	return opened, nil
+}
+
+// otherPorts are those of its listeners that its registered address does not say. Nodes keep endpoints from them.
+func (d *Daemon) otherPorts() (others []int) {
+	_, registered, _ := net.SplitHostPort(d.cfg.Control)
+	for _, address := range []string{d.cfg.Listen, d.cfg.Security.AuthProxy} {
+		_, text, _ := net.SplitHostPort(address)
+		if port, err := strconv.Atoi(text); err == nil && text != registered && !slices.Contains(others, port) {
+			others = append(others, port)
+		}
+	}
+	return others
 }
 
 // encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.

@@ -14,6 +14,7 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 	"github.com/contiv/netplugin/objdb"
 	"github.com/contiv/netplugin/utils/fault"
+	"github.com/contiv/netplugin/utils/hostaddr"
 	"github.com/contiv/netplugin/utils/notify"
 )
 
@@ -79,6 +80,12 @@ func (cfg Config) completed() (Config, error) {
 	}
 	if cfg.WarnEvery == 0 {
 		cfg.WarnEvery = time.Hour
+	}
+	if cfg.addresses == nil {
+		cfg.addresses = hostaddr.All
+	}
+	if cfg.addressesEvery == 0 {
+		cfg.addressesEvery = 15 * time.Second
 	}
 	if cfg.Embedded != nil {
 		embedded := *cfg.Embedded

@@ -198,3 +198,19 @@ func TestTheControlAddressGetsAListenerOfItsOwnOnlyWhereNeeded(t *testing.T) {
 		}
 	}
 }
+
+// Nodes keep endpoints from every port that a netmaster registers.
+func TestAllPortsOfANetmasterAreRegistered(t *testing.T) {
+	for _, c := range []struct{ external, control, authProxy, others string }{
+		{"0.0.0.0:9999", "10.1.1.1:9999", "", "[]"},
+		{"0.0.0.0:443", "10.1.1.1:9999", "", "[443]"},
+		{"0.0.0.0:9999", "10.1.1.1:9999", ":10000", "[10000]"},
+		{"[::]:10000", "[2001:db8::1]:9999", "[::]:10000", "[10000]"},
+		{"0.0.0.0:9999", "10.1.1.1:9998", "10.1.1.2:10000", "[9999 10000]"},
+	} {
+		d := &Daemon{cfg: Config{Listen: c.external, Control: c.control, Security: Security{AuthProxy: c.authProxy}}}
+		if got := fmt.Sprint(d.otherPorts()); got != c.others {
+			t.Errorf("%v: registered are also %s", c, got)
+		}
+	}
+}

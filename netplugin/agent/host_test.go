@@ -162,7 +162,8 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		{agentKey, `{"HostAddr":"192.0.2.1","Port":9002,"Hostname":"other","Addresses":["2001:db8::8","fe80::1%} \\n flush ruleset","0.0.0.0","ff02::1"]}`, "what is no address of one host", []string{"192.0.2.1", "198.51.100.1", "2001:db8::8"}, nil, false},
 		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998}`, "a netmaster", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, true},
 		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Role":"leader"}`, "it leads", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, false},
-		{agentKey, `{"HostAddr":"2001:db8::8","Port":9002,"Hostname":"other","Addresses":["192.0.2.1"]}`, "it is reached at another one of them", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{9998}, true},
+		{masterKey, `{"HostAddr":"192.0.2.2","Port":9998,"Ports":[10000,443],"Role":"leader"}`, "it has other listeners", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{443, 9998, 10000}, true},
+		{agentKey, `{"HostAddr":"2001:db8::8","Port":9002,"Ports":[6443],"Hostname":"other","Addresses":["192.0.2.1"]}`, "it is reached at another one of them", []string{"192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::8"}, []uint16{443, 9998, 10000}, true},
 	} {
 		n.put(step.key, step.value)
 		got := n.cache.hostAccess()
@@ -178,7 +179,7 @@ func TestNodesAreKnownFromTheRegistry(t *testing.T) {
 		}
 	}
 	n.del(agentKey, masterKey)
-	if got := n.cache.hostAccess(); len(got.Nodes) != 4 || len(got.MasterPorts) != 1 || !slices.Equal(got.Reached, []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::8")}) {
+	if got := n.cache.hostAccess(); len(got.Nodes) != 4 || len(got.MasterPorts) != 3 || !slices.Equal(got.Reached, []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::8")}) {
 		t.Errorf("their processes are gone, the machines are not: %+v", got)
 	}
 }

@@ -63,35 +63,35 @@ func (c *cache) setNode(key string, addresses ...netip.Addr) {
 }
 
 func (c *cache) putAgent(id string, value []byte, _ int64) error {
-	_, err := c.putNode(agentPrefix+id, value)
+	_, err := c.putNode(agentPrefix+id, value) // who has a node's key may not close ports for the endpoints of all others
 	return err
 }
 
 func (c *cache) putMaster(id string, value []byte, _ int64) error {
-	port, err := c.putNode(masterPrefix+id, value)
-	if err != nil {
-		return err
+	ports, err := c.putNode(masterPrefix+id, value)
+	for _, port := range ports {
+		if _, known := c.nodes.masterPorts[port]; !known {
+			c.nodes.masterPorts[port] = struct{}{}
+			c.hostDirty = true
+		}
 	}
-	if _, known := c.nodes.masterPorts[port]; !known {
-		c.nodes.masterPorts[port] = struct{}{}
-		c.hostDirty = true
-	}
-	return nil
+	return err
 }
 
-// putNode takes over the addresses of a registry entry, and returns its port.
-func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
+// putNode takes over the addresses of a registry entry, and returns its ports.
+func (c *cache) putNode(key string, value []byte) (ports []uint16, err error) {
 	var r struct {
 		HostAddr  string
 		Port      uint16
+		Ports     []uint16
 		Addresses []netip.Addr
 	}
 	if err := json.Unmarshal(value, &r); err != nil {
-		return 0, err
+		return nil, err
 	}
 	address, err := parseMachine(r.HostAddr)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if c.nodes.reached[key] != address {
 		c.nodes.reached[key] = address
@@ -103,7 +103,7 @@ func (c *cache) putNode(key string, value []byte) (port uint16, err error) {
 	}
 	// A zone may be any text, and the host's rules have these addresses as text.
 	c.setNode(key, slices.DeleteFunc(addresses, func(a netip.Addr) bool { return !pipeline.OfOneHost(a) })...)
-	return r.Port, nil
+	return append(r.Ports, r.Port), nil
 }
 
 // parseMachine reads the address by which an entry says that a machine is reached.

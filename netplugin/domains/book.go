@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/contiv/netplugin/utils/inet"
 )
 
@@ -43,7 +45,7 @@ const (
 // matches tells whether a name is one of those that a policy means.
 func matches(pattern, name string) bool {
 	if below, wild := strings.CutPrefix(pattern, "*."); wild {
-		return strings.HasSuffix(name, "."+below)
+		return name != below && dns.IsSubDomain(below, name) // a label may have a dot in it, which is no border
 	}
 	return pattern == name
 }

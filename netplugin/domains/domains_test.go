@@ -100,6 +100,7 @@ func TestTheBookHasTheAddressesOfNamesForAWhile(t *testing.T) {
 	}
 	hear("kubernetes.io", "192.0.2.1", 0, "[kubernetes.io]")
 	hear("my-kubernetes.io", "192.0.2.9", 0, "[]")
+	hear(`my\.kubernetes.io`, "192.0.2.9", 0, "[]") // of the labels my.kubernetes and io: whoever has names below io may make it
 	hear("www.kubernetes.io", "192.0.2.2", 3*time.Hour, "[*.kubernetes.io]")
 	hear("latest.blog.kubernetes.io", "2001:db8::1", 0, "[*.kubernetes.io]")
 	hear("kubernetes.io", "192.0.2.1", 0, "[]") // once more

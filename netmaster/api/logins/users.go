@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"github.com/contiv/netplugin/contivmodel/limits"
 	"github.com/contiv/netplugin/netmaster/access"
 	"github.com/contiv/netplugin/netmaster/accounts"
 	"github.com/contiv/netplugin/netmaster/api/auth"
@@ -94,8 +95,14 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, error) {
 	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
 	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
-		if text != nil && len(*text) > maxHumanName {
+		if text == nil {
+			continue
+		}
+		if len(*text) > maxHumanName {
 			return change, fault.New(fault.TooLarge, "%s: %d bytes, the limit is %d", field, len(*text), maxHumanName).WithField(field)
+		}
+		if err := limits.Plain(field, *text); err != nil { // who lists all users could not, as YAML
+			return change, err
 		}
 	}
 	if sent.Password == nil {
