@@ -27,8 +27,11 @@ const firstSegment = "0000000000000000-0000000000000000.wal"
 // gap before that, and what is damaged is for etcd to mend or to refuse.
 //
 // It is called before HasData, and fails where that could not tell, with fault.Invalid for data of another
-// user, such as what root has restored: it is not to be taken for none.
+// user, such as what root has restored: it is not to be taken for none. It fails, too, where another process runs a member.
 func DiscardUnborn(dir string) error {
+	if err := refuseTaken(dir); err != nil {
+		return err
+	}
 	log := filepath.Join(dir, "member", "wal")
 	switch _, err := os.ReadDir(log); {
 	case errors.Is(err, fs.ErrPermission):
