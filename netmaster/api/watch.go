@@ -32,9 +32,9 @@ import (
 const (
 	// bookmarkEvery is the default of the longest silence of a watch.
 	bookmarkEvery = 30 * time.Second
-	// bookmarkAfter is the number of changes of other objects after which a watch
-	// sends a bookmark early. A collection may change more often than bookmarks are
-	// due, and the next leader's feed (mirror.Feed) keeps so many changes only.
+	// bookmarkAfter is the number of changes of other objects after which a watch sends a bookmark early.
+	// Leaders may change more often than bookmarks are due, and the feed of the next one (mirror.Feed) keeps so many
+	// changes only.
 	bookmarkAfter = 1000
 	// rightsEvery is how often an idle watch checks that its caller may still see the collection. It also
 	// checks before each line, which is all that an open cluster needs.
