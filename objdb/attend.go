@@ -8,18 +8,16 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Whether the store is there is found out once for the whole process, and
-// without asking it as long as it is heard anyway: the renewals of a
-// registration, every cluster.RegistrationTTL/4, are enough. A store that ends
-// connections is missed at once, one that falls silent after
-// quietFor+probeTimeout: some five seconds.
+// Whether the store is reachable is found out once for the whole process, without probes as long as answers
+// arrive anyway: the renewals of a registration, every cluster.RegistrationTTL/4, are enough. A store that
+// closes connections is noticed at once, one that falls silent after quietFor+probeTimeout: some five seconds.
 const (
-	quietFor     = 2750 * time.Millisecond // not heard of for so long: the store is asked
-	probeTimeout = 2 * time.Second         // no answer for so long: not connected
-	probeEvery   = 1500 * time.Millisecond // while it does not answer
+	quietFor     = 2750 * time.Millisecond // without an answer for so long, the store is probed
+	probeTimeout = 2 * time.Second         // without an answer to a probe for so long, it counts as disconnected
+	probeEvery   = 1500 * time.Millisecond // interval while it does not answer
 )
 
-// watchHealth probes the store when there is reason to, until ctx ends.
+// watchHealth probes the store when necessary, until ctx ends.
 func (db *DB) watchHealth(ctx context.Context) {
 	for wait := time.Duration(0); ctx.Err() == nil; wait = db.probe(ctx) {
 		timer := time.NewTimer(wait)
@@ -32,8 +30,7 @@ func (db *DB) watchHealth(ctx context.Context) {
 	}
 }
 
-// probe asks the store, unless it was heard of lately, and returns how long to
-// wait for the next time.
+// probe asks the store, unless it has answered recently, and returns how long to wait before the next probe.
 func (db *DB) probe(ctx context.Context) time.Duration {
 	if left := db.standing.idleTime(); left > 0 {
 		return left
@@ -48,7 +45,7 @@ func (db *DB) probe(ctx context.Context) time.Duration {
 			}
 		}
 		select {
-		case <-db.standing.look: // this failure is no reason to ask at once
+		case <-db.standing.look: // this failure is no reason for another probe at once
 		default:
 		}
 		return probeEvery
@@ -66,9 +63,8 @@ func (s *standing) idleTime() time.Duration {
 	return quietFor - s.now().Sub(s.heard)
 }
 
-// observe notes when the client's connections are lost, until ctx ends. Of a
-// client with several endpoints that is when none is left: while one stands,
-// the cluster is the one it was.
+// observe records when the client's connections are lost, until ctx ends. For a client with several endpoints
+// that is when none is left: while one stands, the cluster is the same.
 func (db *DB) observe(ctx context.Context, client *clientv3.Client) {
 	conn := client.ActiveConnection()
 	for state := conn.GetState(); conn.WaitForStateChange(ctx, state); state = conn.GetState() {

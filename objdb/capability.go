@@ -10,19 +10,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Limits of one transaction. A store with default settings takes 128 compares,
-// 128 operations and 1.5 MiB, an embedded one many of each; a fence is one
-// compare more, and some room is left.
+// Limits of one transaction. A store with default settings accepts 128 compares, 128 operations and 1.5 MiB, an
+// embedded one more of each; a fence is one more compare, and some room is left.
 const (
 	FewOps      = 119
-	ManyOps     = 5000 // about a thousand objects with the keys that were read for them, if they are small enough for MaxTxnBytes
+	ManyOps     = 5000 // about a thousand objects with the keys that were read for them, if they fit into MaxTxnBytes
 	MaxTxnBytes = 5 << 18
 )
 
-// FewerOps is how many to try after a member of the store has not taken some: the
-// next of what there are stores for. FewOps every store takes.
+// FewerOps returns the next lower limit to try after a member of
+// the store has refused a transaction. Every store accepts FewOps.
 func FewerOps(than int) int {
-	const before = 4500 // embedded members of versions before take 4608
+	const before = 4500 // embedded members of earlier versions accept 4608
 	for _, n := range []int{before, 1000} {
 		if n < than {
 			return n
@@ -31,16 +30,15 @@ func FewerOps(than int) int {
 	return FewOps
 }
 
-// MaxOps finds out how many compares, and how many operations, the store takes
-// in one transaction: ManyOps, FewOps, or something between. Another member may
-// take fewer.
+// MaxOps finds out how many compares, and how many operations, the store accepts in one transaction: ManyOps,
+// FewOps, or a number between. Another member may accept fewer.
 //
-// The transaction is made in the store's own words: the client's copies each compare. It fails
-// at the first of them, so that the store does not look at the others.
+// The transaction is built from etcd's own types: the client would copy each compare. Its first compare fails,
+// so that the store does not evaluate the others.
 func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	never := clientv3.Compare(clientv3.Version(lockRoot), ">", 0)
 	cmps := slices.Repeat([]*pb.Compare{never.GetCompare()}, ManyOps)
-	// A transaction without operations is answered by one member alone, which may be behind the others.
+	// A transaction without operations is answered by a single member, which may be behind the others.
 	quorum := []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(lockRoot), CountOnly: true}}}}
 	for n := ManyOps; n > FewOps; n = FewerOps(n) {
 		_, err := Call(ctx, db, "measure", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
@@ -54,6 +52,5 @@ func (db *DB) MaxOps(ctx context.Context) (int, error) {
 	return FewOps, nil
 }
 
-// TooManyOps tells whether the store did not take a transaction for the number
-// of its compares or operations. Nothing of it has happened.
+// TooManyOps tells whether the store refused a transaction for its number of compares or operations. It was not executed.
 func TooManyOps(err error) bool { return errors.Is(err, rpctypes.ErrTooManyOps) }

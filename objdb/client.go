@@ -8,16 +8,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// making is a client that is being made, and shared by all callers that wait for it. With a password that takes an answer of the
-// store, for which no caller waits longer than its own context.
+// making is a client under construction, shared by all callers that wait for it. With a password this needs an
+// answer of the store, for which no caller waits longer than its own context.
 type making struct {
-	made   chan struct{} // closed when there is one of the others
+	made   chan struct{} // closed when one of the other fields is set
 	client *clientv3.Client
 	err    error
 }
 
-// Client returns the client, made at the first use. It is for the packages
-// below objdb that watch; single requests go through Call.
+// Client returns the client, which is created at the first use. It is
+// for the packages below objdb that watch; single requests use Call.
 func (db *DB) Client(ctx context.Context) (*clientv3.Client, error) {
 	db.mu.Lock()
 	if db.closed {
@@ -43,7 +43,7 @@ func (db *DB) Client(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// connect makes the client, which is kept unless the connection was closed meanwhile.
+// connect creates the client, and stores it unless the connection was closed meanwhile.
 func (db *DB) connect(m *making) {
 	defer close(m.made)
 	client, err := db.dial()
@@ -54,7 +54,7 @@ func (db *DB) connect(m *making) {
 	case err != nil:
 		m.err = db.explain("connect", err)
 	case db.closed:
-		client.Close() // its context has ended, which is all that it could say
+		client.Close() // its error only says that its context has ended
 		m.err = fault.New(fault.Unavailable, "etcd at %s: connection is closed", db.endpoints())
 	default:
 		m.client, db.client = client, client
@@ -63,7 +63,7 @@ func (db *DB) connect(m *making) {
 	}
 }
 
-// direct has a client reach the present endpoints. The caller holds mu.
+// direct sets the present endpoints of a client. The caller holds mu.
 func (db *DB) direct(client *clientv3.Client) {
 	if db.route != nil {
 		db.route.set(client, db.Endpoints())

@@ -12,35 +12,37 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// A transaction whose answer is lost has happened, will happen later, or never will: a member of the store that stops, or that
-// hands leadership over, drops what it was sent, and a connection that ends may still deliver. To send it again could make it
-// happen twice, the second time when what it did has been undone. So a transaction of Commit compares the revision
-// of the candidate's key. After a lost answer that key is written: what was sent before can never happen from then
-// on, and the keys that it was to write tell whether it has. This costs nothing while the store answers.
+// A transaction whose answer is lost was executed, will be executed later, or never will be: a member of the
+// store that stops, or hands leadership over, drops requests, and a closed connection may still deliver one.
+// Sending it again could execute it twice, the second time after its effect was undone. So a transaction of
+// Commit compares the revision of the candidate's key. After a lost answer that key is written: from then on
+// earlier requests can never be executed, and the keys that the transaction writes tell whether it was. This
+// costs nothing while the store answers.
 //
-// A member that says the store is full may have seen that before it proposed the transaction or when it applied it, which it does
-// all the same (quotaApplierV3.Txn of etcd). It does not happen later, and its keys tell here, too, whether it has.
+// A member that reports a full store may have noticed that before it proposed the transaction, or when it
+// applied it, which it does all the same (quotaApplierV3.Txn of etcd). It is not executed later, and here as
+// well its keys tell whether it was executed.
 
-// firstTry is how long the answer to a try is waited for at first; one that takes longer has the next wait twice as
-// long, up to the request timeout. What a member has dropped while the store chose another leader is not answered before etcd's
-// own limit of seconds.
+// firstTry is the time limit of the first attempt; after a timeout the next limit is twice as long, up to the
+// request timeout. A request that a member dropped while the store elected another leader is not answered
+// before etcd's own limit of seconds.
 const firstTry = 1500 * time.Millisecond
 
-// commits is what Commit knows.
+// commits is the state of Commit.
 type commits struct {
 	mu       sync.Mutex    // held for one transaction
-	last     int64         // revision at which the candidate's key was last written, as far as is known
-	open     bool          // a transaction may still happen
-	patience time.Duration // for the next answer
+	last     int64         // revision of the last write of the candidate's key, as far as known
+	open     bool          // a transaction may still be executed
+	patience time.Duration // time limit of the next answer
 }
 
-// Commit is Txn for transactions that come one after the other, each of which happens at most once. It finds out what has become
-// of one without an answer, sends it again if it can never happen, and takes at most twice the request timeout for
-// all of that; others wait meanwhile. An error of kind Unavailable that says "unknown outcome"
-// leaves open whether the transaction has happened; then it may happen until another Commit or Settle succeeds, and not later.
+// Commit is Txn for transactions that run one after the other, each executed at most once. After a lost answer it finds out
+// whether the transaction was executed, and sends it again if it never will be, for at most twice the request timeout; others
+// wait meanwhile. After an error of kind Unavailable with "unknown outcome" the transaction may have been executed; if not,
+// it may be executed until another Commit or Settle succeeds, and not later.
 //
-// Those who write the same keys beside the term can make the outcome unknown. A key that one of them deletes after a
-// transaction whose answer is lost has put it, is put once more.
+// Other writers of the same keys can make the outcome unknown. If one of them deletes a key after a transaction
+// with a lost answer has put it, the key is put once more.
 func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err error) {
 	c := &t.commits
 	c.mu.Lock()
@@ -48,7 +50,7 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 	ctx, cancel := context.WithTimeout(ctx, 2*t.db.cfg.RequestTimeout)
 	defer cancel()
 	if c.open {
-		// A full store takes no key, and deletions have to go on.
+		// A full store accepts no key, but deletions must continue.
 		if err := t.settle(ctx); err != nil && !fault.Is(err, fault.Exhausted) {
 			return 0, false, err
 		}
@@ -79,8 +81,8 @@ func (t *Term) Commit(ctx context.Context, txn Txn) (rev int64, ok bool, err err
 	}
 }
 
-// Settle returns when nothing that Commit has left open can happen any more: what is read from then on stays as far as this
-// term is concerned. It asks the store only if something is open, and takes at most the request timeout.
+// Settle returns when no transaction that Commit has left open can be executed any more: what is read from then on is not
+// changed by this term. It asks the store only if a transaction is open, and takes at most the request timeout.
 func (t *Term) Settle(ctx context.Context) error {
 	c := &t.commits
 	c.mu.Lock()
@@ -93,7 +95,7 @@ func (t *Term) Settle(ctx context.Context) error {
 	return t.settle(ctx)
 }
 
-// try sends operations once; they can happen only until the candidate's key is written.
+// try sends operations once; they can be executed only until the candidate's key is written.
 func (t *Term) try(ctx context.Context, guards []Guard, ops ...clientv3.Op) (rev int64, ok bool, err error) {
 	c := &t.commits
 	c.patience = max(c.patience, min(firstTry, t.db.cfg.RequestTimeout))
@@ -113,7 +115,7 @@ func (t *Term) try(ctx context.Context, guards []Guard, ops ...clientv3.Op) (rev
 	return rev, err == nil && candidate == 0, err
 }
 
-// settle ends the time in which what was sent and not answered may happen.
+// settle ends the period in which unanswered requests may still be executed.
 func (t *Term) settle(ctx context.Context) error {
 	own := clientv3.OpPut(t.fence, t.value, clientv3.WithLease(t.lease.id))
 	for {
@@ -122,7 +124,7 @@ func (t *Term) settle(ctx context.Context) error {
 		case ok:
 			t.commits.last, t.commits.open = rev, false
 			return nil
-		case err == nil: // an earlier one has happened
+		case err == nil: // an earlier one was executed
 		case !fault.Is(err, fault.Unavailable) || ctx.Err() != nil || t.ctx.Err() != nil:
 			return err
 		default:
@@ -131,10 +133,10 @@ func (t *Term) settle(ctx context.Context) error {
 	}
 }
 
-// outcome finds out whether a transaction has happened, and at which revision; if not, it never will. The store was
-// known to have a revision before it was sent. What is final was answered, and is not settled first.
+// outcome finds out whether a transaction was executed, and at which revision; if not, it never will be. known is a revision
+// that the store had before it was sent. final means that it was answered, so settle is not needed.
 func (t *Term) outcome(ctx context.Context, txn Txn, known int64, final bool) (rev int64, happened bool, err error) {
-	at, others := int64(0), false // as its keys are now
+	at, others := int64(0), false // by the present keys
 	if !final {
 		if err := t.settle(ctx); err != nil {
 			return 0, false, err
@@ -159,12 +161,12 @@ func (t *Term) outcome(ctx context.Context, txn Txn, known int64, final bool) (r
 		return 0, false, fault.New(fault.Unavailable, "its keys are written by others")
 	}
 	if len(txn.Puts) > 0 {
-		return 0, false, nil // none of its keys is there
+		return 0, false, nil // none of its keys exists
 	}
 	return t.deletion(ctx, txn.Deletes, known, at)
 }
 
-// deletion is the revision at which keys were deleted, of which none is there any more; that of now if none was there before.
+// deletion returns the revision at which keys were deleted, none of which exists any more; now if none existed before.
 func (t *Term) deletion(ctx context.Context, keys []string, before, now int64) (rev int64, happened bool, err error) {
 	for _, key := range keys {
 		switch _, err := t.readBack(ctx, key, before); {
@@ -178,7 +180,7 @@ func (t *Term) deletion(ctx context.Context, keys []string, before, now int64) (
 	return now, true, nil
 }
 
-// readBack reads a key as it was at a revision.
+// readBack reads a key at a revision.
 func (t *Term) readBack(ctx context.Context, key string, rev int64) (KV, error) {
 	for {
 		kv, err := t.db.GetAt(ctx, key, rev)

@@ -17,11 +17,11 @@ const (
 	defaultRequestTimeout = 5 * time.Second
 )
 
-// Config says where the store is and how to reach it.
+// Config is the address of the store and how to connect to it.
 type Config struct {
 	Endpoints []string // URLs; all members of the cluster
-	// OneAtATime has requests go to one endpoint, over one connection, and to another one when that
-	// does not serve. Otherwise there is a connection to each, and they take turns.
+	// OneAtATime uses one endpoint, over one connection, and another one if that fails. Otherwise there is a
+	// connection to each, used in turn.
 	OneAtATime bool
 
 	CAFile     string // trusted CA; empty: the system's
@@ -29,23 +29,23 @@ type Config struct {
 	KeyFile    string
 	ServerName string // expected name in the server's certificate; empty: the endpoint's host
 
-	// TLS is asked for each connection, instead of the files; an error means that there can be none
-	// yet, nil that this one is plain, as to a store that is to speak TLS and does not yet. Endpoints are https then.
+	// TLS replaces the files, and is called for each connection. An error means that no connection is possible
+	// yet; nil that this one is plain, to a store that does not use TLS yet. Endpoints are https then.
 	TLS func() (*tls.Config, error)
 
 	User, Password string
 
-	Values Values // seals and opens what is stored; nil: nothing is sealed, and what is cannot be read
+	Values Values // encrypts and decrypts values; nil: values are plain, and encrypted ones cannot be read
 
 	DialTimeout    time.Duration // limit of authentication; default 5 s
 	RequestTimeout time.Duration // limit of each single request; default 5 s
 
 	Log *logrus.Entry
-	Now func() time.Time // clock that decides when a term has lasted too long; default sinceBoot
+	Now func() time.Time // clock for the end of a term; default sinceBoot
 }
 
-// sinceBoot is a clock that nobody sets and that goes on while the machine is suspended, as the
-// store's clock does. That of time.Now stands still then, as far as differences of times go.
+// sinceBoot is a clock that is never set and that continues while the machine is suspended, like the store's
+// clock. Time differences of time.Now do not include suspension.
 func sinceBoot() time.Time {
 	var since unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil { // a kernel before 2.6.39
@@ -74,7 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check finds what can be found wrong without a connection.
+// check reports errors that can be found without a connection.
 func (c Config) check() error {
 	if len(c.Endpoints) == 0 {
 		return fault.New(fault.Invalid, "etcd endpoints: none given")
@@ -91,7 +91,7 @@ func (c Config) check() error {
 			return fault.New(fault.Invalid, "etcd endpoint %q: host and port are required", e)
 		case u.Path != "" && u.Path != "/":
 			return fault.New(fault.Invalid, "etcd endpoint %q: has a path", e)
-		case u.Scheme != scheme && scheme != "": // one client speaks TLS to all or to none
+		case u.Scheme != scheme && scheme != "": // a client uses TLS with all endpoints or with none
 			return fault.New(fault.Invalid, "etcd endpoints %q and %q: http and https cannot be mixed", c.Endpoints[0], e)
 		}
 		scheme = u.Scheme
@@ -105,7 +105,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// tls builds the TLS configuration; nil when no endpoint wants TLS.
+// tls returns the TLS configuration; nil if no endpoint uses TLS.
 func (c Config) tls() (*tls.Config, error) {
 	if c.TLS != nil {
 		return c.TLS()

@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// renewed are credentials with what the TLS files of a configuration hold when a
-// connection is made, so that neither a new authority nor a new certificate needs a
-// restart. Connections that are there keep what they began with. While a file cannot be
-// read, no connection is made; the next try reads it again.
+// renewed are credentials that read the TLS files of a configuration for each new connection, so that neither a
+// new CA nor a new certificate needs a restart. Existing connections are not affected. While a file cannot be
+// read, no connection is made; the next attempt reads it again.
 type renewed struct {
 	credentials.TransportCredentials // of the files as they were at the start
 	config                           Config

@@ -19,28 +19,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Dead connections are noticed by pings; gRPC sends them no faster than every
-// ten seconds. What has to notice sooner (Connected, a Term) has its own means.
+// Pings detect dead connections; gRPC sends them at most every ten seconds. Code that must notice sooner
+// (Connected, a Term) has its own means.
 const (
 	pingAfter   = 10 * time.Second
 	pingTimeout = 3 * time.Second
 )
 
-// reconnect tries an endpoint about once a second for as long as it takes.
-// gRPC's own default grows to two minutes, which a store that comes back after
-// a long outage would have to wait for.
+// reconnect retries an endpoint about once a second without limit. gRPC's default backoff grows to two minutes,
+// which would delay the recovery after a long outage.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: 3 * time.Second,
 }
 
-// Waits between attempts at what has to succeed in the end.
+// Backoff of operations that have to succeed eventually.
 const (
 	RetryFirst = 100 * time.Millisecond
 	RetryMost  = 2 * time.Second
 )
 
-// pageSize bounds the entries of one answer to a listing.
+// pageSize limits the entries of one answer to a listing.
 const pageSize = 1000
 
 // DB is a connection to the store. It is safe for concurrent use.
@@ -57,8 +56,8 @@ type DB struct {
 	busy sync.WaitGroup
 
 	mu     sync.Mutex
-	client *clientv3.Client // nil until the first use that succeeded
-	making *making          // the client that is being made; nil: none is
+	client *clientv3.Client // nil until the first successful use
+	making *making          // the client under construction; nil: none
 	closed bool
 }
 
@@ -70,8 +69,8 @@ type KV struct {
 	ModRevision    int64
 }
 
-// Open checks the configuration and prepares the connection. It succeeds while
-// the store is away; a bad URL or certificate is an error.
+// Open validates the configuration and prepares the connection. It succeeds while the store is unreachable; a
+// bad URL or certificate is an error.
 func Open(cfg Config) (*DB, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -109,8 +108,8 @@ func Open(cfg Config) (*DB, error) {
 			Logger:               zap.NewNop(), // errors are returned and logged by us
 		})
 	}
-	// A client with a password authenticates while it is made, which needs the
-	// store; without one nothing is sent before the first request.
+	// With a password, creating the client needs an authentication by
+	// the store; without one nothing is sent before the first request.
 	if cfg.User == "" {
 		if _, err := db.Client(background); err != nil {
 			stop()
@@ -121,7 +120,7 @@ func Open(cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the connection; every call in progress fails.
+// Close closes the connection; every call in progress fails.
 func (db *DB) Close() error {
 	db.stop()
 	defer db.busy.Wait()
@@ -139,15 +138,14 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Endpoints are the URLs of the store, as configured, or set since.
+// Endpoints returns the URLs of the store, as configured or set since.
 func (db *DB) Endpoints() []string { return slices.Clone(*db.at.Load()) }
 
-// SetEndpoints has the store reached at other URLs, which are of the same kind. Connections to those
-// that stay go on.
+// SetEndpoints sets other URLs of the same kind. Connections to remaining endpoints are kept.
 func (db *DB) SetEndpoints(urls ...string) error {
 	cfg := db.cfg
 	if cfg.Endpoints = slices.Clone(urls); len(urls) > 0 {
-		cfg.Endpoints = append(cfg.Endpoints, db.cfg.Endpoints[0]) // whose scheme counts
+		cfg.Endpoints = append(cfg.Endpoints, db.cfg.Endpoints[0]) // its scheme must not change
 	}
 	if err := cfg.check(); err != nil {
 		return err
@@ -162,19 +160,19 @@ func (db *DB) SetEndpoints(urls ...string) error {
 	return nil
 }
 
-// Log is the log of everything that concerns this store.
+// Log returns the log for everything that concerns this store.
 func (db *DB) Log() *logrus.Entry { return db.log }
 
 func (db *DB) endpoints() string { return strings.Join(db.Endpoints(), ", ") }
 
-// Call makes one request to the store within the request timeout and explains its error.
+// Call makes one request to the store within the request timeout, and adds context to its error.
 func Call[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, db.cfg.RequestTimeout)
 	defer cancel()
 	return longRequest(ctx, db, what, call)
 }
 
-// longRequest is Call without a limit but that of ctx.
+// longRequest is Call with no time limit but that of ctx.
 func longRequest[T any](ctx context.Context, db *DB, what string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	client, err := db.Client(ctx)
@@ -204,7 +202,7 @@ func (db *DB) Ping(ctx context.Context) error {
 // Get reads one key, linearizably.
 func (db *DB) Get(ctx context.Context, key string) (KV, error) { return db.GetAt(ctx, key, 0) }
 
-// GetAt reads one key as it was at a revision; 0 is the present one.
+// GetAt reads one key at a revision; 0 is the present one.
 func (db *DB) GetAt(ctx context.Context, key string, rev int64) (KV, error) {
 	resp, err := Call(ctx, db, "get "+key, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, key, clientv3.WithRev(rev))
@@ -218,8 +216,8 @@ func (db *DB) GetAt(ctx context.Context, key string, rev int64) (KV, error) {
 	return KVOf(resp.Kvs[0]), nil
 }
 
-// List reads all keys below a prefix that ends in a slash, sorted, at one
-// revision, which it returns. Nothing there is an empty list.
+// List reads all keys below a prefix that ends in a slash, sorted,
+// at one revision, which it returns. Without keys the list is empty.
 func (db *DB) List(ctx context.Context, prefix string) ([]KV, int64, error) {
 	return db.ListAt(ctx, prefix, 0)
 }
@@ -251,8 +249,7 @@ func (db *DB) ListAt(ctx context.Context, prefix string, rev int64) ([]KV, int64
 	}
 }
 
-// CheckPrefix refuses a prefix without a slash at its end: it would match the
-// keys of other kinds whose name it begins.
+// CheckPrefix refuses a prefix that does not end in a slash: it would match keys of other kinds whose name begins with it.
 func CheckPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") {
 		return fault.New(fault.Internal, "prefix %q: does not end in a slash", prefix)
@@ -260,5 +257,5 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// PrefixEnd is the first key behind all that begin with a prefix.
+// PrefixEnd returns the first key after all keys with a prefix.
 func PrefixEnd(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }

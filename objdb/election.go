@@ -17,44 +17,38 @@ const lockRoot = "/contiv.io/lock/"
 // CampaignConfig describes a candidacy.
 type CampaignConfig struct {
 	Lock  string        // name of the lock, "netmaster/leader"
-	Value string        // what others read as the holder, "10.1.1.1:9999"
+	Value string        // shown to others as the holder, "10.1.1.1:9999"
 	TTL   time.Duration // a successor leads at most this and a second after the holder's death
 }
 
-// leaseTTL is how long the lease behind a term of TTL is asked for, in whole
-// seconds, of which etcd gives 2 at least.
+// leaseTTL returns the TTL of the lease for a term of ttl, in whole seconds, of which etcd grants at least 2.
 //
-// When the leader of the store dies together with the holder, the store first
-// elects a new leader, within two seconds, which then extends every lease to
-// its full length plus the second of an election timeout, as it cannot know when
-// the last renewal was, and looks for ended leases every half second. The lease
-// is shorter than the promise by four seconds, so that a second and a half is
-// left for what a slow disk takes, and for most votes that have to be repeated.
-// A TTL of less than 9 seconds has no room for all of that: to live through an
-// election in the store a term needs half of it.
+// When the leader of the store dies together with the holder, the store first elects a new leader, within two
+// seconds, which then extends every lease to its full length plus the second of an election timeout, because it
+// cannot know when the last renewal was; it looks for expired leases every half second. The lease is shorter
+// than the promise by four seconds, so that a second and a half is left for a slow disk, and for most votes
+// that have to be repeated. A TTL of less than 9 seconds has no room for all of that: to survive an election in
+// the store a term needs half of it.
 func leaseTTL(ttl time.Duration) time.Duration {
 	ttl = (ttl + time.Second - 1).Truncate(time.Second)
 	return max(ttl-4*time.Second, (ttl/2).Truncate(time.Second)+time.Second)
 }
 
-// ownLimit is how long a holder goes on without an answer to its renewals: it
-// stops before its lease can end.
+// ownLimit is how long a holder continues without an answer to its renewals: it stops before its lease can expire.
 func ownLimit(ttl time.Duration) time.Duration {
 	return min(ttl*2/3, leaseTTL(ttl)-300*time.Millisecond)
 }
 
-// Campaign blocks until this process holds the lock, and returns the term that
-// begins. It goes on through outages of the store and lost leases; it fails
-// only when ctx ends.
+// Campaign blocks until this process holds the lock, and returns the new term. It continues through outages of
+// the store and lost leases; it fails only when ctx ends.
 //
-// Candidates queue by the revision of their keys, <lock>/<lease>, the layout of
-// etcd's own elections; each waits for the one before it to disappear.
+// Candidates queue by the revision of their keys, <lock>/<lease>, the layout of etcd's own elections; each
+// waits until the one before it disappears.
 //
-// It is not concurrency.Election of the client library: the session there ends
-// when the store's keep-alives stop coming, counted from the last answer, while
-// a term has to end by the own clock, counted from the sending of the last
-// renewal that was answered, before anybody else can lead. And it goes on with a
-// new lease when one is lost in the queue, which the library leaves to the caller.
+// It is not concurrency.Election of the client library: a session there ends when the store's keep-alives stop
+// arriving, counted from the last answer, while a term has to end by the own clock, counted from the sending of
+// the last answered renewal, before another process can lead. And it continues with a new lease when one is
+// lost in the queue, which the library leaves to the caller.
 func (db *DB) Campaign(ctx context.Context, cfg CampaignConfig) (*Term, error) {
 	if cfg.Lock == "" || cfg.Value == "" || cfg.TTL < time.Second {
 		return nil, fault.New(fault.Invalid, "campaign for lock %q as %q with TTL %s: name, value and at least 1s are required", cfg.Lock, cfg.Value, cfg.TTL)
@@ -111,13 +105,11 @@ func (t *Term) awaitTurn(ctx context.Context) error {
 	return t.confirm(ctx)
 }
 
-// confirmTry is how long one try of a confirmation waits. The holder before us
-// often stops together with its member of the store, which then hands its own
-// leadership over and drops what it is sent in that instant; nobody says so.
+// confirmTry is the time limit of one attempt to confirm. The former holder often stops together with its
+// member of the store, which then hands its own leadership over and silently drops requests at that moment.
 const confirmTry = 300 * time.Millisecond
 
-// confirm writes the lock's value if the candidate's key is still there. To
-// write it again does no harm.
+// confirm writes the lock's value if the candidate's key still exists. A repeated write does no harm.
 func (t *Term) confirm(ctx context.Context) error {
 	txn := Txn{If: []Guard{t.Fence()}, Puts: []KV{{Key: t.lock, Value: []byte(t.value)}}}
 	resp, err := Call(ctx, t.db, "confirm lock", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
@@ -191,10 +183,10 @@ func (db *DB) awaitDelete(ctx context.Context, key string, rev int64) (at int64,
 	return 0, db.explain("watch "+key, fmt.Errorf("watch ended: %w", context.Cause(ctx)))
 }
 
-// LockKey is where the holder of a lock is stored. Its directory can be mirrored.
+// LockKey returns the key of a lock's holder. Its directory can be mirrored.
 func LockKey(lock string) string { return lockRoot + lock }
 
-// Holder reads who holds a lock, linearizably; NotFound when nobody does.
+// Holder reads the holder of a lock, linearizably; NotFound without a holder.
 func (db *DB) Holder(ctx context.Context, lock string) (string, error) {
 	kv, err := db.Get(ctx, LockKey(lock))
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// KeyNotFound is the one error for an absent key; tools look for its text.
+// KeyNotFound is the only error for an absent key; tools search for its text.
 func KeyNotFound(key string) error {
 	return fault.New(fault.NotFound, "key not found: %s", key)
 }
 
-// explain gives an error of the store a kind and says what was tried where.
+// explain sets the kind of an error of the store, and adds the operation and the endpoints.
 func (db *DB) explain(what string, err error) error {
 	if fault.As(err) != nil {
 		return err
@@ -41,20 +41,20 @@ var kinds = map[codes.Code]fault.Kind{
 	codes.PermissionDenied:  fault.Denied,
 }
 
-// stopped is in the answer of a member that does not serve any more, or not yet, while its listener takes connections: it
-// has none of what makes it one of gRPC.
+// stopped is in the answer of a member that does not serve any more, or not yet, while its listener accepts
+// connections: the answer lacks all that gRPC requires.
 const stopped = "malformed header: missing HTTP content-type"
 
-// cutOff is what gRPC's client says, with the code of its own faults, of a member that has ended in the middle of an answer: what was
-// asked of it may have happened or not.
+// cutOff is the message of gRPC's client, with the code of internal errors, when a member has ended in the
+// middle of an answer: the request may have been executed or not.
 const cutOff = "server closed the stream without sending trailers"
 
-// dropped is in the answer of a member that has proposed nothing: there is no leader, or this one is handing leadership
-// over. It says so with the code of what is not known.
+// dropped is in the answer of a member that has proposed nothing, because there is no leader, or this one is
+// handing leadership over. It has the code of unknown errors.
 const dropped = "raft proposal dropped"
 
-// oversize is in what gRPC answers for a message that is longer than the store takes, or than the client sends: with the
-// code of too many requests.
+// oversize is in gRPC's error for a message that is longer than the store accepts, or than the client sends; it
+// has the code of too many requests.
 const oversize = "message larger than max"
 
 // errLearner is the answer of a member that was added and has not caught up yet.
@@ -66,7 +66,7 @@ func kindOf(err error) fault.Kind {
 		return fault.Unavailable
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fault.Exhausted
-	case errors.Is(err, errLearner): // which it is not for long
+	case errors.Is(err, errLearner): // a temporary state
 		return fault.Unavailable
 	case status.Code(err) == codes.Unknown && (strings.Contains(err.Error(), stopped) || strings.Contains(err.Error(), dropped)),
 		status.Code(err) == codes.Internal && strings.Contains(err.Error(), cutOff):
@@ -84,12 +84,12 @@ func kindOf(err error) fault.Kind {
 	return kinds[status.Code(err)]
 }
 
-// KVOf is a key as the client library gives it; its value is never nil.
+// KVOf converts a key of the client library; its value is never nil.
 func KVOf(kv *mvccpb.KeyValue) KV {
 	return KV{Key: string(kv.Key), Value: nonNil(kv.Value), CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision}
 }
 
-// nonNil keeps an empty value apart from none.
+// nonNil returns an empty value instead of nil, which means no value.
 func nonNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}

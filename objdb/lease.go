@@ -15,18 +15,17 @@ import (
 
 const revokeTries = 5
 
-// lease is a lease in the store and what this process may believe about it.
+// lease is a lease in the store, and how long this process may rely on it.
 //
-// Renewals are sent one by one rather than by the client's KeepAlive, because
-// the time that counts is that of sending: the store extends the lease at some
-// moment after it, never before. They share one stream, for as long as it works.
+// Renewals are sent one by one rather than by the client's KeepAlive, because the time of sending counts: the
+// store extends the lease at some moment after it, never before. They share one stream as long as it works.
 type lease struct {
 	db      *DB
 	id      clientv3.LeaseID
-	ttl     time.Duration             // as granted; the store rounds up to what it can promise
-	renewed atomic.Pointer[time.Time] // own clock: sending of the last renewal that was answered
+	ttl     time.Duration             // as granted; the store rounds up
+	renewed atomic.Pointer[time.Time] // own clock: when the last answered renewal was sent
 
-	stream *stream // of the last renewal; nil: there is none
+	stream *stream // of the last renewal; nil: none
 }
 
 // grant obtains a lease of at least ttl, in whole seconds.
@@ -43,8 +42,8 @@ func (db *DB) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 	return held, nil
 }
 
-// keep renews the lease until ctx ends, which gives nil, or until the lease is
-// lost: the store says so, or no renewal was answered for limit.
+// keep renews the lease until ctx ends (nil), or until the lease is
+// lost: the store says so, or no renewal was answered within limit.
 func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 	defer l.hangUp()
 	// Several attempts fit into the limit: one that fails leaves time for another.
@@ -67,25 +66,24 @@ func (l *lease) keep(ctx context.Context, limit time.Duration) error {
 		case ctx.Err() != nil:
 			return nil
 		default:
-			interval = limit / 20 // soon again
+			interval = limit / 20 // retry soon
 			l.db.log.WithError(err).Debug("renewing a lease failed")
 		}
 	}
 }
 
-// left is how long the own clock still trusts the lease.
+// left returns how long the lease may be relied on, by the own clock.
 func (l *lease) left(limit time.Duration) time.Duration {
 	return limit - l.db.cfg.Now().Sub(*l.renewed.Load())
 }
 
-// overdue says that the own clock trusts the lease no more.
+// overdue is the error of a lease that may not be relied on any more.
 func (l *lease) overdue(limit time.Duration) error {
 	return fault.New(fault.Unavailable, "etcd at %s: lease %x: not renewed for %s", l.db.endpoints(), l.id, limit)
 }
 
-// revoke ends the lease; its keys go with it, all at one revision. Somebody
-// waits for that, so an endpoint that does not answer at once is left for the
-// next one; revoking twice does no harm.
+// revoke ends the lease, and deletes its keys at one revision. Callers wait for that, so an endpoint that does
+// not answer soon is left for the next one; revoking twice does no harm.
 func (l *lease) revoke(ctx context.Context) error {
 	var err error
 	for range revokeTries {

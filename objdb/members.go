@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// members are those of the store, as it says itself.
+// members returns the members of the store, as it reports them.
 func (db *DB) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	listed, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
@@ -28,8 +28,7 @@ func (db *DB) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	return listed.Members, nil
 }
 
-// MemberURLs are the URLs at which the members of the store listen, for clients and for
-// each other, as they say themselves.
+// MemberURLs returns the URLs at which the members of the store listen, for clients and for each other, as they report them.
 func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	members, err := db.members(ctx)
 	for _, m := range members {
@@ -38,8 +37,8 @@ func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	return urls, err
 }
 
-// ExposedURLs are the URLs, sorted, at which the store speaks plainly with whoever reaches it from another machine: of
-// those that its members say themselves, and of those where it is asked.
+// ExposedURLs returns the plain URLs, sorted, at which other machines can reach the store: among those that its
+// members report, and those of the configuration.
 func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 	urls, err := db.MemberURLs(ctx)
 	if err != nil {
@@ -50,8 +49,8 @@ func (db *DB) ExposedURLs(ctx context.Context) ([]string, error) {
 	return slices.Compact(urls), nil
 }
 
-// Silent are those endpoints of the client that do not answer when each is asked. The client uses the others meanwhile, and nothing
-// tells of it.
+// Silent returns the endpoints of the client that do not answer a request for their status. The client goes on with the others, and
+// reports no error.
 func (db *DB) Silent(ctx context.Context) (urls []string, err error) {
 	all := db.Endpoints()
 	silent := make([]bool, len(all))
@@ -73,8 +72,8 @@ func (db *DB) Silent(ctx context.Context) (urls []string, err error) {
 	return urls, ctx.Err()
 }
 
-// Learners are the members that have no vote yet: while there are some, the store survives the loss of fewer
-// members than it is to. One that has never been started has no name, and is told by its peer URL.
+// Learners returns the members without a vote: while there are some, the store survives the loss of fewer
+// members than intended. A member that has never been started has no name, and is returned by its peer URL.
 func (db *DB) Learners(ctx context.Context) (names []string, err error) {
 	members, err := db.members(ctx)
 	for _, m := range members {
@@ -85,10 +84,10 @@ func (db *DB) Learners(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// AddMember has the store expect another member at a peer URL, which learns what there is and has
-// no vote before PromoteMembers. It returns the peer URLs of all members by name, as
-// embedded.Config.Peers wants them. Repeated, it changes nothing. A member that has been started there
-// already is a fault.Conflict: it would have forgotten what it has promised.
+// AddMember adds a member at a peer URL, which receives the data and has no vote before PromoteMembers. It
+// returns the peer URLs of all members by name, for embedded.Config.Peers. A repetition changes nothing. It
+// returns fault.Conflict for a member that has been started before: after losing its data it would have
+// forgotten what it has promised.
 func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]string, error) {
 	members, err := db.members(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]s
 		switch {
 		case known(m):
 			all[name] = peerURL
-		case m.Name == "": // it has never been started: by its URL alone it is known
+		case m.Name == "": // never started: known only by its URL
 			all[m.PeerURLs[0]] = m.PeerURLs[0]
 		default:
 			all[m.Name] = m.PeerURLs[0]
@@ -127,7 +126,7 @@ func (db *DB) AddMember(ctx context.Context, name, peerURL string) (map[string]s
 	return all, nil
 }
 
-// inReach refuses a member on another machine than one that listens at loopback: the two would never meet.
+// inReach refuses a member on another machine if a member listens at loopback: the two could not connect.
 func inReach(members []*etcdserverpb.Member, peerURL string) error {
 	if isLoopback(peerURL) {
 		return nil
@@ -146,8 +145,7 @@ func isLoopback(text string) bool {
 	return err == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
-// PromoteMembers gives a vote to members that were added and have caught up; waiting tells whether
-// there are others, which have not.
+// PromoteMembers gives a vote to added members that have caught up; waiting tells whether others have not.
 func (db *DB) PromoteMembers(ctx context.Context) (waiting bool, err error) {
 	members, err := db.members(ctx)
 	if err != nil {
@@ -157,7 +155,7 @@ func (db *DB) PromoteMembers(ctx context.Context) (waiting bool, err error) {
 		if !m.IsLearner {
 			continue
 		}
-		if m.Name == "" { // it has never been started
+		if m.Name == "" { // never started
 			waiting = true
 			continue
 		}

@@ -25,7 +25,7 @@ import (
 // ServicePrefix is the root of the service registry.
 const ServicePrefix = "/contiv.io/service/"
 
-// Service is one instance of a service, as other tools read it.
+// Service is one instance of a service; other tools read it.
 type Service struct {
 	ServiceName string
 	Role        string
@@ -35,52 +35,51 @@ type Service struct {
 	Port        int
 	Hostname    string
 	Ready       bool     `json:",omitempty"` // of an agent: it can attach endpoints
-	REST        int      `json:",omitempty"` // of an agent: the port of its REST server; 0: the usual one
-	Ports       []int    `json:",omitempty"` // of a netmaster: at which it listens beside Port
-	AnyPod      bool     `json:",omitempty"` // of an agent: it knows rules of policies about any pod
-	Addresses   []string `json:",omitempty"` // all that the machine has; others keep endpoints away from its control ports
-	Authorities string   `json:",omitempty"` // hash of those of the cluster that it knows; empty: none
+	REST        int      `json:",omitempty"` // of an agent: port of its REST server; 0: the default
+	Ports       []int    `json:",omitempty"` // of a netmaster: ports at which it listens besides Port
+	AnyPod      bool     `json:",omitempty"` // of an agent: it supports rules of policies about any pod
+	Addresses   []string `json:",omitempty"` // all addresses of the machine; endpoints are kept off its control ports
+	Authorities string   `json:",omitempty"` // hash of the CAs that it has; empty: none
 	Keyring     string   `json:",omitempty"` // of a netmaster: state of its keys for secrets in the store
-	Seals       bool     `json:",omitempty"` // of a netmaster: its store lets netmasters only in, and it tells agents what is sealed there
-	Opens       bool     `json:",omitempty"` // it reads values of the store that are sealed: a netmaster, or an agent that asks netmasters
+	Seals       bool     `json:",omitempty"` // of a netmaster: only netmasters have access to its store, and it decrypts values for agents
+	Opens       bool     `json:",omitempty"` // it can read encrypted values of the store: a netmaster, or an agent that reads through netmasters
 }
 
-// Key is where the instance is registered.
+// Key returns the key of the registration.
 func (s Service) Key() string {
 	return ServicePrefix + s.ServiceName + "/" + net.JoinHostPort(s.HostAddr, strconv.Itoa(s.Port))
 }
 
-// Registration keeps services registered on a lease, for as long as the
-// process lives. A lost lease is replaced and the keys are put again.
+// Registration keeps services registered on a lease, as long as the process lives. A lost lease is
+// replaced and the keys are put again.
 //
-// A put without an answer may happen later, also when its key has been withdrawn since: a key that is not there has no
-// revision to compare. It cannot any more when its lease has ended. So after such a put and a withdrawal there is another
-// lease: the wanted keys go over to that one, and the one before is given back.
+// A put without an answer may be executed later, even if its key has been withdrawn since: an absent key has no
+// revision to compare. It is impossible after its lease has ended. So after such a put and a withdrawal the
+// wanted keys move to a new lease, and the former one is revoked.
 type Registration struct {
 	db       *DB
 	ttl      time.Duration
 	cancel   context.CancelFunc
 	done     chan struct{}
-	leases   []tenure       // not given back yet, the present one last; Close has them when done is closed
+	leases   []tenure       // not revoked yet, the present one last; Close owns them when done is closed
 	renewing sync.WaitGroup // of leases
 	change   notify.Signal  // wanted has changed
 
 	mu      sync.Mutex
 	wanted  []Service
-	refused error // why the store would not have them when it answered last; nil: it has them
+	refused error // why the store refused them in its last answer; nil: it has them
 }
 
-// tenure is a lease that is renewed until stop.
+// tenure is a lease that is renewed until stop is called.
 type tenure struct {
 	*lease
 	alive context.Context // ends when the lease is lost or not renewed any more
 	stop  context.CancelCauseFunc
 }
 
-// Register announces services until Close, which withdraws them, or the end of
-// ctx, after which they expire with their lease: a process that is restarted
-// registers again before anybody notices. It works in the background and starts
-// while the store is away.
+// Register announces services until Close, which withdraws them, or until the end of ctx, after which they
+// expire with their lease: a restarted process registers again before that. It works in the background, and can
+// start while the store is unreachable.
 func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Service) (*Registration, error) {
 	if ttl < time.Second {
 		return nil, fault.New(fault.Invalid, "service registration: TTL %s is below 1s", ttl)
@@ -98,8 +97,7 @@ func (db *DB) Register(ctx context.Context, ttl time.Duration, services ...Servi
 	return r, nil
 }
 
-// Update replaces the announced services: a changed role is put at once, an
-// instance left out is withdrawn.
+// Update replaces the announced services: changed ones are put at once, missing ones are withdrawn.
 func (r *Registration) Update(services ...Service) {
 	r.mu.Lock()
 	r.wanted = services
@@ -107,14 +105,14 @@ func (r *Registration) Update(services ...Service) {
 	r.change.Send()
 }
 
-// Refused tells why the store does not have the services, as it said when it answered last; nil: it has them, or has not said.
+// Refused returns why the store refused the services in its last answer; nil: it has them, or has not answered.
 func (r *Registration) Refused() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.refused
 }
 
-// learn notes what a try has shown; of a store that is away there is nothing to learn.
+// learn records the result of an attempt; an unreachable store changes nothing.
 func (r *Registration) learn(err error) {
 	if err != nil && !fault.Is(err, fault.Denied) {
 		return
@@ -139,11 +137,11 @@ func (r *Registration) Close(ctx context.Context) error {
 	return failed
 }
 
-// run holds one lease after the other until ctx ends.
+// run holds leases one after the other until ctx ends.
 func (r *Registration) run(ctx context.Context) {
 	defer r.renewing.Wait()
 	wait := retry.NewPacer(RetryFirst, RetryMost)
-	var trouble logging.Trouble // the same is told once in a while
+	var trouble logging.Trouble // a repeated error is logged at intervals
 	for {
 		held, err := r.db.grant(ctx, r.ttl)
 		if err != nil {
@@ -165,7 +163,7 @@ func (r *Registration) run(ctx context.Context) {
 	}
 }
 
-// renew makes a lease the present one. It is renewed until ctx ends or the lease is given back.
+// renew makes a lease the present one. It is renewed until ctx ends or the lease is revoked.
 func (r *Registration) renew(ctx context.Context, held *lease) tenure {
 	t := tenure{lease: held}
 	t.alive, t.stop = context.WithCancelCause(ctx)
@@ -174,15 +172,15 @@ func (r *Registration) renew(ctx context.Context, held *lease) tenure {
 	return t
 }
 
-// errMove asks for another lease.
+// errMove requests another lease.
 var errMove = errors.New("what was put without an answer must not come any more")
 
 // hold keeps the services on a lease until the lease is lost, another one is needed or the registration ends.
 func (r *Registration) hold(held tenure) error {
 	wait := retry.NewPacer(RetryFirst, RetryMost)
-	published := map[string]struct{}{} // keys that are there, or may be
-	doubt, move := false, false        // some may come; and have been withdrawn
-	var trouble logging.Trouble        // the same is told once in a while
+	published := map[string]struct{}{} // keys that are in the store, or may be
+	doubt, move := false, false        // some may be put later; and have been withdrawn
+	var trouble logging.Trouble        // a repeated error is logged at intervals
 	for {
 		history := r.db.Standing().History
 		wanted := r.entries()
@@ -210,7 +208,7 @@ func (r *Registration) hold(held tenure) error {
 		if err != nil {
 			level := logrus.DebugLevel
 			if fault.Is(err, fault.Denied) && trouble.IsNews(err, time.Now()) {
-				level = logrus.WarnLevel // what is refused does not pass by itself; of what may, the lease tells when it lasts
+				level = logrus.WarnLevel // a refusal is permanent; for other errors the lease reports a long outage
 			}
 			r.db.log.WithError(err).Log(level, "putting services failed, trying again")
 			wait.Sleep(held.alive)
@@ -227,7 +225,7 @@ func (r *Registration) hold(held tenure) error {
 	}
 }
 
-// giveBack ends the leases before the present one.
+// giveBack revokes the leases before the present one.
 func (r *Registration) giveBack(ctx context.Context) error {
 	for len(r.leases) > 1 {
 		if err := r.leases[0].revoke(ctx); err != nil {
@@ -239,8 +237,8 @@ func (r *Registration) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// outdated blocks until the entries have to be put again: others are wanted, or
-// the store is not the one they were put into. It is false when ctx ends before.
+// outdated blocks until the entries have to be put again: others are wanted, or the store has another history.
+// It returns false when ctx ends before.
 func (r *Registration) outdated(ctx context.Context, history int) bool {
 	for {
 		s := r.db.Standing()
@@ -257,8 +255,7 @@ func (r *Registration) outdated(ctx context.Context, history int) bool {
 	}
 }
 
-// entries are the wanted keys and values; of two services with one key the
-// later counts.
+// entries returns the wanted keys and values; of two services with one key the later is used.
 func (r *Registration) entries() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,18 +264,18 @@ func (r *Registration) entries() map[string]string {
 		if s.TTL == 0 {
 			s.TTL = int(r.ttl / time.Second)
 		}
-		// A struct of strings and numbers always has a JSON form.
+		// A struct of strings and numbers can always be encoded.
 		value, _ := json.Marshal(s)
 		entries[s.Key()] = string(value)
 	}
 	return entries
 }
 
-// changes are what puts the wanted entries and deletes what is published besides, unless one of the keys is written
-// meanwhile: an earlier try that had no answer may happen later. A key that
-// names another host goes first: the age of a key is that of what it says of a host.
+// changes returns the transaction that puts the wanted entries and deletes other published ones, unless one of
+// the keys is written meanwhile: an earlier attempt without an answer may be executed later. A key that names
+// another host is deleted first: the age of a key must be that of its host's registration.
 func (r *Registration) changes(ctx context.Context, published map[string]struct{}, wanted map[string]string) (t Txn, err error) {
-	for _, key := range slices.Sorted(maps.Keys(wanted)) { // of several that are refused always the same is told
+	for _, key := range slices.Sorted(maps.Keys(wanted)) { // in a fixed order, so that the same refusal is reported each time
 		value := wanted[key]
 		rev, err := r.withdrawOther(ctx, key, value)
 		if err != nil {
@@ -301,7 +298,7 @@ func (r *Registration) changes(ctx context.Context, published map[string]struct{
 	return t, nil
 }
 
-// publish makes changes on a lease.
+// publish executes changes on a lease.
 func (r *Registration) publish(ctx context.Context, on clientv3.LeaseID, t Txn) error {
 	resp, err := Call(ctx, r.db, "register services", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(t.compares()...).Then(t.ops(clientv3.WithLease(on))...).Commit()
@@ -312,8 +309,8 @@ func (r *Registration) publish(ctx context.Context, on clientv3.LeaseID, t Txn) 
 	return err
 }
 
-// withdrawOther deletes a key if it is there and names another host than value does. It returns the revision
-// at which the key was written if it stays; 0: it is not there.
+// withdrawOther deletes a key if it names another host than value does. It returns the revision of the key's
+// last write if it stays; 0: it is absent.
 func (r *Registration) withdrawOther(ctx context.Context, key, value string) (rev int64, err error) {
 	there, err := r.db.Get(ctx, key)
 	switch {
@@ -328,15 +325,14 @@ func (r *Registration) withdrawOther(ctx context.Context, key, value string) (re
 	return 0, err
 }
 
-// hostname is what an entry says; empty if it is corrupt.
+// hostname returns the host of an entry; empty if it is corrupt.
 func hostname(value []byte) string {
 	var s Service
-	_ = json.Unmarshal(value, &s) // a corrupt entry names nobody
+	_ = json.Unmarshal(value, &s) // a corrupt entry names no host
 	return s.Hostname
 }
 
-// Services lists the registered instances of a service. Corrupt entries are
-// reported and left out.
+// Services lists the registered instances of a service. Corrupt entries are logged and left out.
 func (db *DB) Services(ctx context.Context, name string) ([]Service, error) {
 	kvs, _, err := db.List(ctx, ServicePrefix+name+"/")
 	if err != nil {

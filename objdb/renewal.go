@@ -10,16 +10,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// renewalsAtOnce is how many renewals of a lease wait for an answer at most.
+// renewalsAtOnce is the maximum number of unanswered renewals of a lease.
 const renewalsAtOnce = 4
 
-// stream is one on which a lease is renewed.
+// stream is a stream for renewals of a lease.
 type stream struct {
 	etcdserverpb.Lease_LeaseKeepAliveClient
 	end context.CancelFunc
 }
 
-// renewal is one that was sent, and what became of it.
+// renewal is a sent renewal and its result.
 type renewal struct {
 	on     *stream // nil if it failed
 	sent   time.Time
@@ -27,15 +27,15 @@ type renewal struct {
 	err    error
 }
 
-// renew renews the lease, within a time. While there is no answer, the same is sent on other streams, too, which
-// may go to other members: to which one is up to the client, and other requests have their turns in between.
+// renew renews the lease, within a time limit. While there is no answer, it sends the same on other streams,
+// too, which may go to other members: the client chooses these in turn, and other requests go in between.
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	atOnce := renewalsAtOnce
 	if l.db.cfg.OneAtATime { // all streams are on one connection
 		atOnce = 1
-		defer l.hangUp() // kept open it would cost a gate with many such clients more than one that is begun each time
+		defer l.hangUp() // many open streams would cost a gate more than opening one for each renewal
 	}
 	_, err := Call(ctx, l.db, "renew lease", func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		r := l.first(ctx, c, atOnce, max(within/(renewalsAtOnce+1), 1))
@@ -47,8 +47,8 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// first sends a renewal, on the stream of the last one if there is one, and after each pause without an answer another
-// one. It returns the first that is answered, or the last if none is; the streams of the others have ended then.
+// first sends a renewal, on the stream of the last one if it exists, and after each pause without an answer another one. It
+// returns the first that is answered, or the last if none is; the streams of the others are closed then.
 func (l *lease) first(ctx context.Context, c *clientv3.Client, atOnce int, pause time.Duration) (first renewal) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,8 +81,8 @@ func (l *lease) first(ctx context.Context, c *clientv3.Client, atOnce int, pause
 	return first
 }
 
-// exchange sends one renewal, on a new stream unless there is one, and waits for the answer. A stream that
-// fails or does not answer in time is given up.
+// exchange sends one renewal, on a new stream if on is nil, and waits for the answer. A stream that fails or
+// does not answer in time is closed.
 func (l *lease) exchange(ctx context.Context, c *clientv3.Client, on *stream) (r renewal) {
 	lasting := context.Background() // the stream outlives this exchange
 	if on == nil {
@@ -117,14 +117,14 @@ func (l *lease) exchange(ctx context.Context, c *clientv3.Client, on *stream) (r
 	return r
 }
 
-// hangUp gives up the stream, if there is one.
+// hangUp closes the stream, if there is one.
 func (s *stream) hangUp() {
 	if s != nil {
 		s.end()
 	}
 }
 
-// hangUp gives up the lease's stream.
+// hangUp closes the lease's stream.
 func (l *lease) hangUp() {
 	l.stream.hangUp()
 	l.stream = nil

@@ -19,34 +19,34 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// oneConnection has gRPC use one of the endpoints: the first one that takes a connection, and the next
-// one when a connection cannot be made. etcd's own way is a connection to each.
+// oneConnection makes gRPC use one of the endpoints: the first that accepts a connection, and the next when a
+// connection cannot be made. etcd's default is a connection to each.
 const oneConnection = `{"loadBalancingConfig": [{"pick_first": {}}]}`
 
-// How long a client stays at least where it has come: by each endpoint that does not serve twice as
-// long, and after some calm as at first.
+// How long a client stays at an endpoint after a switch: twice as long after each endpoint that does not serve,
+// and after a calm period as short as at first.
 const (
 	firstStay   = time.Second
-	longestStay = 4 * time.Second // and patience, five: in a cluster of a thousand nodes each of three has a hundred connections a second, while nothing is served
+	longestStay = 4 * time.Second // with patience, five seconds: in a cluster of a thousand nodes each of three netmasters has a hundred connections a second, while none serves
 	calm        = 2 * longestStay
-	// patience is how long nothing may be served at an endpoint: the store chooses another leader in
-	// less, and all clients of an endpoint leave it at the same moment.
+	// patience is how long an endpoint may fail to serve: the store elects another leader in less, and all
+	// clients of an endpoint would leave it at the same moment.
 	patience = time.Second
 )
 
-// route is the way of a client that uses one of several endpoints at a time. It tries them in an order of
-// its own, so that many clients are spread over them. An endpoint that takes connections and does not
-// serve, which gRPC stays at, is left: it is tried last from then on, and its connection is cut.
+// route selects the endpoint of a client that uses one of several at a time. Each client tries them in its own
+// order, so that many clients are spread over them. gRPC stays at an endpoint that accepts connections but does
+// not serve; route moves such an endpoint to the end of the order, and closes its connection.
 type route struct {
 	seed maphash.Seed
 
 	setting sync.Mutex       // of endpoints
-	client  *clientv3.Client // nil: not made yet
+	client  *clientv3.Client // nil: not created yet
 	order   []string
 
 	mu    sync.Mutex
 	conns map[*routed]struct{} // that are open
-	until time.Time            // of the stay
+	until time.Time            // end of the stay
 	stay  *retry.Pacer
 }
 
@@ -54,7 +54,7 @@ func newRoute() *route {
 	return &route{seed: maphash.MakeSeed(), conns: map[*routed]struct{}{}, stay: retry.NewPacer(firstStay, longestStay)}
 }
 
-// options are those of a client that goes this way.
+// options returns the options of a client with this route.
 func (r *route) options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDisableServiceConfig(), grpc.WithDefaultServiceConfig(oneConnection), grpc.WithContextDialer(r.dial),
@@ -62,13 +62,13 @@ func (r *route) options() []grpc.DialOption {
 	}
 }
 
-// sorted are URLs in the order in which this client tries them, which does not change as others come and go.
+// sorted returns URLs in the order in which this client tries them, which does not change when others are added or removed.
 func (r *route) sorted(urls []string) []string {
 	rank := func(url string) uint64 { return maphash.String(r.seed, url) }
 	return slices.SortedFunc(slices.Values(urls), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// set has the client use these endpoints, and no others.
+// set sets the endpoints of the client.
 func (r *route) set(client *clientv3.Client, urls []string) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
@@ -76,18 +76,18 @@ func (r *route) set(client *clientv3.Client, urls []string) {
 	client.SetEndpoints(r.order...)
 }
 
-// reportFailure is called when a call over a connection is not served; nil: over any. If there are other endpoints, the client
-// switches to one, unless it has just switched.
+// reportFailure is called when a call over a connection is not served; nil: over any connection. If there are
+// other endpoints, the client switches to one, unless it has just switched.
 func (r *route) reportFailure(c *routed) {
 	if at := r.leaving(c, time.Now()); len(at) > 0 {
 		r.postpone(at)
 		for _, c := range at {
-			_ = c.Conn.Close() // gRPC closes it, too
+			_ = c.Conn.Close() // gRPC closes it as well
 		}
 	}
 }
 
-// leaving are the connections that are to be cut for a doubt.
+// leaving returns the connections to close after a failure.
 func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
 			at = append(at, open)
 		}
 	}
-	if len(at) == 0 { // it is gone already
+	if len(at) == 0 { // closed already
 		return nil
 	}
 	if now.Sub(r.until) > calm {
@@ -109,7 +109,7 @@ func (r *route) leaving(c *routed, now time.Time) (at []*routed) {
 	return at
 }
 
-// postpone moves endpoints to the end of the order of tries.
+// postpone moves endpoints to the end of the order.
 func (r *route) postpone(at []*routed) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
@@ -124,11 +124,11 @@ func (r *route) postpone(at []*routed) {
 	}
 	r.order = append(others, tried...)
 	if r.client != nil {
-		r.client.SetEndpoints(r.order...) // as long as there is a connection, it is kept
+		r.client.SetEndpoints(r.order...) // an existing connection is kept
 	}
 }
 
-// dial makes a connection, which is noted until it is closed.
+// dial opens a connection, which is recorded until it is closed.
 func (r *route) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Control: setUserTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -151,12 +151,12 @@ func setUserTimeout(_, _ string, conn syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// routed is a connection of a client that has a route.
+// routed is a connection of a client with a route.
 type routed struct {
 	net.Conn
-	address string // that was dialled
+	address string // dialled address
 	way     *route
-	since   time.Time // nothing is served; zero: what was asked last was
+	since   time.Time // since when calls are not served; zero: the last one was
 }
 
 // Close implements net.Conn.

@@ -10,15 +10,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Whoever has a route hears from its calls whether its endpoint serves.
+// A route learns from the client's calls whether its endpoint serves.
 
-// ended takes in how a call to a peer has ended.
+// ended evaluates the result of a call to a peer.
 func (r *route) ended(err error, p *peer.Peer) {
-	if p.LocalAddr == nil { // it has reached nobody
+	if p.LocalAddr == nil { // it has reached no endpoint
 		return
 	}
 	switch status.Code(err) {
-	case codes.DeadlineExceeded, codes.Canceled: // by us
+	case codes.DeadlineExceeded, codes.Canceled: // ended by us
 	case codes.Unavailable:
 		r.noteCall(p.LocalAddr, false, time.Now())
 	default: // other errors are answers
@@ -36,7 +36,7 @@ func (r *route) unary(ctx context.Context, method string, request, answer any, c
 func (r *route) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, begin grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := begin(ctx, desc, cc, method, opts...)
 	if err != nil {
-		return nil, err // no endpoint has taken it
+		return nil, err // no endpoint has accepted it
 	}
 	p, ok := peer.FromContext(s.Context())
 	if !ok {
@@ -45,7 +45,7 @@ func (r *route) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clie
 	return &judged{s, r, p}, nil
 }
 
-// judged is a stream whose end is heard of.
+// judged is a stream whose end is evaluated.
 type judged struct {
 	grpc.ClientStream
 	way  *route

@@ -13,20 +13,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Space is how much room the file of one member of the store takes. All sizes
-// are in bytes.
+// Space is the size of the file of one member of the store. All sizes are in bytes.
 type Space struct {
 	Member string // name
-	URL    string // where it was asked
+	URL    string // URL of the query
 	Size   int64  // of the file
-	InUse  int64  // what of it holds data; the rest is freed by Defragment only
-	Quota  int64  // size at which the store refuses to grow; 0: the member does not tell (before etcd 3.6)
-	Full   bool   // the alarm about it is raised: only deletions pass
+	InUse  int64  // the part with data; only Defragment releases the rest
+	Quota  int64  // size at which the store refuses to grow; 0: not reported (before etcd 3.6)
+	Full   bool   // the alarm is raised: only deletions are accepted
 }
 
-// Space asks every member of the store, and returns those that answer. The error is of those that do
-// not. Where the client URL of a member leads to another one, as URLs of the loopback do that each
-// member has on its own machine, its room cannot be asked for from here: it is left out.
+// Space queries every member of the store, and returns those that answer. The error is that of members that do
+// not. If the client URL of a member leads to another one, like loopback URLs that each member has on its own
+// machine, it cannot be queried from here, and is left out.
 func (db *DB) Space(ctx context.Context) ([]Space, error) {
 	members, err := Call(ctx, db, "list members", func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx)
@@ -61,8 +60,7 @@ func (db *DB) Space(ctx context.Context) ([]Space, error) {
 	return all, errors.Join(silent...)
 }
 
-// Compact forgets the history of the store and returns when the room is free.
-// It takes as long as it takes, like Defragment.
+// Compact compacts the history of the store and returns when the room is free. It has no time limit, like Defragment.
 func (db *DB) Compact(ctx context.Context) error {
 	_, err := longRequest(ctx, db, "compact", func(ctx context.Context, c *clientv3.Client) (*clientv3.CompactResponse, error) {
 		present, err := c.Get(ctx, lockRoot, clientv3.WithCountOnly())
@@ -72,13 +70,12 @@ func (db *DB) Compact(ctx context.Context) error {
 		return c.Compact(ctx, present.Header.Revision, clientv3.WithCompactPhysical())
 	})
 	if errors.Is(err, rpctypes.ErrCompacted) {
-		return nil // by somebody else
+		return nil // by another process
 	}
 	return err
 }
 
-// Defragment writes the file of one member anew, without its unused part. The
-// member answers nobody meanwhile.
+// Defragment rewrites the file of one member without its unused part. The member does not serve meanwhile.
 func (db *DB) Defragment(ctx context.Context, url string) error {
 	_, err := longRequest(ctx, db, "defragment "+url, func(ctx context.Context, c *clientv3.Client) (*clientv3.DefragmentResponse, error) {
 		return c.Defragment(ctx, url)
@@ -86,7 +83,7 @@ func (db *DB) Defragment(ctx context.Context, url string) error {
 	return err
 }
 
-// Disarm takes back the alarms of members whose file had reached the quota.
+// Disarm clears the alarms of members whose file had reached the quota.
 func (db *DB) Disarm(ctx context.Context) error {
 	_, err := Call(ctx, db, "disarm alarms", func(ctx context.Context, c *clientv3.Client) (none struct{}, err error) {
 		raised, err := c.AlarmList(ctx)

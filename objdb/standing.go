@@ -14,36 +14,34 @@ import (
 
 // Standing is what this process knows about the store at a moment.
 //
-// A store can go back: it is restored from a backup, or wiped, or another one
-// takes its place at the same address. What follows it is then in a state that
-// never was. Every answer to a read or a transaction tells: it carries the id
-// of the cluster, and a revision that never shrinks within one history.
+// A store can be restored from a backup, wiped, or replaced by another one at the same address. Its followers
+// then have a state that never existed. Every answer to a read or a transaction reveals that: it has the id of
+// the cluster, and a revision that never shrinks within one history.
 //
-// None of that can happen while a connection stands. So when one is lost
-// nothing is certain until the store has answered again, and those to whom
-// revisions matter wait for that.
+// None of this can happen while a connection stands. So after a connection is lost, nothing is certain until
+// the store has answered again, and code that depends on revisions waits for that.
 type Standing struct {
-	History int             // number of the store's history; revisions compare within one only
-	Since   int64           // the revision at which it was first seen; older ones may be of another history
-	Certain bool            // the store has answered since a connection was last lost
-	Changed <-chan struct{} // closed when the standing is another one
+	History int             // number of the store's history; only revisions of one history can be compared
+	Since   int64           // first known revision of this history; older ones may be of another
+	Certain bool            // the store has answered since the last loss of a connection
+	Changed <-chan struct{} // closed when the standing changes
 }
 
-// standing keeps a Standing up to date.
+// standing maintains a Standing.
 type standing struct {
 	log  *logrus.Entry
 	now  func() time.Time
-	look notify.Signal // wakes the goroutine that asks the store
+	look notify.Signal // wakes the goroutine that probes the store
 
 	mu        sync.Mutex
 	history   int
 	since     int64
 	cluster   uint64
-	revision  int64 // newest one known to exist in this history
-	losses    int   // of connections
+	revision  int64 // highest revision known in this history
+	losses    int   // number of lost connections
 	certain   bool
 	connected bool
-	heard     time.Time // when the store last answered
+	heard     time.Time // last answer of the store
 	changed   chan struct{}
 }
 
@@ -51,7 +49,7 @@ func newStanding(log *logrus.Entry, now func() time.Time) *standing {
 	return &standing{log: log, now: now, look: notify.New(), changed: make(chan struct{})}
 }
 
-// question is what was known when a request was sent.
+// question is the state when a request was sent.
 type question struct {
 	history  int
 	revision int64
@@ -65,7 +63,7 @@ func (s *standing) ask() question {
 	return question{s.history, s.revision, s.losses}
 }
 
-// answered takes in the answer to a request.
+// answered evaluates the answer to a request.
 func (s *standing) answered(q question, answer any) {
 	header, least, ok := headerOf(answer)
 	if !ok {
@@ -84,7 +82,7 @@ func (s *standing) answered(q question, answer any) {
 		s.begin()
 	}
 	if s.cluster == 0 && s.history > 0 {
-		s.since = header.Revision // nothing is known of this history yet
+		s.since = header.Revision // the first revision of this history
 	}
 	s.cluster, s.revision = header.ClusterId, max(s.revision, header.Revision)
 	if !s.certain && q.losses == s.losses {
@@ -97,14 +95,14 @@ func (s *standing) answered(q question, answer any) {
 	}
 }
 
-// begin begins another history. The lock is held.
+// begin starts another history. The caller holds the lock.
 func (s *standing) begin() {
 	s.history++
 	s.cluster, s.revision, s.since = 0, 0, 0
 	s.notifyChanged()
 }
 
-// notifyChanged wakes those that wait for a change of the standing. The caller holds the lock.
+// notifyChanged wakes the goroutines that wait for a change of the standing. The caller holds the lock.
 func (s *standing) notifyChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -127,7 +125,7 @@ func (s *standing) probeSoon() {
 	s.look.Send()
 }
 
-// failed notes that the store did not answer when it was asked.
+// failed records that the store did not answer a probe.
 func (s *standing) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,10 +135,8 @@ func (s *standing) failed(err error) {
 	}
 }
 
-// headerOf finds the header of an answer that only a store with a quorum gives;
-// ok is false for others. The header is nil where its revision says nothing,
-// being that of one member. The revision is by at least so much above any that
-// was known before.
+// headerOf returns the header of an answer that only a store with a quorum gives; ok is false for others. The header is nil
+// if its revision is that of one member only. The revision exceeds all revisions known before by at least least.
 func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok bool) {
 	switch a := answer.(type) {
 	case *clientv3.GetResponse:
@@ -153,7 +149,8 @@ func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok 
 				return a.Header, 1, true
 			}
 		}
-		// One that succeeds and has no operation is answered by a member alone; one that fails was to write something.
+		// A transaction that succeeds without operations is answered by one member alone; one that
+		// fails was to write something.
 		return a.Header, 0, !a.Succeeded || len(a.Responses) > 0
 	case *clientv3.LeaseKeepAliveResponse:
 		return nil, 0, true
@@ -161,7 +158,7 @@ func headerOf(answer any) (header *etcdserverpb.ResponseHeader, least int64, ok 
 	return nil, 0, false
 }
 
-// Standing is what is known about the store now.
+// Standing returns the present standing of the store.
 func (db *DB) Standing() Standing {
 	s := db.standing
 	s.mu.Lock()
@@ -184,7 +181,7 @@ func (db *DB) awaitOtherHistory(ctx context.Context, history int) bool {
 	}
 }
 
-// Connected tells whether the store answered lately.
+// Connected tells whether the store has answered recently.
 func (db *DB) Connected() bool {
 	s := db.standing
 	s.mu.Lock()
@@ -192,8 +189,7 @@ func (db *DB) Connected() bool {
 	return s.connected
 }
 
-// Heard notes what came by a watch that began in a history: the store is alive
-// and has reached a revision.
+// Heard records a response of a watch that began in a history: the store is alive and has reached a revision.
 func (db *DB) Heard(history int, rev int64) {
 	s := db.standing
 	s.mu.Lock()
@@ -204,8 +200,8 @@ func (db *DB) Heard(history int, rev int64) {
 	}
 }
 
-// Refute is called when a follower has found that the store no longer has what it had in
-// a history, although its revision tells nothing.
+// Refute is called when a follower has found that the store lacks what it had in a history, although
+// its revision does not show that.
 func (db *DB) Refute(history int) {
 	s := db.standing
 	s.mu.Lock()

@@ -13,31 +13,30 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Term is one period of holding a lock. It ends once: by Resign, because the
-// store let the lease expire, because the own clock says it might have, or
-// because a transaction of the term found the candidate key gone.
+// Term is one period of holding a lock. It ends once: by Resign, because the store let the lease expire, because by the own
+// clock it may have, or because a transaction of the term found that the candidate key is gone.
 type Term struct {
 	db    *DB
 	lease *lease
-	lock  string // key that others read
+	lock  string // key of the holder, for others
 	fence string // candidate key; exists exactly as long as the term may write
 	value string
 	epoch int64
 	won   int64
-	limit time.Duration // how long the lease is trusted without an answer to a renewal
+	limit time.Duration // how long the lease is relied on without an answer to a renewal
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	kept   chan struct{} // closed when renewing has stopped
+	kept   chan struct{} // closed when renewals have stopped
 
 	commits commits
 
-	mu    sync.Mutex     // orders adding a user with the end
+	mu    sync.Mutex     // serializes adding a user and the end
 	users sync.WaitGroup // functions of Go
 }
 
-// newTerm starts to renew the lease; the term is not yet won. It ends with the
-// history of the store in which the lease was granted.
+// newTerm starts to renew the lease; the lock is not won yet. The term ends with the history of the
+// store in which the lease was granted.
 func newTerm(db *DB, held *lease, history int, cfg CampaignConfig) *Term {
 	lock := LockKey(cfg.Lock)
 	t := &Term{
@@ -64,20 +63,19 @@ func newTerm(db *DB, held *lease, history int, cfg CampaignConfig) *Term {
 	return t
 }
 
-// Context ends when the term does; context.Cause tells why.
+// Context ends when the term does; context.Cause returns why.
 func (t *Term) Context() context.Context { return t.ctx }
 
 // Epoch grows from term to term: the revision at which the candidacy began.
 func (t *Term) Epoch() int64 { return t.epoch }
 
-// Won is the revision at which the lock was won: all that was written in the
-// terms before is older.
+// Won returns the revision at which the lock was won: all writes of earlier terms are older.
 func (t *Term) Won() int64 { return t.won }
 
-// DB is the store the term is of.
+// DB returns the store of the term.
 func (t *Term) DB() *DB { return t.db }
 
-// List reads as that of the store does, whether or not the term goes on.
+// List is DB.List, whether or not the term continues.
 func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) {
 	return t.db.List(ctx, prefix)
 }
@@ -85,7 +83,7 @@ func (t *Term) List(ctx context.Context, prefix string) ([]KV, int64, error) {
 // Lock is the name of the lock that the term holds.
 func (t *Term) Lock() string { return strings.TrimPrefix(t.lock, lockRoot) }
 
-// Fence is the guard that holds as long as the term does. Term.Txn adds it by itself.
+// Fence is the guard that holds as long as the term does. Term.Txn adds it itself.
 func (t *Term) Fence() Guard { return SameIncarnation(t.fence, t.epoch) }
 
 // end ends the term; only the first cause counts.
@@ -95,9 +93,8 @@ func (t *Term) end(cause error) {
 	t.cancel(cause)
 }
 
-// Go runs a function that writes in this term, in a goroutine that ends soon
-// after the term's context and for which Resign waits. It is false, and nothing
-// runs, when the term has ended.
+// Go runs a function that writes in this term, in a goroutine that must end soon after the term's context and
+// for which Resign waits. If the term has ended, it returns false and runs nothing.
 func (t *Term) Go(run func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,14 +105,14 @@ func (t *Term) Go(run func()) bool {
 	return true
 }
 
-// Ended is the error of everything after the end; before, it must not be called.
+// Ended returns the error of all operations after the end; it must not be called before.
 func (t *Term) Ended() error {
 	return fault.New(fault.NotLeader, "not the leader: %w", context.Cause(t.ctx))
 }
 
-// Trusted is nil if nobody else can have led by now, by the own clock. Whoever has
-// read what the term knows asks before it is told to others: a process that was
-// stopped goes on before its timers have ended the context. The error is that of Ended.
+// Trusted returns nil if no other process can have led by now, by the own clock; otherwise the error of Ended.
+// It is called between reading the state of the term and sending it to others: a process that was suspended
+// continues before its timers have ended the context.
 func (t *Term) Trusted() error {
 	if t.ctx.Err() == nil && t.lease.left(t.limit) <= 0 {
 		t.end(t.lease.overdue(t.limit))
@@ -126,12 +123,11 @@ func (t *Term) Trusted() error {
 	return nil
 }
 
-// Txn commits a transaction under the fence of the term and returns its
-// revision; ok is false if one of its own guards did not hold. If the fence is
-// gone the term ends, and the error is of kind NotLeader.
+// Txn commits a transaction under the fence of the term and returns its revision; ok is false if one of its own
+// guards did not hold. If the fence is gone the term ends, and the error is of kind NotLeader.
 //
-// An error of kind Unavailable leaves open whether the transaction happened.
-// It may be used after the end of the term: the fence makes it harmless.
+// An error of kind Unavailable leaves open whether the transaction was executed. Txn may be called after the
+// end of the term: the fence makes it harmless.
 func (t *Term) Txn(ctx context.Context, txn Txn) (rev int64, ok bool, err error) {
 	rev, candidate, err := t.fenced(ctx, t.Fence(), txn.If, txn.ops()...)
 	if fault.Is(err, fault.Unavailable) {
@@ -140,8 +136,8 @@ func (t *Term) Txn(ctx context.Context, txn Txn) (rev int64, ok bool, err error)
 	return rev, err == nil && candidate == 0, err
 }
 
-// fenced sends operations under a guard of the candidate's key and others, and returns their revision, or, if a guard
-// does not hold, that at which the candidate's key was last written.
+// fenced sends operations under a guard of the candidate's key and others. It returns their revision or, if a
+// guard does not hold, the revision of the last write of the candidate's key.
 func (t *Term) fenced(ctx context.Context, fence Guard, guards []Guard, ops ...clientv3.Op) (rev, candidate int64, err error) {
 	guards = append(slices.Clone(guards), fence)
 	resp, err := Call(ctx, t.db, "commit", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
@@ -161,9 +157,8 @@ func (t *Term) fenced(ctx context.Context, fence Guard, guards []Guard, ops ...c
 	return 0, key.Kvs[0].ModRevision, nil
 }
 
-// Resign ends the term and lets the successor in at once. Ledgers finish the
-// commit they are in and refuse everything after it. After a term that ended
-// otherwise, Resign waits for its goroutines and gives back what is left.
+// Resign ends the term, and its successor can start at once. Ledgers complete the commit in progress and refuse everything
+// after it. After a term that ended otherwise, Resign waits for its goroutines and releases what is left.
 func (t *Term) Resign(ctx context.Context) error {
 	t.end(fault.New(fault.NotLeader, "lock %s: resigned", t.lock))
 	done := make(chan struct{})
@@ -180,8 +175,8 @@ func (t *Term) Resign(ctx context.Context) error {
 	return t.lease.revoke(ctx)
 }
 
-// release revokes the lease of a candidacy that failed, so that the queue does
-// not wait for it. It must work although the caller's context has ended.
+// release revokes the lease of a failed candidacy, so that the queue does not wait for it. It works
+// even if the caller's context has ended.
 func (t *Term) release() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

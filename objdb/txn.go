@@ -9,12 +9,12 @@ import (
 // Guard is a condition of a transaction.
 type Guard struct{ cmp clientv3.Cmp }
 
-// Absent holds while nothing is stored under the key.
+// Absent holds while the key does not exist.
 func Absent(key string) Guard {
 	return Guard{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 }
 
-// Present holds while something is stored under the key.
+// Present holds while the key exists.
 func Present(key string) Guard {
 	return Guard{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
 }
@@ -37,15 +37,13 @@ func NotAfter(key string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(key), "<", rev+1)}
 }
 
-// RangeNotAfter holds while no key in [from, end) is newer than rev. It sees
-// changed and added keys; a removed one it cannot see.
+// RangeNotAfter holds while no key in [from, end) is newer than rev. It detects changed and added keys, but not removed ones.
 func RangeNotAfter(from, end string, rev int64) Guard {
 	return Guard{clientv3.Compare(clientv3.ModRevision(from), "<", rev+1).WithRange(end)}
 }
 
-// Txn is a transaction: if all guards hold, everything is written at one
-// revision, else nothing is. Of Puts only key and value matter. One key may
-// occur only once in Puts and Deletes.
+// Txn is a transaction: if all guards hold, everything is written at one revision, otherwise nothing. Only key
+// and value of Puts are used. A key may occur only once in Puts and Deletes.
 type Txn struct {
 	If      []Guard
 	Puts    []KV
@@ -71,7 +69,7 @@ func (t Txn) ops(opts ...clientv3.OpOption) []clientv3.Op {
 	return ops
 }
 
-// keys are those that are written, first those of Puts.
+// keys returns the written keys, those of Puts first.
 func (t Txn) keys() []string {
 	keys := make([]string, 0, len(t.Puts)+len(t.Deletes))
 	for _, kv := range t.Puts {
@@ -80,11 +78,10 @@ func (t Txn) keys() []string {
 	return append(keys, t.Deletes...)
 }
 
-// Txn commits a transaction and returns its revision; ok is false if a guard
-// did not hold. It carries no leader fence: it is for keys that have no other
-// writer, such as an agent's own.
+// Txn commits a transaction and returns its revision; ok is false if a guard did not hold. It has no leader
+// fence: it is for keys without other writers, such as an agent's own.
 //
-// An error of kind Unavailable leaves open whether the transaction happened.
+// An error of kind Unavailable leaves open whether the transaction was executed.
 func (db *DB) Txn(ctx context.Context, t Txn) (rev int64, ok bool, err error) {
 	resp, err := Call(ctx, db, "transaction", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(t.compares()...).Then(t.ops()...).Commit()

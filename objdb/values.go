@@ -18,31 +18,31 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Values keep what the store holds from whoever reads it past this package: the values of keys in SealableRoots are sealed when they
-// are sent, if it is so wanted, and opened when they come. Everybody above sees them as they were put.
+// Values protect the contents of the store from readers that bypass this package: if wanted, the values of keys in
+// SealableRoots are encrypted when they are sent, and decrypted when they arrive. All packages above use plain values.
 type Values interface {
-	// Sealing tells whether values are to be sealed. Those that are sealed are opened in any case.
+	// Sealing tells whether values are to be encrypted. Encrypted ones are decrypted in any case.
 	Sealing() bool
-	// Seal is what is stored for the value of a key: it begins with secret.SealedPrefix.
+	// Seal encrypts the value of a key for the store; the result begins with secret.SealedPrefix.
 	Seal(key string, value []byte) ([]byte, error)
-	// Open is the value of a key of which that is stored. Its error fails the whole request: a listing without
-	// some values would be taken for one of a store that does not have them. What nobody has sealed stays as it is.
+	// Open decrypts a stored value of a key. Its error fails the whole request: a listing without some values
+	// would look as if these keys were missing. Plain values are returned unchanged.
 	Open(key string, stored []byte) ([]byte, error)
 }
 
-// SealableRoots are the prefixes of keys whose values may be sealed: the model, the state, and journals of both.
+// SealableRoots are the prefixes of keys whose values may be encrypted: the model, the state, and journals of both.
 var SealableRoots = []string{"/contiv.io/obj/", "/contiv.io/state/", "/contiv.io/journal/", "/contiv.io/journal-damaged/"}
 
 func isSealable(key []byte) bool {
 	return slices.ContainsFunc(SealableRoots, func(root string) bool { return bytes.HasPrefix(key, []byte(root)) })
 }
 
-// IsSealed tells whether the value of a key is sealed.
+// IsSealed tells whether the value of a key is encrypted.
 func IsSealed(key string, stored []byte) bool {
 	return isSealable([]byte(key)) && bytes.HasPrefix(stored, []byte(secret.SealedPrefix))
 }
 
-// noValues are those of a process that has no keys.
+// noValues are the Values of a process without keys.
 type noValues struct{}
 
 func (noValues) Sealing() bool { return false }
@@ -59,11 +59,11 @@ func (noValues) Open(key string, stored []byte) ([]byte, error) {
 
 type asStored struct{}
 
-// AsStored has what is asked for with a context be answered as it is stored, sealed or not.
+// AsStored returns a context in which answers have values as they are stored, encrypted or not.
 func AsStored(ctx context.Context) context.Context { return context.WithValue(ctx, asStored{}, true) }
 
-// valueCalls are the calls of a client as they pass by its values. They are nearer to the store than etcd's own repetitions of
-// calls: a request belongs to these, and is never changed.
+// valueCalls encrypt and decrypt the values in the calls of a client. They are closer to the store than etcd's
+// own retries of calls: a request belongs to these, and is never changed.
 type valueCalls struct{ Values }
 
 func (v valueCalls) options() []grpc.DialOption {
@@ -84,18 +84,19 @@ func (v valueCalls) unary(ctx context.Context, method string, request, answer an
 	return nil
 }
 
-// unreadable is the error of a request whose answer has a value that does not open.
+// unreadable is the error of a request whose answer has a value that cannot be decrypted.
 type unreadable struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the cause.
 func (u unreadable) Unwrap() error { return u.error }
 
-// IsUnreadable tells whether a request, or a watch, has failed as a value in its answer does not open. Asking once more does not help.
+// IsUnreadable tells whether a request, or a watch, has failed because a value in its answer cannot be
+// decrypted. A retry does not help.
 func IsUnreadable(err error) bool {
 	return errors.As(err, new(unreadable)) || status.Code(err) == codes.DataLoss
 }
 
-// sealed is a request with its values as they are to be stored.
+// sealed returns a request with its values as they are to be stored.
 func (v valueCalls) sealed(request any) (any, error) {
 	if !v.Sealing() {
 		return request, nil
@@ -134,7 +135,7 @@ func (v valueCalls) seal(put *pb.PutRequest) (err error) {
 	return err
 }
 
-// openAll opens the values in an answer.
+// openAll decrypts the values in an answer.
 func (v valueCalls) openAll(answer any) error {
 	switch a := answer.(type) {
 	case *pb.RangeResponse:
@@ -181,14 +182,14 @@ func (v valueCalls) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.
 	return openedWatches{s, v}, nil
 }
 
-// openedWatches is a stream of watches whose values are opened.
+// openedWatches is a stream of watches whose values are decrypted.
 type openedWatches struct {
 	grpc.ClientStream
 	values valueCalls
 }
 
-// RecvMsg implements grpc.ClientStream. Where a value does not open the error is one after which etcd's client does not begin the
-// stream anew by itself, but tells those who watch.
+// RecvMsg implements grpc.ClientStream. If a value cannot be decrypted, the error is one after which etcd's
+// client does not reopen the stream itself, but reports it to the watches.
 func (o openedWatches) RecvMsg(m any) error {
 	if err := o.ClientStream.RecvMsg(m); err != nil {
 		return err

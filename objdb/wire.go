@@ -7,15 +7,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Wire is the store in its own protocol, for a proxy that passes requests of others on. Errors are
-// those of the store as it sends them.
+// Wire is the store's own protocol, for a proxy that forwards requests of others. Errors are those of
+// the store as it sends them.
 type Wire struct {
 	KV      pb.KVClient
 	Lease   pb.LeaseClient
 	Cluster pb.ClusterClient
 }
 
-// Wire returns it.
+// Wire returns the clients of the store's protocol.
 func (db *DB) Wire(ctx context.Context) (Wire, error) {
 	client, err := db.Client(ctx)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// Neighbours outside send what is for an address of the host to the MAC that they have heard
-// of. The address gets another one when it moves from a link that does not come first, or back
-// there, and when another link comes first: they are told then, and when a link works again.
+// Outside neighbours send packets for an address of the host to the MAC that they have learned. The address
+// gets another MAC when it moves from a link that is not the first one, or back to it, and when another link
+// becomes the first: the host announces its addresses then, and when a link works again.
 
-// announceLocal has the addresses on the local port announced if it has another MAC than when
-// that was done last, or more of them. A keeper that starts does not know.
+// announceLocal requests an announcement of the addresses on the local port if its MAC has changed since the
+// last one, or addresses were added. A new keeper does not know, and announces.
 func (b *Bridge) announceLocal() error {
 	local, err := b.localPort()
 	if fault.Is(err, fault.NotFound) {
-		return nil // we hear of it when it is made
+		return nil // a notification follows when it is created
 	} else if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (b *Bridge) announceLocal() error {
 	return nil
 }
 
-// announceBack has the addresses announced that are back on a link.
+// announceBack requests an announcement of the addresses that were moved back to a link.
 func (b *Bridge) announceBack(name string) {
 	b.mu.Lock()
 	if !slices.Contains(b.given, name) {
@@ -46,7 +46,7 @@ func (b *Bridge) announceBack(name string) {
 	b.other.Send()
 }
 
-// announce tells the neighbours of the local port, and of links that have their addresses back.
+// announce announces the local port's addresses, and those of links that have them back.
 func (b *Bridge) announce(context.Context) {
 	b.mu.Lock()
 	names := append([]string{b.config.Bridge}, b.given...)
@@ -58,7 +58,7 @@ func (b *Bridge) announce(context.Context) {
 	}
 }
 
-// announce tells the neighbours at a link that its addresses are there.
+// announce announces the addresses of a link to its neighbours.
 func (l *links) announce(name string) error {
 	link, err := l.byName(name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *links) announce(name string) error {
 	}
 	mac := link.Attrs().HardwareAddr
 	if len(mac) != 6 || link.Attrs().Flags&net.FlagUp == 0 {
-		return nil // it is no Ethernet, or nobody is reached there
+		return nil // not Ethernet, or without neighbours
 	}
 	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *links) announce(name string) error {
 		for _, a := range addresses {
 			own, ok := netip.AddrFromSlice(a.IP)
 			if !ok || a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) != 0 {
-				continue // it may be somebody else's
+				continue // another host may have it
 			}
 			if err := unix.Sendto(socket, sender.Frame(own.Unmap()), 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index}); err != nil {
 				problems = append(problems, fmt.Errorf("announce %s at link %s: %w", own, name, err))

@@ -2,25 +2,24 @@ package uplink
 
 import "strings"
 
-// BondMode says how packets are spread over several links. The names are those of
-// Open vSwitch.
+// BondMode is how packets are distributed over several links. The names are those of Open vSwitch.
 type BondMode string
 
 // Bond modes.
 const (
-	ActiveBackup BondMode = "active-backup" // one link carries everything; no help of the switches needed
-	BalanceSLB   BondMode = "balance-slb"   // by source MAC and VLAN; no help of the switches needed
-	BalanceTCP   BondMode = "balance-tcp"   // by connection, with LACP; active-backup while the other side does not speak it
+	ActiveBackup BondMode = "active-backup" // one link carries all packets; the switches need no support
+	BalanceSLB   BondMode = "balance-slb"   // by source MAC and VLAN; the switches need no support
+	BalanceTCP   BondMode = "balance-tcp"   // by connection, with LACP; active-backup without LACP on the other side
 
 	DefaultBondMode = BalanceTCP
 )
 
-// BondModes lists them.
+// BondModes lists the modes.
 func BondModes() []string {
 	return []string{string(ActiveBackup), string(BalanceSLB), string(BalanceTCP)}
 }
 
-// ParseBondMode reads a mode; empty means the default.
+// ParseBondMode parses a mode; empty means the default.
 func ParseBondMode(text string) (BondMode, bool) {
 	if text == "" {
 		return DefaultBondMode, true
@@ -33,7 +32,7 @@ func ParseBondMode(text string) (BondMode, bool) {
 	return "", false
 }
 
-// lacp is the column of that name.
+// lacp returns the value of the column lacp.
 func (m BondMode) lacp() string {
 	if m == BalanceTCP {
 		return "active"
@@ -41,7 +40,7 @@ func (m BondMode) lacp() string {
 	return "off"
 }
 
-// otherConfig are the keys of the port's column that the mode needs.
+// otherConfig returns the keys of the column other_config that the mode needs.
 func (m BondMode) otherConfig() map[string]string {
 	if m == BalanceTCP {
 		return map[string]string{"lacp-fallback-ab": "true"}

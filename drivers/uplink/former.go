@@ -10,10 +10,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Former undoes what an agent has left that had uplinks, on a node that has none any more:
-// the links would be dead for the host after the next boot, when Open vSwitch has them as
-// ports and nobody moves its addresses. The bridge of the pods stays, for the case that the
-// uplinks come back.
+// Former undoes what an agent with uplinks has left, on a node that has none any more: after the next boot the
+// links would be unusable for the host, because Open vSwitch has them as ports and no agent moves the
+// addresses. The bridge of the pods stays, in case the uplinks return.
 type Former struct {
 	config Config
 	beside []func(context.Context) error
@@ -22,7 +21,8 @@ type Former struct {
 	problem string
 }
 
-// NewFormer makes one. Of the configuration matters what matters to Undo. What came with the uplinks is undone beside them.
+// NewFormer returns a Former. It uses the fields of config that Undo uses. beside undoes other things
+// that came with the uplinks.
 func NewFormer(config Config, beside ...func(context.Context) error) *Former {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "uplink")
@@ -30,7 +30,7 @@ func NewFormer(config Config, beside ...func(context.Context) error) *Former {
 	return &Former{config: config, beside: beside}
 }
 
-// Run undoes it, when the switch can be reached, and returns when ctx is done.
+// Run undoes it once the switch can be reached, and returns when ctx is done.
 func (f *Former) Run(ctx context.Context) error {
 	for {
 		err := Undo(ctx, f.config)
@@ -68,7 +68,7 @@ func (f *Former) note(err error) {
 	}
 }
 
-// Problem says why something is left, "" if nobody knows of anything.
+// Problem returns why something is left, "" if nothing is known to be.
 func (f *Former) Problem() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

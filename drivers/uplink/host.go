@@ -17,11 +17,11 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// belongings are what the host has at a link: it is reached there, and sends there.
+// belongings are the addresses and routes of the host at a link.
 type belongings struct {
 	MAC       string            `json:"mac"`
-	Index     int               `json:"index"`           // of the link that has, or had, them
-	Local     int               `json:"local,omitempty"` // index of the local port that has all of them; 0: not yet
+	Index     int               `json:"index"`           // index of the link that has, or had, them
+	Local     int               `json:"local,omitempty"` // index of the local port that has all of them; 0: not moved yet
 	Addresses []netlink.Addr    `json:"addresses"`
 	Routes    []route           `json:"routes"`
 	Settings  map[string]string `json:"settings,omitempty"` // sysctls before they were changed
@@ -29,14 +29,14 @@ type belongings struct {
 
 func (b belongings) empty() bool { return len(b.Addresses)+len(b.Routes) == 0 }
 
-// without leaves out what is of a version of IP.
+// without returns b without one IP version.
 func (b belongings) without(family int) belongings {
 	b.Addresses = slices.DeleteFunc(slices.Clone(b.Addresses), func(a netlink.Addr) bool { return (a.IP.To4() != nil) == (family == netlink.FAMILY_V4) })
 	b.Routes = slices.DeleteFunc(slices.Clone(b.Routes), func(r route) bool { return r.Family == family })
 	return b
 }
 
-// add takes over what is new or has changed.
+// add adds new and changed items.
 func (b *belongings) add(found belongings) {
 	for _, a := range found.Addresses {
 		b.Addresses = append(slices.DeleteFunc(b.Addresses, func(old netlink.Addr) bool { return sameAddress(old, a) }), a)
@@ -46,8 +46,7 @@ func (b *belongings) add(found belongings) {
 	}
 }
 
-// split divides what is there into what somebody had, as it would be by now at his link, and
-// the rest.
+// split divides the present items into those that a link had, in their present form, and the rest.
 func (b belongings) split(had belongings) (theirs, rest belongings) {
 	theirs, rest = had, b
 	theirs.Addresses, rest.Addresses = divide(b.Addresses, had.Addresses, sameAddress, renewedAddress)
@@ -69,15 +68,14 @@ func divide[T any](have, old []T, same func(a, b T) bool, now func(old, have T) 
 
 func sameAddress(a, b netlink.Addr) bool { return a.IPNet.String() == b.IPNet.String() }
 
-// renewedAddress is an address with its new lease, if that is longer. That time has passed is
-// nothing new.
+// renewedAddress returns an address with its new lease, if that is longer. Elapsed time is not a change.
 func renewedAddress(old, have netlink.Addr) netlink.Addr {
 	old.ValidLft, old.PreferedLft = max(old.ValidLft, have.ValidLft), max(old.PreferedLft, have.PreferedLft)
 	return old
 }
 
-// changedRoute is a route as it is by now, but that time has passed. One of several links, which
-// are not moved all at once, is kept as it was.
+// changedRoute returns the present form of a route, without the elapsed time. A multipath route, whose links
+// are not moved all at once, keeps the old form.
 func changedRoute(old, have route) route {
 	if len(old.MultiPath) > 0 {
 		return old
@@ -88,7 +86,8 @@ func changedRoute(old, have route) route {
 	return have
 }
 
-// sameRoute tells whether two routes are for the same packets. Of IPv6 there may be several, by one router each, or one by all of them.
+// sameRoute tells whether two routes match the same packets. For IPv6 there may be several, one for each
+// router, or one with all of them.
 func sameRoute(a, b route) bool {
 	if a.Family == netlink.FAMILY_V6 && len(a.MultiPath)+len(b.MultiPath) == 0 && !a.Gw.Equal(b.Gw) {
 		return false
@@ -96,9 +95,9 @@ func sameRoute(a, b route) bool {
 	return fmt.Sprint(a.Dst) == fmt.Sprint(b.Dst) && a.Table == b.Table && a.Priority == b.Priority && a.Tos == b.Tos && a.Family == b.Family
 }
 
-// belongings returns the global addresses of a link and the routes that leave by it, without those that the kernel makes for the
-// addresses. Addresses with noprefixroute, such as NetworkManager's, have no such routes; there a route of protocol kernel was
-// made by a program.
+// belongings returns the global addresses of a link and the routes through it, without those that the kernel
+// creates for the addresses. For addresses with noprefixroute, such as NetworkManager's, there are none: a
+// program has created the route of protocol kernel.
 func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	found.MAC, found.Index = link.Attrs().HardwareAddr.String(), link.Attrs().Index
 	addresses, err := l.handle.AddrList(link, netlink.FAMILY_ALL)
@@ -124,14 +123,14 @@ func (l *links) belongings(link netlink.Link) (found belongings, err error) {
 	return found, l.details(found.Routes)
 }
 
-// isPrefixRoute tells whether a route of protocol kernel is that to the network of an address with noprefixroute.
+// isPrefixRoute tells whether a route of protocol kernel is to the network of an address with noprefixroute.
 func (b belongings) isPrefixRoute(r netlink.Route) bool {
 	return r.Protocol == unix.RTPROT_KERNEL && r.Type == unix.RTN_UNICAST && r.Dst != nil && slices.ContainsFunc(b.Addresses, func(a netlink.Addr) bool {
 		return a.Flags&unix.IFA_F_NOPREFIXROUTE != 0 && inet.PrefixOf(a.IPNet).Masked() == inet.PrefixOf(r.Dst)
 	})
 }
 
-// usesLink tells whether a route that was not made by the kernel leaves by a link.
+// usesLink tells whether a route that the kernel has not created uses a link.
 func usesLink(r netlink.Route, link int) bool {
 	if r.Protocol == unix.RTPROT_KERNEL || r.Type != unix.RTN_UNICAST {
 		return false
@@ -139,7 +138,7 @@ func usesLink(r netlink.Route, link int) bool {
 	return r.LinkIndex == link || slices.ContainsFunc(r.MultiPath, func(hop *netlink.NexthopInfo) bool { return hop.LinkIndex == link })
 }
 
-// maxLabel is how long the label of an address may be, in bytes.
+// maxLabel is the maximum length of an address label in bytes.
 const maxLabel = 15
 
 // relabelled returns addresses whose label has the name of another link.
@@ -155,7 +154,7 @@ func relabelled(addresses []netlink.Addr, from, to string) []netlink.Addr {
 	return addresses
 }
 
-// addAddresses sets a link up and adds the addresses of another one. Addresses that it has already stay.
+// addAddresses sets a link up and adds the addresses of another one. Existing addresses stay.
 func (l *links) addAddresses(to netlink.Link, from string, b belongings) error {
 	l.step("give")
 	if err := l.handle.LinkSetUp(to); err != nil {
@@ -168,7 +167,7 @@ func (l *links) addAddresses(to netlink.Link, from string, b belongings) error {
 		case a.IP.To4() == nil:
 			a.Flags |= unix.IFA_F_NODAD // it has been in use
 		case a.Broadcast == nil:
-			a.Broadcast = net.IPv4zero // none; the library would invent one
+			a.Broadcast = net.IPv4zero // none; otherwise the library would set one
 		}
 		if err := l.handle.AddrReplace(to, &a); err != nil {
 			problems = append(problems, fmt.Errorf("address %s of link %s: %w", a.IPNet, to.Attrs().Name, err))
@@ -177,8 +176,8 @@ func (l *links) addAddresses(to netlink.Link, from string, b belongings) error {
 	return errors.Join(problems...)
 }
 
-// addRoutes adds the routes of another link to this one. Those without a gateway come first: the gateways of the others are found
-// by them.
+// addRoutes adds the routes of another link to this one. Those without a gateway come first: they make the
+// gateways of the others reachable.
 func (l *links) addRoutes(to netlink.Link, b belongings) error {
 	l.step("lead")
 	routes := withLink(b.Routes, b.Index, to.Attrs().Index)
@@ -225,8 +224,8 @@ func hasGateway(r route) int {
 	return 0
 }
 
-// removeBelongings removes addresses and routes from a link. It deletes routes in their present form: a route of several links has
-// changed with each of its links that was moved.
+// removeBelongings removes addresses and routes from a link. It deletes routes in their present form: a
+// multipath route has changed with each of its links that was moved.
 func (l *links) removeBelongings(link netlink.Link, b belongings) error {
 	l.step("strip")
 	there, err := l.belongings(link)
@@ -252,14 +251,13 @@ func (l *links) removeBelongings(link netlink.Link, b belongings) error {
 	return errors.Join(problems...)
 }
 
-// portSettings keep the host's own stack away from a link that is a port, below
-// /proc/sys/net. With the userspace datapath the kernel goes on receiving there, and
-// would take each packet for the host twice.
+// portSettings are sysctls below /proc/sys/net that keep the host's own stack off a link that is a port. With
+// the userspace datapath the kernel still receives there, and would process each packet for the host twice.
 func portSettings(link string) map[string]string {
 	return map[string]string{"ipv4/conf/" + link + "/rp_filter": "1", "ipv6/conf/" + link + "/disable_ipv6": "1"}
 }
 
-// get returns what settings are. A kernel without IPv6 has fewer.
+// get returns the values of sysctls. A kernel without IPv6 has fewer.
 func (l *links) get(settings map[string]string) (values map[string]string, err error) {
 	values = map[string]string{}
 	err = netspace.In(l.ns, func() error {
@@ -278,7 +276,7 @@ func (l *links) get(settings map[string]string) (values map[string]string, err e
 	return values, err
 }
 
-// set writes those settings that the kernel has.
+// set writes the sysctls that the kernel has.
 func (l *links) set(settings map[string]string) error {
 	l.step("set")
 	return netspace.In(l.ns, func() error {
@@ -293,7 +291,7 @@ func (l *links) set(settings map[string]string) error {
 
 func settingPath(name string) string { return filepath.Join("/proc/sys/net", name) }
 
-// texts tell what was found from what was found at another time.
+// texts returns a text to compare findings of different times.
 func (b belongings) texts() string {
 	var texts []string
 	for _, a := range b.Addresses {
@@ -306,7 +304,7 @@ func (b belongings) texts() string {
 	return strings.Join(texts, "\n")
 }
 
-// addressTexts are for people.
+// addressTexts returns the addresses for messages.
 func (b belongings) addressTexts() string {
 	var texts []string
 	for _, a := range b.Addresses {

@@ -6,11 +6,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// negotiation is how long the sides of a bond may take to agree: who speaks LACP does so every 30 seconds at least.
+// negotiation is how long the sides of a bond may take to agree: LACP partners send at least every 30 seconds.
 const negotiation = 30 * time.Second
 
-// silence is since when the other side answers some legs of a bond by LACP, and not these. ovs-vswitchd does not use
-// them then. Where it answers none, nothing is missing: the bond goes on as active-backup.
+// silence has the links, with the time since when, on which the other side sends no LACP packets,
+// while it does on others of the bond: ovs-vswitchd does not use them then. If it sends none at all,
+// nothing is missing: the bond works as active-backup.
 type silence map[string]time.Time
 
 // note records whether a link gets no LACP packets, and returns whether that lasts longer than LACP takes to agree.

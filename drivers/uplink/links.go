@@ -35,7 +35,7 @@ func newLinks(ns *netns.NsHandle, step func(string)) (*links, error) {
 	return l, nil
 }
 
-// at is the namespace of the links.
+// at returns the network namespace of the links.
 func (l *links) at() netns.NsHandle {
 	if l.ns == nil {
 		return netns.None()
@@ -45,14 +45,14 @@ func (l *links) at() netns.NsHandle {
 
 func (l *links) close() { l.handle.Close() }
 
-// linkState is what matters of a link that is not ours.
+// linkState is the relevant state of a link.
 type linkState struct {
-	index         int // in its namespace; another link of the same name has another one
+	index         int // in its namespace; another link with the same name has another one
 	down, carrier bool
-	changes       uint32 // how often the carrier has come or gone
+	changes       uint32 // number of carrier changes
 }
 
-// byName finds a link; without it the error is NotFound.
+// byName returns a link; fault.NotFound if it does not exist.
 func (l *links) byName(name string) (netlink.Link, error) {
 	link, err := l.handle.LinkByName(name)
 	var notFound netlink.LinkNotFoundError
@@ -65,7 +65,7 @@ func (l *links) byName(name string) (netlink.Link, error) {
 	return link, nil
 }
 
-// state returns the state of a link, and whether there is such a link.
+// state returns the state of a link, and whether it exists.
 func (l *links) state(name string) (state linkState, there bool, err error) {
 	link, err := l.byName(name)
 	switch {
@@ -79,8 +79,8 @@ func (l *links) state(name string) (state linkState, there bool, err error) {
 	return linkState{attrs.Index, attrs.Flags&net.FlagUp == 0, attrs.RawFlags&unix.IFF_LOWER_UP != 0, changes}, true, err
 }
 
-// carrierChanges is how often the carrier of a link has come or gone: a link that was
-// without one for less time than it takes to look has lost it all the same.
+// carrierChanges returns the number of carrier changes of a link: it reveals a carrier loss that is
+// shorter than the check interval.
 func (l *links) carrierChanges(index int) (changes uint32, err error) {
 	err = netspace.In(l.ns, func() error {
 		request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_ACK)
@@ -119,14 +119,12 @@ func (l *links) setUp(name string) error {
 	return nil
 }
 
-// watch calls changed whenever a link or an address of the namespace has changed, until
-// ctx is done.
+// watch calls changed for each change of a link or an address of the namespace, until ctx is done.
 func (l *links) watch(ctx context.Context, log *logrus.Entry, changed func()) error {
 	return rtwatch.Watch(ctx, log, l.at(), changed, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }
 
-// watchRoutes calls changed a while after routes have changed: a router changes thousands at
-// once.
+// watchRoutes calls changed a while after changes of routes: a router changes thousands at once.
 func (l *links) watchRoutes(ctx context.Context, log *logrus.Entry, changed func()) error {
 	later := func() {
 		retry.Pause(ctx, pause)

@@ -14,18 +14,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A host that is reached by a link is reached by the local port of the bridge when the
-// link is a port of it. The port has the link's MAC, so that nobody outside notices.
-// For each link: what is there is written down, ovs-vswitchd makes a port of the link,
-// addresses are added to the local port and taken off the link, routes follow. Between
-// the last two the host has no route for some microseconds; connections do not notice.
+// The host's addresses on a link move to the local port of the bridge when the link becomes a port of it. The local port has
+// the link's MAC, so that neighbours notice no change. For each link: its addresses and routes are recorded, ovs-vswitchd
+// makes it a port, the addresses are added to the local port and removed from the link, and the routes follow. Between the
+// last two steps the host has no route for some microseconds, which connections do not notice.
 //
-// Addresses that appear on the link later, as from a DHCP client, follow, too, once the
-// link has been quiet for some seconds: the client adds routes by them first.
+// Addresses that appear on the link later, for example from a DHCP client, are moved as well, once the link has
+// not changed for some seconds: the client adds routes through it first.
 
-// noteHost writes down what the host has at links that are to be ports, before
-// anything is done to it, and returns those that can be. A link waits until there is a
-// local port to move to. Strange are those that stay as they are, and why.
+// noteHost records the host's addresses and routes at future ports, before anything is changed, and returns the links that
+// can become ports. A link waits until the local port exists. strange are the links that stay as they are, and why.
 func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]error, err error) {
 	_, missing := b.localPort()
 	ports, next, noted := b.db.memberNames(b.config.Bridge), b.moved.clone(), map[string]bool{}
@@ -62,18 +60,16 @@ func (b *Bridge) noteHost(usable []string) (ready []string, strange map[string]e
 	return ready, strange, err
 }
 
-// quietTime is how long what the host has at a port of the bridge must not have changed
-// before it is moved.
+// quietTime is how long the host's addresses and routes at a port must not have changed before they are moved.
 const quietTime = 3 * time.Second
 
-// seenAt is what was found at a link, and since when it is the same.
+// seenAt is what was found at a link, and since when it is unchanged.
 type seenAt struct {
 	what  string
 	since time.Time
 }
 
-// isQuiet tells whether a link has had for a while what was found there. If not, the
-// keeper looks again.
+// isQuiet tells whether a link has been unchanged for quietTime. If not, the keeper checks again.
 func (b *Bridge) isQuiet(name string, found belongings) bool {
 	what := found.texts()
 	if b.busy[name].what != what {
@@ -94,17 +90,16 @@ func (b *Bridge) hostAt(name string) (belongings, error) {
 	return b.links.belongings(link)
 }
 
-// moveHost gives the local port what was written down, unless it has it, once the links
-// it is from are ports. What is at one that ovs-vswitchd refuses stays there: nothing
-// that the local port sends would leave by it. What was moved before it was refused is
-// nowhere else.
+// moveHost moves recorded addresses and routes to the local port, unless it has them, once their links are
+// ports. Those of a link that ovs-vswitchd refuses stay there: packets of the local port would not leave
+// through that link. If they were moved before the refusal, they stay at the local port.
 func (b *Bridge) moveHost(ports []string) error {
 	if len(b.moved.Links) == 0 {
 		return nil
 	}
 	local, err := b.localPort()
 	if fault.Is(err, fault.NotFound) {
-		return nil // we hear of it when it is made
+		return nil // a notification follows when it is created
 	} else if err != nil {
 		return err
 	}
@@ -124,7 +119,7 @@ func (b *Bridge) moveHost(ports []string) error {
 		if !isPort {
 			if stays, err := b.stays(name); err != nil || stays {
 				problems = append(problems, err)
-				continue // we hear of it when it is one
+				continue // a notification follows when it becomes one
 			}
 		}
 		if err := b.moveFrom(name, what, local, isPort); err != nil {
@@ -142,9 +137,8 @@ func (b *Bridge) moveHost(ports []string) error {
 	return nil
 }
 
-// localPort is the link of the local port, if ovs-vswitchd is done with it: to set its
-// MAC, it takes a link of the userspace datapath down for a moment, and routes and IPv6
-// addresses with it.
+// localPort returns the link of the local port, once ovs-vswitchd has configured it: to set its MAC, ovs-vswitchd takes a
+// link of the userspace datapath down for a moment, and with it its routes and IPv6 addresses.
 func (b *Bridge) localPort() (netlink.Link, error) {
 	if b.db.seen() < b.local {
 		return nil, fault.New(fault.NotFound, "bridge %s: ovs-vswitchd has not made its local port yet", b.config.Bridge)
@@ -152,15 +146,15 @@ func (b *Bridge) localPort() (netlink.Link, error) {
 	return b.links.byName(b.config.Bridge)
 }
 
-// newLocal has a local port wait that ovs-vswitchd has made by itself, as after a start of its own: it is done with that when
-// it has caught up with a configuration of later. One that has what was moved is none of those.
+// newLocal delays the use of a local port that ovs-vswitchd has created by itself, for example after its own restart, until
+// it has applied a later configuration. A local port that has the moved addresses is not a new one.
 func (b *Bridge) newLocal(ctx context.Context) error {
 	if len(b.moved.Links) == 0 {
 		return nil
 	}
 	local, err := b.links.byName(b.config.Bridge)
 	if fault.Is(err, fault.NotFound) {
-		return nil // we hear of it when it is made
+		return nil // a notification follows when it is created
 	} else if err != nil {
 		return err
 	}
@@ -180,8 +174,8 @@ func (b *Bridge) newLocal(ctx context.Context) error {
 	return err
 }
 
-// moveFrom moves what a link had, unless the local port has it. What is on the link and
-// was not written down stays there; one that is no port is left alone.
+// moveFrom moves the recorded items of a link, unless the local port has them. Other items stay at the link; a
+// link that is not a port is left alone.
 func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isPort bool) error {
 	have, err := b.links.belongings(local)
 	if err != nil {
@@ -196,14 +190,14 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 			return err
 		}
 		noted, _ = found.split(*what)
-		missing.add(noted) // one whose lease is longer by now is there already
+		missing.add(noted) // a longer lease is there already
 	}
 	if !missing.empty() {
 		if err := b.configureLocal(); err != nil {
 			return err
 		}
 	}
-	ungiven := b.links.addAddresses(local, name, missing) // which does not keep the host from the rest
+	ungiven := b.links.addAddresses(local, name, missing) // an error does not prevent the rest
 	if noLink == nil && isPort {
 		if err := b.setPortSettings(name, what); err != nil {
 			return err
@@ -221,7 +215,7 @@ func (b *Bridge) moveFrom(name string, what *belongings, local netlink.Link, isP
 	return errors.Join(ungiven, b.links.addRoutes(local, missing))
 }
 
-// outOf are the routes of a link, each of their other hops out of the local port if its link is at that, or will be.
+// outOf returns the routes of a link, with other hops through the local port if their link is, or will be, a port.
 func (b *Bridge) outOf(name string, local netlink.Link, routes []route) []route {
 	for other, what := range b.moved.Links {
 		if other != name && slices.Contains(b.config.Links, other) {
@@ -231,9 +225,9 @@ func (b *Bridge) outOf(name string, local netlink.Link, routes []route) []route 
 	return routes
 }
 
-// configureLocal gives the local port the host's own settings of IPv6, which a link that is made has from nobody: IPv6
-// is off where it is at all links that were moved there, and routers are heard as at the first one where it is on, also
-// where the host forwards packets if it has been told something by them.
+// configureLocal sets the local port's IPv6 sysctls, for which a new link has only defaults: IPv6 is off if it
+// is off at all moved links, and router advertisements are accepted as at the first link with IPv6. If routes
+// were learned from them, they are accepted even if the host forwards packets.
 func (b *Bridge) configureLocal() error {
 	isOff, heard := false, false
 	var local map[string]string
@@ -243,7 +237,7 @@ func (b *Bridge) configureLocal() error {
 		if err != nil {
 			return err
 		}
-		maps.Copy(now, b.moved.Links[name].Settings) // as they were before they were changed
+		maps.Copy(now, b.moved.Links[name].Settings) // as before they were changed
 		switch on := now["ipv6/conf/"+name+"/disable_ipv6"]; {
 		case on == "1":
 			isOff = true
@@ -263,8 +257,8 @@ func (b *Bridge) configureLocal() error {
 	return b.links.set(local)
 }
 
-// setPortSettings changes the settings of a link that becomes a port. The former settings are on disk first, so that they can be
-// restored if the process is killed in between.
+// setPortSettings sets the sysctls of a link that becomes a port. The former values are on disk first, so that
+// they can be restored if the process is killed in between.
 func (b *Bridge) setPortSettings(name string, what *belongings) (err error) {
 	settings := portSettings(name)
 	if what.Settings == nil {
@@ -282,14 +276,13 @@ func (b *Bridge) setPortSettings(name string, what *belongings) (err error) {
 	return b.links.set(settings)
 }
 
-// noteLocal writes down what the local port has by now. Of each link that was moved there
-// that is what is left; what has come since is that of the first of them, or of the first link
-// if there is none. A port that is down, or has nothing, is on its way out and loses what it
-// had.
+// noteLocal records the present state of the local port: the remaining items of each moved link, and new items
+// as those of the first moved link, or of the first link if there is none. A port that is down, or has nothing,
+// is being removed and loses its items; the record is not changed then.
 func (b *Bridge) noteLocal() error {
 	local, err := b.localPort()
 	if fault.Is(err, fault.NotFound) || len(b.moved.Links) == 0 {
-		return nil // nothing is newer than what was written down
+		return nil // the record is up to date
 	} else if err != nil {
 		return err
 	}
@@ -320,8 +313,8 @@ func (b *Bridge) noteLocal() error {
 	return b.config.writeRecord(b.moved)
 }
 
-// recordLocalPort writes the addresses and routes of the local port to the record, before the port is set down, replaced, or loses
-// some of them: they are restored afterwards.
+// recordLocalPort records the addresses and routes of the local port before the port is set down, replaced, or
+// loses some of them: they are restored afterwards.
 func (b *Bridge) recordLocalPort() error {
 	if len(b.moved.Links) == 0 {
 		return nil
@@ -335,8 +328,8 @@ func (b *Bridge) recordLocalPort() error {
 	return b.config.writeRecord(b.moved)
 }
 
-// wantedMAC is the MAC that the local port should have: that of the first moved link; "" if there is none. A refused link that
-// keeps its addresses keeps its MAC, too.
+// wantedMAC returns the MAC that the local port should have: that of the first moved link; "" if there is none.
+// A refused link that keeps its addresses keeps its MAC as well.
 func (b *Bridge) wantedMAC() (string, error) {
 	refused := b.failures()
 	for _, name := range b.moved.names() {
@@ -352,7 +345,7 @@ func (b *Bridge) wantedMAC() (string, error) {
 	return "", nil
 }
 
-// stays tells whether a link has still something of what was written down.
+// stays tells whether a link still has some of the recorded items.
 func (b *Bridge) stays(name string) (bool, error) {
 	found, err := b.hostAt(name)
 	if fault.Is(err, fault.NotFound) {

@@ -12,17 +12,17 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Open vSwitch makes its ports promiscuous, and takes that back when it closes them. If it is killed it does not, and the next
-// one takes it for what they were before. So it is written down of links that they are not, before they become ports, and they
-// are made so again when they are none any more.
+// Open vSwitch makes its ports promiscuous, and restores that when it closes them. If it is killed it does not,
+// and the next one takes the flag for the original state. So links that are not promiscuous are recorded before
+// they become ports, and the flag is cleared when they are no ports any more.
 
-// anyLink is the index of a link that was noted in another boot.
+// anyLink is the index of a link that was recorded in an earlier boot.
 const anyLink = 0
 
 func isPromiscuous(link netlink.Link) bool { return link.Attrs().RawFlags&unix.IFF_PROMISC != 0 }
 
-// notePlain writes down which of the links that are to become ports are not promiscuous. What is known of a link stays: a switch
-// that was killed may have left it otherwise.
+// notePlain records which of the future ports are not promiscuous. An existing record of a link is kept: a
+// killed switch may have changed the flag.
 func (b *Bridge) notePlain(names []string) error {
 	next := b.moved.clone()
 	var problems []error
@@ -49,7 +49,7 @@ func (b *Bridge) notePlain(names []string) error {
 	return errors.Join(problems...)
 }
 
-// releasePlain makes links that are no uplinks any more as they were, once ovs-vswitchd is done with them.
+// releasePlain restores links that are no uplinks any more, once ovs-vswitchd has released them.
 func (b *Bridge) releasePlain() error {
 	var problems []error
 	stay := append(b.db.memberNames(b.config.Bridge), b.config.Links...)
@@ -61,7 +61,8 @@ func (b *Bridge) releasePlain() error {
 	return errors.Join(problems...)
 }
 
-// makePlain makes a link as it was, and forgets that. If it has gone, or is a port of another bridge, it is left alone.
+// makePlain clears the flag of a link, and drops its record. A link that has vanished, or is a port
+// of another bridge, is left alone.
 func (b *Bridge) makePlain(name string) error {
 	link, err := b.links.byName(name)
 	switch known := b.moved.Plain[name]; {

@@ -15,12 +15,12 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// record says what was moved from which link to the local port of the bridge. It is on
-// disk before anything is moved: whoever is killed while he moves finds it and goes on.
+// record has what was moved from each link to the local port of the bridge. It is on disk before anything is
+// moved: a process that was killed in between finds it and continues.
 type record struct {
-	Boot   string                 `json:"boot"`             // what is of another boot is nobody's any more
-	Links  map[string]*belongings `json:"links"`            // what was moved, by the link
-	Former string                 `json:"former,omitempty"` // MAC that the local port had of a link that is no uplink any more
+	Boot   string                 `json:"boot"`             // items of another boot are obsolete
+	Links  map[string]*belongings `json:"links"`            // moved items by link
+	Former string                 `json:"former,omitempty"` // MAC of the local port that belongs to a link which is no uplink any more
 	Plain  map[string]int         `json:"plain,omitempty"`  // links that were not promiscuous before they became ports, with their index
 }
 
@@ -28,21 +28,20 @@ type record struct {
 func (r *record) note(link string, found belongings) {
 	if old := r.Links[link]; old == nil {
 		r.Links[link] = &belongings{MAC: found.MAC, Index: found.Index}
-	} else if old.Index != found.Index { // another link has the name: all routes are out of this one
+	} else if old.Index != found.Index { // another link has the name: all routes are through this one
 		old.Routes, old.Index = withLink(old.Routes, old.Index, found.Index), found.Index
 	}
 	r.Links[link].add(found)
 	r.Links[link].Local = 0
 }
 
-// names are those of the links, in the order in which one comes first.
+// names returns the links, sorted; the first one is used first.
 func (r record) names() []string { return slices.Sorted(maps.Keys(r.Links)) }
 
-// plain are the names of those that were not promiscuous.
+// plain returns the links that were not promiscuous.
 func (r record) plain() []string { return slices.Sorted(maps.Keys(r.Plain)) }
 
-// UnmarshalJSON reads a record also as it was written when it said once, for all links, that
-// the local port has everything.
+// UnmarshalJSON also accepts the earlier form, which had one value for all links that the local port has everything.
 func (r *record) UnmarshalJSON(data []byte) error {
 	type plain record
 	old := struct {
@@ -73,10 +72,9 @@ const recordName = "uplink.json"
 
 func (c Config) recordPath() string { return filepath.Join(c.StateDir, recordName) }
 
-// readRecord returns what was moved since this boot. Of an earlier one nothing is left but
-// which links were not promiscuous, as the switch has made them so again by now, and
-// hwaddr, the MAC that the switch's database gives the local port: it may be that of a link
-// which is no uplink any more.
+// readRecord returns what was moved since this boot. From an earlier boot it keeps only which links were not
+// promiscuous, because the switch has made them promiscuous again, and hwaddr, the MAC of the local port in the
+// switch's database: it may belong to a link which is no uplink any more.
 func (c Config) readRecord(hwaddr string) (r record, err error) {
 	boot, err := durable.Boot()
 	if err != nil {
@@ -108,8 +106,8 @@ func (c Config) readRecord(hwaddr string) (r record, err error) {
 	return fresh, nil
 }
 
-// checkReadable returns an error if the record could not be read back, such as for a route by a gateway of the other IP family,
-// which the library writes but does not read. Such a link is not moved.
+// checkReadable returns an error if the record could not be read back, for example for a route through a
+// gateway of the other IP version, which the library writes but does not read. Such a link is not moved.
 func (b belongings) checkReadable() error {
 	data, err := json.Marshal(b)
 	if err == nil {
@@ -118,7 +116,7 @@ func (b belongings) checkReadable() error {
 	return err
 }
 
-// wasFormer tells whether a MAC is that of a link that is not an uplink any more.
+// wasFormer tells whether a MAC belongs to a link that is no uplink any more.
 func (r record) wasFormer(mac string, uplinks []string) bool {
 	for name, what := range r.Links {
 		if what.MAC == mac && !slices.Contains(uplinks, name) {
@@ -128,8 +126,8 @@ func (r record) wasFormer(mac string, uplinks []string) bool {
 	return r.Former == mac
 }
 
-// writeRecord returns when the record is on disk.
-// What could not be read again is left out, and lost if the process that has moved it is killed in between.
+// writeRecord returns when the record is on disk. Routes that could not be read back are left out, and lost if
+// the process that has moved them is killed in between.
 func (c Config) writeRecord(r record) error {
 	r = r.clone()
 	for _, what := range r.Links {

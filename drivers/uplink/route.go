@@ -14,15 +14,14 @@ import (
 	"github.com/contiv/netplugin/utils/netspace"
 )
 
-// route is a route of the host. One that a router has told by IPv6 is forgotten after a
-// while, unless the router goes on telling it.
+// route is a route of the host. A route from an IPv6 router advertisement expires unless the router repeats it.
 type route struct {
 	netlink.Route
-	Lifetime uint32 `json:",omitempty"` // seconds; 0: for ever
-	NextHop  uint32 `json:"-"`          // object of the kernel by which it leads out; 0: none
+	Lifetime uint32 `json:",omitempty"` // seconds; 0: no limit
+	NextHop  uint32 `json:"-"`          // nexthop object of the kernel; 0: none
 }
 
-// byNextHop names a route that leads out by a nexthop object of the kernel: it cannot be taken off by its link. nil: there is none.
+// byNextHop names a route through a nexthop object of the kernel: it cannot be moved to another link. nil: there is none.
 func (b belongings) byNextHop() error {
 	for _, r := range b.Routes {
 		if r.NextHop != 0 {
@@ -37,7 +36,7 @@ func (b belongings) hasRouterAdvertised() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
 }
 
-// versionSettings are those that say whether IPv6 is there at a link, and what it hears of routers.
+// versionSettings are the sysctls for IPv6 on a link, and for router advertisements.
 func versionSettings(link string) map[string]string {
 	settings := map[string]string{}
 	for _, name := range []string{"disable_ipv6", "accept_ra", "autoconf"} {
@@ -46,14 +45,13 @@ func versionSettings(link string) map[string]string {
 	return settings
 }
 
-// routerSettings have the kernel listen to routers at a link, also where the host
-// forwards packets. What routers have told would end there otherwise: whoever listened at
-// the uplink, the kernel or a daemon, is not heard at the local port.
+// routerSettings make the kernel accept router advertisements at a link, even if the host forwards packets.
+// Otherwise routes that were learned at the uplink, by the kernel or a daemon, would expire at the local port.
 func routerSettings(link string) map[string]string {
 	return map[string]string{"ipv6/conf/" + link + "/accept_ra": "2"}
 }
 
-// Parts of messages of rtnetlink that the library does not know, see linux/rtnetlink.h.
+// Parts of rtnetlink messages that the library does not know, see linux/rtnetlink.h.
 const (
 	rtaExpires     = 23
 	rtaNextHop     = 30
@@ -61,7 +59,7 @@ const (
 	ticksPerSecond = 100 // of that field, USER_HZ
 )
 
-// details asks the kernel for what the library does not read of routes.
+// details reads the fields of routes that the library does not parse.
 func (l *links) details(routes []route) error {
 	known, err := l.dumpDetails()
 	if err != nil {
@@ -74,10 +72,10 @@ func (l *links) details(routes []route) error {
 	return nil
 }
 
-// routeDetails are those fields of a route.
+// routeDetails are these fields.
 type routeDetails struct{ lifetime, nextHop uint32 }
 
-// routeKey tells one route from others.
+// routeKey identifies a route.
 type routeKey struct {
 	to, via                       string
 	family, link, table, priority int
@@ -98,7 +96,7 @@ func keyOf(r route) routeKey {
 	return routeKey{to, string(via), r.Family, r.LinkIndex, r.Table, r.Priority}
 }
 
-// dumpDetails are those of the routes that have any.
+// dumpDetails returns the details of the routes that have any.
 func (l *links) dumpDetails() (known map[routeKey]routeDetails, err error) {
 	known = map[routeKey]routeDetails{}
 	err = netspace.In(l.ns, func() error {
@@ -160,7 +158,8 @@ func readDetails(answer []byte) (key routeKey, about routeDetails, err error) {
 	return key, about, nil
 }
 
-// addRoute adds a route, with its lifetime. One with a lifetime by several routers is as many routes: so they were told of.
+// addRoute adds a route, with its lifetime. A multipath route with a lifetime becomes several routes,
+// as they were advertised.
 func (l *links) addRoute(r route) error {
 	if r.Lifetime == 0 {
 		return l.handle.RouteAdd(&r.Route)

@@ -7,12 +7,12 @@ import (
 	"github.com/contiv/netplugin/ofnet/ovsdb"
 )
 
-// Rows of the database, as far as they matter here.
+// Rows of the database, with the relevant columns.
 type (
 	rootRow struct {
 		UUID    ovsdb.UUID `ovsdb:"_uuid"`
 		NextCfg int64      `ovsdb:"next_cfg"`
-		CurCfg  int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has caught up with
+		CurCfg  int64      `ovsdb:"cur_cfg"` // the next_cfg that ovs-vswitchd has applied
 	}
 	bridgeRow struct {
 		UUID        ovsdb.UUID        `ovsdb:"_uuid"`
@@ -39,13 +39,13 @@ type (
 		Type    string            `ovsdb:"type"`
 		Options map[string]string `ovsdb:"options"`
 		Error   *string           `ovsdb:"error"`  // why it failed
-		OFPort  *int64            `ovsdb:"ofport"` // its number, once it is a port; negative: it is refused
+		OFPort  *int64            `ovsdb:"ofport"` // number of the port; negative: refused
 
-		LACPCurrent *bool `ovsdb:"lacp_current"` // whether it is answered; nil without LACP
+		LACPCurrent *bool `ovsdb:"lacp_current"` // whether the other side answers; nil without LACP
 	}
 )
 
-// database is our copy of the switch's database.
+// database is a replica of the switch's database.
 type database struct {
 	client     *ovsdb.Client
 	root       *ovsdb.Table[rootRow]
@@ -68,7 +68,7 @@ func newDatabase() *database {
 
 func (db *database) bridge(name string) (bridgeRow, bool) { return db.named.Row(name) }
 
-// port finds a port of a bridge.
+// port returns a port of a bridge.
 func (db *database) port(bridge bridgeRow, name string) (portRow, bool) {
 	for _, id := range bridge.Ports {
 		if port, ok := db.ports.Get(id); ok && port.Name == name {
@@ -78,7 +78,7 @@ func (db *database) port(bridge bridgeRow, name string) (portRow, bool) {
 	return portRow{}, false
 }
 
-// members are the links that are a bridge's uplinks, by name.
+// members returns the uplinks of a bridge, by name.
 func (db *database) members(bridge string) map[string]interfaceRow {
 	all := map[string]interfaceRow{}
 	if b, ok := db.bridge(bridge); ok {
@@ -92,7 +92,7 @@ func (db *database) members(bridge string) map[string]interfaceRow {
 	return all
 }
 
-// opened are those links that ovs-vswitchd has made ports of. Others have a row at most.
+// opened returns the links that ovs-vswitchd has made ports. Others have at most a row.
 func (db *database) opened(bridge string, links []string) []string {
 	members := db.members(bridge)
 	return slices.DeleteFunc(slices.Clone(links), func(name string) bool {
@@ -101,7 +101,7 @@ func (db *database) opened(bridge string, links []string) []string {
 	})
 }
 
-// bridgeOf is the bridge that a link is a port of, "" if there is none.
+// bridgeOf returns the bridge with a link as port, "" if none.
 func (db *database) bridgeOf(link string) string {
 	row, ok := db.linkNamed.Row(link)
 	if !ok {
@@ -112,7 +112,7 @@ func (db *database) bridgeOf(link string) string {
 	return bridge.Name
 }
 
-// seen is the configuration that ovs-vswitchd has caught up with.
+// seen returns the configuration number that ovs-vswitchd has applied.
 func (db *database) seen() int64 { return db.rootRow().CurCfg }
 
 func (db *database) rootRow() rootRow {
@@ -120,20 +120,20 @@ func (db *database) rootRow() rootRow {
 	return root
 }
 
-// wanted is what the rows should say.
+// wanted is the wanted content of the rows.
 type wanted struct {
 	name     string
 	datapath string
-	links    []string // that can be ports now
+	links    []string // links that can be ports now
 	mode     BondMode // empty: a single link
-	hardware string   // MAC of the local port; empty: anything but former
-	former   string   // MAC that it had of a link that has it back
+	hardware string   // MAC of the local port; empty: any but former
+	former   string   // its former MAC, which belongs to a link again
 }
 
 // failMode standalone: without a controller it is a learning switch.
 const failMode = "standalone"
 
-// operations returns what makes the rows right, none if they are.
+// operations returns the operations that correct the rows, none if they are correct.
 func (w wanted) operations(db *database) []ovsdb.Operation {
 	bridge, ok := db.bridge(w.name)
 	if !ok {
@@ -166,7 +166,7 @@ func (w wanted) operations(db *database) []ovsdb.Operation {
 	return append(ops, w.uplink(db, bridge)...)
 }
 
-// create makes the bridge with all its ports.
+// create returns the operations that create the bridge with all its ports.
 func (w wanted) create() []ovsdb.Operation {
 	local := localPort()
 	local["name"], local["interfaces"] = w.name, ovsdb.UUID("local_interface")
@@ -181,7 +181,7 @@ func (w wanted) create() []ovsdb.Operation {
 		ovsdb.Mutate("Open_vSwitch", ovsdb.All(), ovsdb.Mutation{Column: "bridges", Mutator: "insert", Value: ovsdb.UUID("bridge")}))
 }
 
-// touchesLocal tells whether ovs-vswitchd has to make or change the local port.
+// touchesLocal tells whether ovs-vswitchd will create or change the local port.
 func (w wanted) touchesLocal(db *database) bool {
 	bridge, ok := db.bridge(w.name)
 	return !ok || bridge.Datapath != w.datapath || w.changesHardware(bridge)
@@ -191,8 +191,8 @@ func (w wanted) changesHardware(bridge bridgeRow) bool {
 	return !maps.Equal(bridge.OtherConfig, w.otherConfig(bridge.OtherConfig))
 }
 
-// otherConfig gives the local port the MAC. Without one it has that of some other port, as
-// Open vSwitch chooses: the host has nothing there.
+// otherConfig sets the MAC of the local port. Without one Open vSwitch chooses that of a port: the
+// host has no addresses there.
 func (w wanted) otherConfig(have map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, have)
@@ -205,8 +205,7 @@ func (w wanted) otherConfig(have map[string]string) map[string]string {
 	return all
 }
 
-// localPort keeps what is flooded on VLANs, which is for pods, away from the host:
-// its own packets have no tag.
+// localPort keeps packets flooded on VLANs, which are for pods, off the host: its own packets have no tag.
 func localPort() ovsdb.Row { return ovsdb.Row{"vlan_mode": "access", "tag": 0} }
 
 func patchInterface() ovsdb.Row {
@@ -222,12 +221,12 @@ func insertPatch() []ovsdb.Operation {
 	}
 }
 
-// join makes a port that is inserted by this name one of the bridge's.
+// join adds a port that is inserted with this name to the bridge.
 func join(bridge []ovsdb.Condition, port ovsdb.UUID) ovsdb.Operation {
 	return ovsdb.Mutate("Bridge", bridge, ovsdb.Mutation{Column: "ports", Mutator: "insert", Value: port})
 }
 
-// uplink makes the port of the links right. Members that stay keep their rows.
+// uplink corrects the port of the links. Remaining members keep their rows.
 func (w wanted) uplink(db *database, bridge bridgeRow) []ovsdb.Operation {
 	here := ovsdb.Where("_uuid", bridge.UUID)
 	port, there := db.port(bridge, uplinkPort)
@@ -260,7 +259,7 @@ func (w wanted) uplink(db *database, bridge bridgeRow) []ovsdb.Operation {
 	return ops
 }
 
-// insertUplink makes the rows. The port's row is named "uplink".
+// insertUplink inserts the rows. The port's row is named "uplink".
 func (w wanted) insertUplink() (ops []ovsdb.Operation) {
 	var members []ovsdb.UUID
 	for _, name := range w.links {
@@ -269,7 +268,7 @@ func (w wanted) insertUplink() (ops []ovsdb.Operation) {
 	}
 	row := w.correctBond(portRow{})
 	row["name"], row["interfaces"] = uplinkPort, members
-	row["external_ids"] = map[string]string{"endpoint-id": uplinkPort} // as the original controller wrote it
+	row["external_ids"] = map[string]string{"endpoint-id": uplinkPort} // as in the original controller
 	return append(ops, ovsdb.Insert("Port", "uplink", row))
 }
 
@@ -281,9 +280,8 @@ func insertMember(name string) (ovsdb.Operation, ovsdb.UUID) {
 	return ovsdb.Insert("Interface", string(id), ovsdb.Row{"name": name}), id
 }
 
-// mustRemake tells whether the port of the links cannot become what it should be.
-// ovs-vswitchd may leave members disabled when LACP is switched off (seen in 3.1), and
-// a single link keeps the settings of the bond it was in.
+// mustRemake tells whether the port of the links has to be replaced. ovs-vswitchd may leave members disabled
+// when LACP is switched off (seen in 3.1), and a single link would keep the settings of its former bond.
 func (w wanted) mustRemake(db *database) bool {
 	bridge, _ := db.bridge(w.name)
 	port, there := db.port(bridge, uplinkPort)
@@ -296,8 +294,7 @@ func (w wanted) mustRemake(db *database) bool {
 	return port.LACP != nil && *port.LACP != w.mode.lacp()
 }
 
-// correctBond is what is wrong with the columns of a bond. Those of a single link
-// are left to whoever sets them.
+// correctBond returns the wrong columns of a bond. Those of a single link are not managed.
 func (w wanted) correctBond(have portRow) ovsdb.Row {
 	row := ovsdb.Row{}
 	if w.mode == "" {

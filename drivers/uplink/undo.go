@@ -13,11 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Undo takes the bridge away and gives the links back what the host had there, or has
-// at the local port by now; those that were not promiscuous are so no more. What nobody has moved there, as the host's own configuration
-// does, goes to the first link. No agent may run. Where nothing was done, nothing is
-// undone. Of the configuration, RunDir and the places of things matter. The error says
-// what is left.
+// Undo removes the bridge and restores the host's addresses and routes on the links, in their original form or
+// that of the local port; links that were not promiscuous are made so again. Items at the local port that were
+// not moved there, for example by the host's own configuration, are moved to the first link. No agent may run.
+// Without a bridge, nothing is done. RunDir and the paths of config are used. The error names what is left.
 func Undo(ctx context.Context, config Config) error {
 	b, err := open(config)
 	if err != nil {
@@ -34,7 +33,7 @@ func Undo(ctx context.Context, config Config) error {
 	if err := b.db.client.Wait(ctx, func() (bool, error) { return b.db.client.Owner(), nil }); err != nil {
 		return fault.New(fault.Unavailable, "bridge %s stays: database of the switch: %w", b.config.Bridge, err)
 	}
-	if b.moved, err = b.config.readRecord(""); err != nil { // the bridge goes, with its MAC
+	if b.moved, err = b.config.readRecord(""); err != nil { // the bridge is removed, with its MAC
 		return err
 	}
 	if err := b.noteLocal(); err != nil {
@@ -47,7 +46,7 @@ func Undo(ctx context.Context, config Config) error {
 		return err
 	}
 	var problems []error
-	for range 2 { // a route of several links is there when the last of them has its addresses
+	for range 2 { // a multipath route can be added once the last of its links has its addresses
 		problems = nil
 		for _, name := range b.moved.names() {
 			if err := b.restoreLink(name); err != nil {
@@ -66,10 +65,10 @@ func Undo(ctx context.Context, config Config) error {
 	return durable.Remove(b.config.recordPath())
 }
 
-// noteForeign writes down what the host has at the local port if it was not moved there.
+// noteForeign records the host's items at the local port that were not moved there.
 func (b *Bridge) noteForeign() error {
 	if len(b.moved.Links) > 0 {
-		return nil // noteLocal has
+		return nil // noteLocal has recorded them
 	}
 	found, err := b.hostAt(b.config.Bridge)
 	if fault.Is(err, fault.NotFound) || err == nil && found.empty() {
@@ -86,7 +85,7 @@ func (b *Bridge) noteForeign() error {
 	return b.config.writeRecord(b.moved)
 }
 
-// Moved says, a line for each link, what Undo would give back.
+// Moved returns what Undo would restore, a line for each link.
 func Moved(config Config) (lines []string, err error) {
 	if config.StateDir == "" {
 		config.StateDir = DefaultStateDir
@@ -122,8 +121,8 @@ func (b *Bridge) removeBridge(ctx context.Context) error {
 	return nil
 }
 
-// restoreLink moves addresses and routes back to a link, and deletes them from the record, so that a later try for another link
-// does not touch this one. For a deleted link they are dropped.
+// restoreLink moves addresses and routes back to a link, and deletes them from the record, so that a retry for
+// another link does not touch this one. For a deleted link they are dropped.
 func (b *Bridge) restoreLink(name string) error {
 	if err := b.give(name, *b.moved.Links[name]); err != nil {
 		return err
@@ -144,7 +143,7 @@ func (b *Bridge) give(name string, what belongings) error {
 	if err := b.links.set(what.Settings); err != nil {
 		return err
 	}
-	if what.Settings["ipv6/conf/"+name+"/disable_ipv6"] == "1" { // what has come at the local port cannot be there
+	if what.Settings["ipv6/conf/"+name+"/disable_ipv6"] == "1" { // IPv6 items of the local port cannot be on this link
 		what = what.without(netlink.FAMILY_V6)
 	}
 	if local, err := b.links.byName(b.config.Bridge); err == nil {
@@ -157,13 +156,13 @@ func (b *Bridge) give(name string, what belongings) error {
 	return nil
 }
 
-// release gives back what links had that are uplinks no more.
+// release moves the items of links that are no uplinks any more back to them.
 func (b *Bridge) release(local netlink.Link) error {
 	for _, name := range b.moved.names() {
 		if slices.Contains(b.config.Links, name) {
 			continue
 		}
-		if err := b.recordLocalPort(); err != nil { // also of the others: the kernel may take more than what is stripped
+		if err := b.recordLocalPort(); err != nil { // includes other links: the kernel may remove more than the removed items
 			return err
 		}
 		what := b.moved.Links[name]

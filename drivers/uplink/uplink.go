@@ -45,29 +45,28 @@ const (
 	DefaultBridge   = "contivUplink"
 	DefaultStateDir = "/var/lib/contiv"
 	PatchPort       = "uplinkPatch" // on the bridge of the pods
-	PeerPort        = "vlanPatch"   // its other end, on ours
+	PeerPort        = "vlanPatch"   // its peer, on ours
 	uplinkPort      = "uplinkPort"  // the link, or the bond of the links
 )
 
-// pause is how long the keeper waits before it tries again what failed, or looks at routes
-// that have changed.
+// pause is the time between retries, and from a change of routes to its processing.
 const pause = 2 * time.Second
 
-// Config says which links to join.
+// Config selects the links to join.
 type Config struct {
-	RunDir   string          // where ovsdb-server has its socket
-	Bridge   string          // the bridge to make; empty: DefaultBridge
-	Serves   string          // the bridge at the other end of the patch, whose datapath it is
+	RunDir   string          // directory of ovsdb-server's socket
+	Bridge   string          // name of the bridge; empty: DefaultBridge
+	Serves   string          // the bridge at the other end of the patch, with the same datapath
 	Links    []string        // one, or those of a bond
 	Mode     BondMode        // of the bond; empty: DefaultBondMode
-	NetNS    *netns.NsHandle // where the links are; nil: here
-	StateDir string          // where is written down what was moved; empty: DefaultStateDir
+	NetNS    *netns.NsHandle // namespace of the links; nil: the process's own
+	StateDir string          // directory of the record; empty: DefaultStateDir
 	Log      *logrus.Entry
 
-	Step func(what string) // called before each step of which the host would notice; nil: nobody asks
+	Step func(what string) // called before each step that affects the host; may be nil
 }
 
-// Bridge keeps the bridge.
+// Bridge maintains the bridge.
 type Bridge struct {
 	config Config
 	log    *logrus.Entry
@@ -77,21 +76,21 @@ type Bridge struct {
 	back   notify.Signal // a link works again
 	other  notify.Signal // addresses of the host have another MAC
 
-	// The keeper's own.
+	// Used by the keeper only.
 	sights sights
 	silent silence
-	taken  map[string]int64  // configuration with which a link was taken off the bridge
-	added  map[string]int64  // configuration with which a link became a port, until it is up in it
-	moved  record            // what of the host's was moved to the local port
+	taken  map[string]int64  // configuration in which a link was removed from the bridge
+	added  map[string]int64  // configuration in which a link became a port, until it is up in it
+	moved  record            // what was moved from the host's links to the local port
 	before []string          // ports before a change whose answer was lost
-	busy   map[string]seenAt // ports at which the host has something that may change yet
-	local  int64             // configuration in which the local port is as it should be
+	busy   map[string]seenAt // ports whose addresses or routes may still change
+	local  int64             // configuration in which the local port is complete
 	whose  int               // index of the local port that this is about
-	told   string            // MAC of the local port that neighbours were told of; empty: not of all its addresses
+	told   string            // MAC of the local port that was announced; empty: not for all its addresses
 
 	mu      sync.Mutex
 	given   []string // links that have their addresses back
-	problem string   // what is wrong at the moment
+	problem string   // the present problem
 	states  map[string]string
 }
 
@@ -101,7 +100,7 @@ var (
 	errNoDatabase = fault.New(fault.Unavailable, "database of the switch cannot be reached")
 )
 
-// New makes a keeper; Run starts it.
+// New returns a keeper; Run starts it.
 func New(config Config) (*Bridge, error) {
 	if len(config.Links) == 0 {
 		return nil, fault.New(fault.Invalid, "bridge %s: no uplink is named", config.Bridge)
@@ -141,7 +140,7 @@ func open(config Config) (*Bridge, error) {
 	return b, nil
 }
 
-// Run keeps the bridge until ctx is done. The bridge stays.
+// Run maintains the bridge until ctx is done. The bridge stays.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.links.close()
 	group, ctx := errgroup.WithContext(ctx)
@@ -153,26 +152,25 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Problem says what is wrong at the moment, "" if nothing is.
+// Problem returns the present problem, "" if none.
 func (b *Bridge) Problem() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.problem
 }
 
-// States says of each link what is wrong with it, "" if nothing is. It is replaced, not
-// changed.
+// States returns the problem of each link, "" if none. The map is replaced, not changed.
 func (b *Bridge) States() map[string]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.states
 }
 
-// Returned has a value, for one reader, after a link has come back: one that was there and
-// did not work, was not answered by LACP, or had gone.
+// Returned receives a value, for one reader, after a link works again that did not work, was not
+// answered by LACP, or had vanished.
 func (b *Bridge) Returned() <-chan struct{} { return b.back }
 
-// keep looks whenever something has changed, and now and then at what is wrong, busy, or waited for.
+// keep reconciles after each change, and periodically while there is a problem or something to wait for.
 func (b *Bridge) keep(ctx context.Context) error {
 	for {
 		err := b.reconcile(ctx)
@@ -212,7 +210,7 @@ func (b *Bridge) note(err error) {
 	}
 }
 
-// reconcile makes one pass over the rows. Its error names all that is still wrong.
+// reconcile makes one pass over the rows. Its error names all remaining problems.
 func (b *Bridge) reconcile(ctx context.Context) error {
 	switch {
 	case b.db.client.Excluded():
@@ -222,7 +220,7 @@ func (b *Bridge) reconcile(ctx context.Context) error {
 	}
 	served, ok := b.db.bridge(b.config.Serves)
 	if !ok {
-		return nil // it is made at this moment, and we hear of it
+		return nil // it is being created; a notification follows
 	}
 	if b.moved.Links == nil {
 		if err := b.recall(); err != nil {
@@ -258,13 +256,13 @@ func (b *Bridge) reconcile(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// recall finds out what an earlier run has left, or a transaction whose answer was lost.
+// recall finds out what an earlier run, or a transaction with a lost answer, has left.
 func (b *Bridge) recall() (err error) {
 	bridge, _ := b.db.bridge(b.config.Bridge)
 	if b.moved, err = b.config.readRecord(bridge.OtherConfig["hwaddr"]); err != nil {
 		return err
 	}
-	b.local = b.db.rootRow().NextCfg // what an earlier run may have written a moment ago
+	b.local = b.db.rootRow().NextCfg // an earlier run may have written it a moment ago
 	b.noteMembers(b.before, b.db.memberNames(b.config.Bridge), b.local)
 	b.before = nil
 	return nil
@@ -281,19 +279,19 @@ func (b *Bridge) wantedRows(datapath string, links []string) (wanted, error) {
 		want.mode = b.config.Mode
 	}
 	if want.mustRemake(b.db) {
-		want.links = nil // a member goes and comes in two transactions: ovs-vswitchd has to see it gone
+		want.links = nil // a member is removed and added in two transactions: ovs-vswitchd has to see the removal
 	}
 	return want, nil
 }
 
-// configure writes the rows. notUp says which of the links that become ports could not be set up before.
+// configure writes the rows. notUp names the future ports that could not be set up before.
 func (b *Bridge) configure(ctx context.Context, want wanted, ops []ovsdb.Operation) (notUp, err error) {
 	before, local := b.db.memberNames(b.config.Bridge), want.touchesLocal(b.db)
 	coming := slices.DeleteFunc(slices.Clone(want.links), func(name string) bool { return slices.Contains(before, name) })
 	if err := b.notePlain(coming); err != nil {
 		return nil, err
 	}
-	for _, name := range coming { // first, so that a bond begins with all its legs
+	for _, name := range coming { // first, so that a bond starts with all its links
 		notUp = errors.Join(notUp, b.links.setUp(name))
 	}
 	if local {
@@ -304,7 +302,7 @@ func (b *Bridge) configure(ctx context.Context, want wanted, ops []ovsdb.Operati
 	b.config.Step("set rows")
 	_, config, err := b.db.client.Configure(ctx, ops...)
 	if err != nil {
-		b.moved.Links, b.before = nil, before // it may be done all the same: the next look sees what has
+		b.moved.Links, b.before = nil, before // it may be committed all the same: the next pass reads the result
 		return notUp, err
 	}
 	if local {
@@ -315,7 +313,7 @@ func (b *Bridge) configure(ctx context.Context, want wanted, ops []ovsdb.Operati
 	return notUp, nil
 }
 
-// noteMembers notes with which configuration links cease to be ports, and become ports.
+// noteMembers records the configuration in which links are removed and added as ports.
 func (b *Bridge) noteMembers(before, now []string, config int64) {
 	for _, name := range before {
 		if !slices.Contains(now, name) {
@@ -337,7 +335,7 @@ func (b *Bridge) setLinksUp() error {
 	var problems []error
 	for name, config := range b.added {
 		if b.db.seen() < config {
-			continue // we hear of it when it has
+			continue // a notification follows when it has
 		}
 		link, there, err := b.links.state(name)
 		if err == nil && there && link.down {
@@ -364,16 +362,16 @@ func (b *Bridge) noteStates(wrong map[string]error) {
 	b.mu.Unlock()
 }
 
-// sights are what was seen of links last, by name.
+// sights are the last known states of links, by name.
 type sights map[string]sight
 
 type sight struct {
-	index int // 0: it was not there
+	index int // 0: it did not exist
 	working
 }
 
-// look records the state of a link, unless err says that it could not be read. returned tells whether packets pass again on a link
-// that was seen before.
+// look records the state of a link, unless err says that it could not be read. returned tells whether packets
+// pass again on a link that was seen before.
 func (s sights) look(name string, index int, works working, err error) (before, now sight, returned bool) {
 	before, seen := s[name]
 	if err != nil {
@@ -384,14 +382,14 @@ func (s sights) look(name string, index int, works working, err error) (before, 
 	return before, now, seen && works.returned(before.working)
 }
 
-// working says whether packets pass a link, as far as its carrier tells, and tells one time that they do from another.
+// working tells whether packets pass a link, as far as its carrier shows, and distinguishes periods in which they do.
 type working struct {
 	works    bool
 	changes  uint32
-	answered bool // by LACP, where that is spoken
+	answered bool // by LACP, if used
 }
 
-// returned tells whether packets pass again, or pass a leg that the bond did not use.
+// returned tells whether packets pass again, or pass a link that the bond did not use.
 func (w working) returned(before working) bool {
 	return w.works && (!before.works || w.changes != before.changes || w.answered && !before.answered)
 }
@@ -409,13 +407,13 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 		before, now, returned := b.sights.look(name, link.index, working{there && ours && !link.down && link.carrier, link.changes, row.answered()}, err)
 		if returned {
 			b.back.Send()
-			b.other.Send() // it may lead to another port of the switch outside
+			b.other.Send() // it may be connected to another port of the outside switch
 		}
 		unanswered := b.silent.note(name, now.works && answered && !now.answered, time.Now())
 		use := true
 		switch {
 		case err != nil:
-			use = ours // nobody knows: it stays as it is
+			use = ours // unknown: it stays as it is
 		case !there:
 			use, err = false, fault.New(fault.NotFound, "uplink %s: there is no such link", name)
 		case ours && before.index != 0 && before.index != link.index:
@@ -441,7 +439,7 @@ func (b *Bridge) usable() (names []string, problems map[string]error) {
 	return names, problems
 }
 
-// failures are the links that are ports, but that ovs-vswitchd cannot open.
+// failures returns the links that are ports, but that ovs-vswitchd cannot open.
 func (b *Bridge) failures() map[string]error {
 	problems := map[string]error{}
 	for name, link := range b.db.members(b.config.Bridge) {
@@ -452,7 +450,7 @@ func (b *Bridge) failures() map[string]error {
 	return problems
 }
 
-// memberNames are the links that are ports of a bridge of ours.
+// memberNames returns the names of the uplinks of a bridge.
 func (db *database) memberNames(bridge string) []string {
 	return slices.Sorted(maps.Keys(db.members(bridge)))
 }

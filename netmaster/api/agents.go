@@ -13,9 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// An agent speaks for its own host, in tenants that it may serve: with a stolen key of a node
-// no endpoint of another one can be moved. Other callers that may use the routes of agents, such
-// as root of a netmaster's machine, speak for all hosts.
+// An agent acts for its own host only, in the tenants that its node may serve: a
+// stolen key of a node cannot move endpoints of other nodes. Other callers that may
+// use the agents' routes, such as root on a netmaster's machine, act for all hosts.
 
 // checkIsHost refuses an agent whose request is about another host.
 func checkIsHost(ctx context.Context, host string) error {
@@ -26,7 +26,8 @@ func checkIsHost(ctx context.Context, host string) error {
 	return q.Deny("%s may not speak for host %.64q", q.Who, host)
 }
 
-// checkServesTenant refuses an agent whose request is in a tenant that its node may not serve; empty: there is no tenant yet.
+// checkServesTenant refuses an agent whose request is in a tenant
+// that its node may not serve. An empty tenant is accepted.
 func checkServesTenant(ctx context.Context, r ledger.Reader, tenant string) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {
@@ -34,7 +35,7 @@ func checkServesTenant(ctx context.Context, r ledger.Reader, tenant string) erro
 	}
 	joined, err := ledger.ReadShared[mastercfg.Joined](r, mastercfg.NodePrefix+q.Who.Name)
 	if fault.Is(err, fault.NotFound) {
-		return nil // which the request was judged by
+		return nil // the request was authenticated by the record, which is gone now
 	}
 	if err == nil && tenant != "" && !joined.Serves(tenant) {
 		return q.Deny("%s may not serve tenant %.64q: the token that it joined with allows %q", q.Who, tenant, joined.Tenants)
@@ -42,8 +43,8 @@ func checkServesTenant(ctx context.Context, r ledger.Reader, tenant string) erro
 	return err
 }
 
-// speaksForEndpoint refuses an agent that asks for something about an endpoint of another
-// host. One that there is not is nobody's.
+// speaksForEndpoint refuses an agent whose request is about an endpoint
+// of another host. An endpoint that does not exist is accepted.
 func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 	ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
 	if fault.Is(err, fault.NotFound) {
@@ -55,9 +56,9 @@ func speaksForEndpoint(ctx context.Context, r ledger.Reader, id string) error {
 	return err
 }
 
-// mayRelease refuses an agent that gives back an endpoint of another host, or asks for one in a tenant that it may not
-// serve. What is its own it gives back wherever it is: an infra network that is gone, of whose id it cannot tell the
-// tenant, and a tenant that it may serve no more.
+// mayRelease refuses an agent that releases an endpoint of another host, or an endpoint in a tenant that it may
+// not serve. It may always release its own endpoints: in a deleted infra network, whose id does not reveal the
+// tenant, and in a tenant that it may no longer serve.
 func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 	if q := auth.CallerFrom(ctx); q != nil && q.Who.Kind == identity.Node {
 		ep, err := ledger.Read[mastercfg.CfgEndpointState](r, mastercfg.EndpointPrefix+id)
@@ -68,8 +69,9 @@ func mayRelease(ctx context.Context, r ledger.Reader, tenant, id string) error {
 	return cmp.Or(checkServesTenant(ctx, r, tenant), speaksForEndpoint(ctx, r, id))
 }
 
-// speaksForContainer is the host whose endpoints an agent may say have lost a container; empty: all hosts, as the caller
-// is no agent. Another host may claim the same container, and then it loses only its own. One that only others have is not the agent's.
+// speaksForContainer returns the host whose endpoints an agent may report as without container; empty: all
+// hosts, for a caller that is not an agent. Another host may claim the same container, and then only its own
+// endpoint is affected. A container that only other hosts have is refused.
 func speaksForContainer(ctx context.Context, r ledger.Reader, containerID string) (host string, err error) {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node {

@@ -1,19 +1,17 @@
-// Package api is what netmaster serves while it leads: the REST routes of the
-// model, the plugin routes agents call, /version and /info. The table of routes is in routes.go.
+// Package api is the API that netmaster serves while it leads: the REST routes of the model, the plugin routes
+// for agents, /version and /info. The table of routes is in routes.go.
 //
-// What requests, answers and errors look like, whatever they are about, is said in package rest. Package auth authenticates and
-// authorizes the requests of all routes. The routes about accounts are those of package logins; those about nodes and netmasters
-// that join, and about certificates and keys of the cluster, are those of package membership.
+// Package rest defines the common form of requests, answers and errors. Package auth authenticates and
+// authorizes the requests of all routes. The routes of accounts are in package logins; those of joining nodes
+// and netmasters, and of certificates and keys of the cluster, are in package membership.
 //
-// A request to change something (crud.go) is decoded and validated, which gives
-// an intent, and committed: one plan, one transaction of the ledger. The plan is
-// a function of the object's type (package objects). Nothing happens outside
-// the transaction, so a refused or interrupted request leaves no trace.
+// A request to change an object (crud.go) is decoded and validated, which yields an intent, and committed: one
+// plan, one transaction of the ledger. The plan is a function of the object's type (package objects). Nothing
+// happens outside the transaction, so a refused or interrupted request leaves no trace.
 //
-// Requests to read are answered from the ledger's snapshot and never wait for
-// writers; a long answer is made one object at a time (send.go). Several changes
-// at once are one plan (apply.go). Clients that follow changes read a stream
-// of them (watch.go). What only nodes know, their agents are asked for (nodes.go).
+// Reads are answered from the ledger's snapshot and never wait for writers; a long answer is encoded one object
+// at a time (send.go). Several changes in one request are one plan (apply.go). Clients can watch a collection
+// as a stream of changes (watch.go). For what only nodes know, their agents are called (nodes.go).
 package api
 
 import (
@@ -44,7 +42,7 @@ import (
 	"github.com/contiv/netplugin/utils/logging"
 )
 
-// Store reads what others write: the run-time records of agents, the registry, the lock.
+// Store reads what other components write: the operational records of agents, the registry, the lock.
 type Store interface {
 	Get(ctx context.Context, key string) (objdb.KV, error)
 	List(ctx context.Context, prefix string) ([]objdb.KV, int64, error)
@@ -56,46 +54,48 @@ type Store interface {
 	ExposedURLs(ctx context.Context) ([]string, error)
 }
 
-// Config is what the API needs to know of the daemon.
+// Config configures the API.
 type Config struct {
-	membership.Config // who belongs to the cluster
+	membership.Config // members of the cluster
 
 	ClusterMode string                       // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global           // what the global object gets where a request leaves a mode open
+	Defaults    contivmodel.Global           // global object of a new cluster, as far as requests leave fields empty
 	Self        string                       // control address of this netmaster, ip:port
 	Epoch       int64                        // of the term
-	AgentPort   int                          // where agents answer questions; 0: ports.Agent
+	AgentPort   int                          // port of the agents' REST servers; 0: ports.Agent
 	Bookmarks   time.Duration                // longest silence of a watch; 0: 30 s
-	Found       func() error                 // makes authorities, for a cluster that has none; nil: it cannot get any
-	Changed     func(mastercfg.SecurityMode) // is told the mode of security at each change; nil: nobody is
-	Now         func() time.Time             // of certificates, tokens and sessions; nil: time.Now
-	Audit       *audit.Log                   // who has changed what, in clusters that ask; nil: nothing is written down
-	ClientRate  rate.Limit                   // requests a second of one identity, in clusters that ask; 0: auth.ClientRate, rate.Inf: any number
-	HashCost    accounts.Cost                // of passwords; zero: accounts.DefaultCost
-	HashWorkers *accounts.Workers            // that hash them; nil: this process does
-	Foreseen    *auth.Foreseen               // what this netmaster has counted in all its terms; nil: it begins anew
-	// OtherReports asks the other netmasters what they have counted, and tells the addresses of those that do not say; nil: there are none.
+	Found       func() error                 // creates the CAs of a cluster without them; nil: not possible
+	Changed     func(mastercfg.SecurityMode) // is called with each new security mode; may be nil
+	Now         func() time.Time             // the time for certificates, tokens and sessions; nil: time.Now
+	Audit       *audit.Log                   // audit log of a secured cluster; nil: none
+	ClientRate  rate.Limit                   // requests per second of one identity in a secured cluster; 0: auth.ClientRate, rate.Inf: no limit
+	HashCost    accounts.Cost                // cost of hashing passwords; zero: accounts.DefaultCost
+	HashWorkers *accounts.Workers            // processes that hash passwords; nil: this process does
+	Foreseen    *auth.Foreseen               // counts of this netmaster in all its terms, for the security report; nil: starts empty
+	// OtherReports returns the reports of the other netmasters, and
+	// the addresses of those that do not answer; nil: there are none.
 	OtherReports func(context.Context) (others []contivmodel.SecurityReport, silent []string, err error)
-	Keyring      *keyring.Keyring // of secrets in the store; nil: none are kept
-	Values       func() string    // how the store keeps values (SecurityStatus); nil: as they are
-	Trusted      func() error     // says why the term is over; nil: it never is
-	StoreFull    func() error     // says why nothing can be added to the store; nil: it does not tell
-	// StoreMissing are the members of the store that do not answer, or, of one that netmasters do not embed, the endpoints; nil: nobody knows.
+	Keyring      *keyring.Keyring // encrypts secrets in the store; nil: there are no secrets
+	Values       func() string    // how values are encrypted in the store (SecurityStatus); nil: they are not
+	Trusted      func() error     // returns an error once the term is over; nil: it never is
+	StoreFull    func() error     // returns an error if the store is full; nil: not known
+	// StoreMissing returns the members of the store that do not answer, or its endpoints if netmasters do not embed it; nil: not known.
 	StoreMissing func(context.Context) ([]string, error)
-	// NodeTLS is how the agent of a host is asked that has joined with the key of a hash; nil, or none returned: it is not.
+	// NodeTLS returns the TLS configuration for the agent of a host that has joined with the key of this hash;
+	// nil, or a nil result: it is not called.
 	NodeTLS func(host, key string) *tls.Config
 	Log     *logrus.Entry
 }
 
-// API serves the routes. Make one per term: it holds the term's ledger.
+// API serves the routes for one term: it holds the term's ledger.
 type API struct {
 	ledger   auth.Ledger
 	store    Store
 	config   Config
 	nodes    nodes
-	tallies  singleflight.Group      // of what all nodes have counted, by what was asked
+	tallies  singleflight.Group      // requests to all nodes for counters, by query
 	searches ratelimit.Semaphore     // one at a time
-	types    map[string]objects.Type // of objects, by name
+	types    map[string]objects.Type // object types by name
 	objects  *objects.Config
 	router   http.Handler
 	answers  *spool.Budget
@@ -104,20 +104,20 @@ type API struct {
 	logins   *logins.Logins
 	cooldown *master.Cooldown
 
-	failed logging.Trouble // the last request that netmaster is to blame for
+	failed logging.Trouble // the last internal error of a request
 
-	feed     Feed          // of the model's objects
-	ended    chan struct{} // closed when watches have to end
-	watching atomic.Int64  // how many there are
+	feed     Feed          // changes of the model's objects
+	ended    chan struct{} // closed when all watches have to end
+	watching atomic.Int64  // number of watches
 
-	following atomic.Pointer[func(context.Context) Following] // Kubernetes; nil: nobody does
-	addresses atomic.Pointer[func(PodAddress)]                // who is told of pods without an address; nil: nobody
-	// policies tells of NetworkPolicies; nil: there are none
+	following atomic.Pointer[func(context.Context) Following] // state of following Kubernetes; nil: not followed
+	addresses atomic.Pointer[func(PodAddress)]                // is called for pods with and without an address; nil: none
+	// policies returns where a NetworkPolicy is in force; nil: there are none.
 	policies atomic.Pointer[func(ctx context.Context, namespace, name string) (NetworkPolicy, error)]
 }
 
-// New makes the API of a term. It answers at once; watches need Run, which
-// fills the feed of the model's objects.
+// New returns the API of a term. It serves requests at once;
+// watches need Run, which fills the feed of the model's objects.
 func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 	if config.Log == nil {
 		config.Log = logrus.WithField("component", "api")
@@ -154,7 +154,7 @@ func New(ledger auth.Ledger, store Store, feed Feed, config Config) *API {
 	return a
 }
 
-// Cooldown is what the term remembers of addresses of pods.
+// Cooldown returns the term's memory of pod addresses.
 func (a *API) Cooldown() *master.Cooldown { return a.cooldown }
 
 // ServeHTTP implements http.Handler.

@@ -23,7 +23,7 @@ type operation struct {
 	IgnoreNotFound bool            `json:"ignoreNotFound"`
 }
 
-// applyAll carries out a list of operations, or says what it would do.
+// applyAll carries out a list of operations or, with dryRun, reports what it would do.
 func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	dryRun, err := rest.Flag(r, "dryRun")
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *API) applyAll(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.Applied{DryRun: dryRun, Revision: rev, Results: p.results()}, Revision: rev, Warning: warning}, nil
 }
 
-// decodeProgram decodes the operations and makes the checks that need only one of them.
+// decodeProgram decodes the operations and makes the checks that need one operation only.
 func (a *API) decodeProgram(operations []operation) *program {
 	p := &program{}
 	seen := map[string]bool{}
@@ -82,7 +82,7 @@ func (a *API) decodeProgram(operations []operation) *program {
 	return p
 }
 
-// decode makes the intent of an operation.
+// decode sets the intent of an operation.
 func (t *task) decode(a *API, o operation) error {
 	kind, known := contivmodel.KindByType(o.Type)
 	if !known {

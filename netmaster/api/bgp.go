@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// bgpOper asks the node how its BGP fares. A node that is not registered, or
-// is no speaker yet, has nothing to tell; that one does not answer is told as its problem.
+// bgpOper reads the BGP state of a node from its agent. It is empty for a node that is not registered or runs
+// no BGP speaker; if the agent does not answer, that is the reported problem.
 func (a *API) bgpOper(ctx context.Context, host string) (contivmodel.BgpOper, error) {
 	var oper contivmodel.BgpOper
 	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)

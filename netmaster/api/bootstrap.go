@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What the global object starts with where the flags say nothing.
+// Defaults of the global object where the flags leave fields empty.
 const (
 	defaultArpMode   = "proxy"
 	DefaultPvtSubnet = objects.DefaultPvtSubnet
@@ -20,10 +20,9 @@ const (
 	DefaultTenant    = "default"
 )
 
-// Bootstrap makes what a cluster cannot be without, if it is absent: the global
-// object, the pool of group ids and the tenant "default". Where the global object
-// exists, the modes of the flags go through the checks of any update, each by
-// itself; a refusal leaves the stored one in force and is only reported.
+// Bootstrap creates the objects that a cluster needs, if they are absent: the global object, the pool of group
+// ids and the tenant "default". If the global object exists, each mode of the flags is validated like an
+// update; a refused one leaves the stored mode in force and is only logged.
 func (a *API) Bootstrap(ctx context.Context) error {
 	wanted := a.config.Defaults
 	global, tenant := a.types["global"], a.types["tenant"]
@@ -52,8 +51,8 @@ func (a *API) Bootstrap(ctx context.Context) error {
 	return err
 }
 
-// applyMode updates the global object with a mode of the flags. One that is
-// refused is reported; that the store or the term is lost is an error.
+// applyMode updates the global object with a mode of the flags. A
+// refusal is logged; loss of the store or the term is returned.
 func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 	_, err := a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		stored, err := master.Get[contivmodel.Global](tx, contivmodel.GlobalName, objects.NotFound("global"))
@@ -73,7 +72,7 @@ func (a *API) applyMode(ctx context.Context, mode contivmodel.Global) error {
 	return nil
 }
 
-// WithDefaults fills in what the flags leave open.
+// WithDefaults returns the flags with defaults for empty fields.
 func WithDefaults(flags contivmodel.Global) contivmodel.Global {
 	flags.Name = contivmodel.GlobalName
 	flags.ArpMode = cmp.Or(flags.ArpMode, defaultArpMode)

@@ -10,7 +10,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// change is what a plan of the caller in the request's context works with.
+// change returns the context of a plan for the caller of the request.
 func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
 	c := a.ownChange(tx)
 	if q := auth.CallerFrom(ctx); q != nil {
@@ -19,12 +19,12 @@ func (a *API) change(ctx context.Context, tx *ledger.Tx) *objects.Change {
 	return c
 }
 
-// ownChange is a plan of netmaster itself.
+// ownChange returns the context of a plan of netmaster itself.
 func (a *API) ownChange(tx *ledger.Tx) *objects.Change {
 	return &objects.Change{Tx: tx, Config: a.objects}
 }
 
-// view is what an inspection is made from.
+// view returns the context of an inspection.
 func (a *API) view(ctx context.Context, r ledger.Reader) *objects.View {
 	return &objects.View{
 		Reader: r, ClusterMode: a.config.ClusterMode,

@@ -19,10 +19,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CountersPath is where the counters of a policy's rules are found, by its key.
+// CountersPath is the path of the counters of a policy's rules, followed by its key.
 const CountersPath = "/api/v1/counters/policys/"
 
-// nodeCounters is what a node tells of its counters.
+// nodeCounters is a node's answer with its counters.
 type nodeCounters struct {
 	Rules     map[string]contivmodel.RuleCounters     // by rule id
 	Endpoints map[string]contivmodel.EndpointCounters // by endpoint id
@@ -30,8 +30,8 @@ type nodeCounters struct {
 	Services map[string]map[string]contivmodel.EndpointCounters // by service id and provider
 }
 
-// counters answers with what the rules of a policy have counted on all nodes.
-// A node that does not answer is named, and the rest is told all the same.
+// counters answers the counts of a policy's rules on all nodes. Nodes that do not answer are named, and the
+// rest is answered all the same.
 func (a *API) counters(r *http.Request) (rest.Reply, error) {
 	policy := mux.Vars(r)["key"]
 	if err := a.ledger.View(func(reader ledger.Reader) error {
@@ -55,8 +55,8 @@ func (a *API) counters(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: sum}, nil
 }
 
-// serviceCounters adds to what is known of a service what its providers exchanged with
-// clients. Providers without counts are left out.
+// serviceCounters adds to a service's state what its providers
+// exchanged with clients. Providers without counts are left out.
 func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.ServiceLBOper) error {
 	all, err := a.tally(ctx, url.Values{"kind": {"service"}, "id": {id}})
 	if err != nil {
@@ -75,8 +75,8 @@ func (a *API) serviceCounters(ctx context.Context, id string, oper *contivmodel.
 	return nil
 }
 
-// ruleOf is the key T:P:R of the rule that a directional rule is made of; ok is false for
-// what is no rule. See mastercfg.RuleID.
+// ruleOf returns the key T:P:R of the rule that a directional rule
+// is derived from; ok is false for other ids. See mastercfg.RuleID.
 func ruleOf(id string) (key string, ok bool) {
 	parts := strings.Split(id, ":") // T:G:T:P:T:P:R:inRx
 	if len(parts) != 8 {
@@ -85,8 +85,8 @@ func ruleOf(id string) (key string, ok bool) {
 	return strings.Join(parts[4:7], ":"), true
 }
 
-// endpointCounters is what the node of an endpoint has counted of it; nil if it
-// is not known, since nobody should wait long for the rest of an answer.
+// endpointCounters returns the counters of an endpoint from its node; nil if they are not available within a
+// second, so that the rest of the answer does not wait for them.
 func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointState) *contivmodel.EndpointCounters {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -105,7 +105,7 @@ func (a *API) endpointCounters(ctx context.Context, ep *mastercfg.CfgEndpointSta
 	return nil
 }
 
-// counted asks one node. Answers are understood one at a time.
+// counted reads the counters of one node. Answers are decoded one at a time.
 func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counted nodeCounters, err error) {
 	body, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/counters?"+query.Encode(), countedAnswer)
 	if err != nil {
@@ -122,10 +122,10 @@ func (a *API) counted(ctx context.Context, at agentAt, query url.Values) (counte
 	return counted, nil
 }
 
-// serviceSegment is where services are found.
+// serviceSegment is the collection of services.
 const serviceSegment = "serviceLBs"
 
-// inspectService answers with a service, and with what all nodes have counted of it.
+// inspectService answers a service, with its counters on all nodes.
 func (a *API) inspectService(r *http.Request) (rest.Reply, error) {
 	var shown contivmodel.ServiceLBInspect
 	err := a.ledger.View(func(reader ledger.Reader) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// intent is a request to change an object, understood and checked by itself.
+// intent is a request to change an object, decoded and validated on its own.
 type intent struct {
 	kind   contivmodel.Kind
 	key    string
@@ -35,7 +35,7 @@ func intended(r *http.Request, kind contivmodel.Kind) (intent, error) {
 	return intent{kind: kind, key: mux.Vars(r)["key"], only: rest.ConditionOf(r.Header), dryRun: dryRun}, err
 }
 
-// upsert creates an object, or updates the one that has the key, or says what would be stored.
+// upsert creates an object, or updates the one with the same key, or with dryRun answers what would be stored.
 func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *API) upsert(r *http.Request) (rest.Reply, error) {
 	return said, err
 }
 
-// remove deletes an object and answers with its key.
+// remove deletes an object and answers its key.
 func (a *API) remove(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *API) remove(r *http.Request) (rest.Reply, error) {
 	return a.commit(r.Context(), in)
 }
 
-// commit runs the plan for an intent in one transaction, or only tries it.
+// commit runs the plan for an intent in one transaction, or with dryRun only tries it.
 func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	t, ok := a.types[in.kind.Type]
 	switch {
@@ -110,7 +110,7 @@ func (a *API) commit(ctx context.Context, in intent) (rest.Reply, error) {
 	return rest.Reply{Body: object, Revision: rev, Tag: tag}, err
 }
 
-// preview answers as commit does, without a revision: nothing is stored.
+// preview answers like commit, but stores nothing and has no revision.
 func (a *API) preview(ctx context.Context, key string, plan func(*ledger.Tx) error, object *contivmodel.Object) (rest.Reply, error) {
 	err := retryAfterStored(ctx, func() error { return a.ledger.Preview(ctx, plan) })
 	if err != nil || *object == nil {
@@ -120,8 +120,7 @@ func (a *API) preview(ctx context.Context, key string, plan func(*ledger.Tx) err
 	return rest.Reply{Body: *object}, nil
 }
 
-// apply decides what the intent means for the object as it is stored, and
-// returns what is stored then; nil if it was deleted.
+// apply executes the intent on the stored object, and returns the new stored object; nil if it was deleted.
 func (in intent) apply(t objects.Type, c *objects.Change) (contivmodel.Object, error) {
 	stored, err := t.Get(c, in.key)
 	if err != nil && (in.object == nil || !fault.Is(err, fault.NotFound)) {
@@ -167,7 +166,7 @@ func (in intent) checkCondition(c *objects.Change, exists bool) (err error) {
 	return in.only.Check(in.kind, in.key, revision)
 }
 
-// list answers with all objects of a kind, sorted by key, or with a stream of their changes.
+// list answers all objects of a kind, sorted by key, or a stream of their changes.
 func (a *API) list(r *http.Request) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
@@ -192,7 +191,7 @@ func (a *API) list(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// get answers with one object.
+// get answers one object.
 func (a *API) get(r *http.Request) (rest.Reply, error) {
 	return a.read(r, func(_ objects.Type, reader ledger.Reader, stored contivmodel.Object) (rest.Reply, error) {
 		tag, err := reader.Tag(mastercfg.ModelKey(stored.ModelType(), stored.ModelKey()))
@@ -200,7 +199,7 @@ func (a *API) get(r *http.Request) (rest.Reply, error) {
 	})
 }
 
-// inspect answers with one object and what is known of it at run time.
+// inspect answers one object with its operational state.
 func (a *API) inspect(r *http.Request) (rest.Reply, error) {
 	if mux.Vars(r)["segment"] == serviceSegment {
 		return a.inspectService(r)
@@ -211,7 +210,7 @@ func (a *API) inspect(r *http.Request) (rest.Reply, error) {
 	})
 }
 
-// read answers with what show makes of a stored object.
+// read answers the result of show for a stored object.
 func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, contivmodel.Object) (rest.Reply, error)) (rest.Reply, error) {
 	kind, err := kindOf(r)
 	if err != nil {
@@ -231,14 +230,14 @@ func (a *API) read(r *http.Request, show func(objects.Type, ledger.Reader, conti
 	}}, nil
 }
 
-// settle makes the answer to a change: the object as it is known now, with its
-// links, and its entity tag unless it has changed again already.
+// settle completes the answer to a change: the object with its
+// present links, and its entity tag unless it has changed again.
 func (a *API) settle(object contivmodel.Object, written []byte) (tag int64, err error) {
 	err = a.ledger.View(func(r ledger.Reader) error {
 		key := mastercfg.ModelKey(object.ModelType(), object.ModelKey())
 		master.Complete(r, object)
 		if now, ok := r.Get(key); ok && bytes.Equal(now, written) {
-			tag, _ = r.Tag(key) // one that is to be stored is another one
+			tag, _ = r.Tag(key) // the tag of another write would be that of another object
 		}
 		return nil
 	})

@@ -12,9 +12,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// ofnetState is the answer of /debug/ofnet. The original controller dumped the
-// memory of its channel to the agents there. There is no such channel any more:
-// what agents act on is shown instead, under the same names.
+// ofnetState is the answer of /debug/ofnet. The original controller dumped the memory of its channel to the
+// agents. There is no such channel any more; the answer has the state that agents follow, under the same names.
 type ofnetState struct {
 	MyAddr     string
 	MyPort     int
@@ -55,12 +54,11 @@ func (a *API) ofnet(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// records are the records below a prefix as they are stored, by their id, the
-// rest of the key.
+// records returns the stored records below a prefix, by id, which is the rest of the key.
 func records(r ledger.Reader, prefix string) jsonstream.Map {
 	return func(member func(string, any) error) (err error) {
 		r.Range(prefix, func(key string, value []byte) bool {
-			if json.Valid(value) { // else the reconciler reports it
+			if json.Valid(value) { // the reconciler reports invalid ones
 				err = member(key[len(prefix):], json.RawMessage(value))
 			}
 			return err == nil

@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// inspectEndpoint looks an endpoint up by its id, container id or common name, or as NAMESPACE:POD.
+// inspectEndpoint answers an endpoint by its id, container id or common name, or by NAMESPACE:POD.
 func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	text := mux.Vars(r)["key"]
 	var ep mastercfg.CfgEndpointState
@@ -44,7 +44,7 @@ func (a *API) inspectEndpoint(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.EndpointInspect{Oper: oper}}, nil
 }
 
-// virtualPort is the switch port an agent reports for an endpoint, if it has.
+// virtualPort returns the switch port that an agent has reported for an endpoint, if any.
 func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 	kv, err := a.store.Get(r.Context(), mastercfg.OperEndpointPrefix+id)
 	if fault.Is(err, fault.NotFound) {
@@ -60,8 +60,8 @@ func (a *API) virtualPort(r *http.Request, id string) (string, error) {
 	return "v" + reported.PortName, nil
 }
 
-// lookupEndpoint prefers an exact match, then a prefix, then any part; the
-// match must be the only one of its class among the endpoints that are seen.
+// lookupEndpoint prefers an exact match, then a prefix, then a substring. The match must be the only one of its
+// class among the endpoints that the caller sees.
 func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text string) (mastercfg.CfgEndpointState, error) {
 	var none mastercfg.CfgEndpointState
 	classes := []func(name, text string) bool{
@@ -114,14 +114,14 @@ func lookupEndpoint(r ledger.Reader, sees func(networkID string) bool, text stri
 	return none, objects.NotFound("endpoint")
 }
 
-// seesNetworks tells in which networks the caller may see endpoints. For a caller that may see all of
-// them no network is read.
+// seesNetworks returns whether the caller may see the endpoints of a
+// network. For a caller that may see all endpoints no network is read.
 func seesNetworks(q *auth.Caller, r ledger.Reader) (func(networkID string) bool, error) {
 	tenants, all, err := q.Visible(r, rights.RunTime)
 	return func(networkID string) bool { return all || slices.Contains(tenants, tenantOfEndpoint(r, networkID)) }, err
 }
 
-// tenantOfEndpoint is the tenant of an endpoint's network; empty: the network is gone.
+// tenantOfEndpoint returns the tenant of an endpoint's network; empty if the network was deleted.
 func tenantOfEndpoint(r ledger.Reader, networkID string) string {
 	network, err := master.GetNetwork(r, networkID)
 	if err != nil {

@@ -22,16 +22,13 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Cleaning up takes away endpoints that nobody will ever delete, because their
-// container is gone and its runtime forgot to say so. An operator names them,
-// by their network, by their group, or one of them, with its whole id.
+// Cleaning up removes endpoints that nothing else will delete, because their container is gone and its runtime
+// did not report that. An operator names them by their network, by their group, or one of them by its whole id.
 //
-// The node of an endpoint is asked first whether a container uses it. Only when
-// none does, or the node is no longer registered, is the endpoint deleted from
-// the state: its address goes to the next who asks, and must not be in use
-// twice. The node takes its flows away when it sees that, and then its port. A
-// node that does not answer does not keep the rest from being cleaned up; the
-// answer is then an error that names what is left.
+// First the node of an endpoint is asked whether a container uses it. Only if none does, or if the node is no
+// longer registered, the endpoint is deleted from the state: its address may be assigned to another endpoint
+// next, and must not be in use twice. The node then removes its flows, and its port. If a node does not answer,
+// the others are cleaned up all the same; the answer is then an error that names the remaining endpoints.
 func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	vars := mux.Vars(r)
 	tenant, category, id := vars["tenant"], vars["category"], vars["id"]
@@ -48,9 +45,9 @@ func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 	failed := 0
 	var at agentAt
 	var registered bool
-	var silent error // of a host that does not answer, which is not asked again
+	var silent error // host that does not answer; it is not called again
 	for i, ep := range stuck {
-		if i == 0 || ep.HomingHost != stuck[i-1].HomingHost || !registered && silent == nil { // it may have registered meanwhile
+		if i == 0 || ep.HomingHost != stuck[i-1].HomingHost || !registered && silent == nil { // the host may have registered meanwhile
 			at, registered, silent = a.agentOf(r.Context(), mastercfg.AgentVTEPService, ep.HomingHost)
 		}
 		err := silent
@@ -80,12 +77,11 @@ func (a *API) cleanUp(r *http.Request) (rest.Reply, error) {
 }
 
 const (
-	failuresTold = 20  // endpoints that are left, which an answer names
-	userShown    = 256 // bytes of what a node says of who uses an endpoint
+	failuresTold = 20  // remaining endpoints that an answer names
+	userShown    = 256 // bytes of a node's text about the container that uses an endpoint
 )
 
-// stuckEndpoints finds the endpoints an operator names; fault.NotFound if there
-// is nothing of the name at all.
+// stuckEndpoints returns the endpoints that an operator has named; fault.NotFound if there is nothing with the name.
 func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string) ([]mastercfg.CfgEndpointState, error) {
 	var matches func(*mastercfg.CfgEndpointState) bool
 	known := false
@@ -119,8 +115,9 @@ func stuckEndpoints(r ledger.Reader, q *auth.Caller, tenant, category, id string
 	return found, nil
 }
 
-// inTenant tells whether an endpoint is of a tenant. That of a network which is gone has only the network's id to go by,
-// which may be that of a network of another tenant: "web.x" of blue and "web" of x.blue. So these are left to operators of the cluster.
+// inTenant tells whether an endpoint belongs to a tenant. If its network was
+// deleted, the network's id is ambiguous between tenants: "web.x" of blue and "web"
+// of x.blue are the same. Such endpoints are left to operators of the cluster.
 func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, tenant string) bool {
 	net, err := master.GetNetwork(r, ep.NetID)
 	if err != nil {
@@ -129,7 +126,7 @@ func inTenant(r ledger.Reader, q *auth.Caller, ep *mastercfg.CfgEndpointState, t
 	return net.Tenant == tenant
 }
 
-// reclaim deletes one endpoint that its node, if it is registered, does not use.
+// reclaim deletes one endpoint, unless its registered node uses it.
 func (a *API) reclaim(ctx context.Context, at agentAt, registered bool, ep *mastercfg.CfgEndpointState) error {
 	if registered {
 		answer, err := a.nodes.call(ctx, http.MethodGet, at, "/inspect/endpoint/"+url.PathEscape(ep.ID), shortAnswer)

@@ -10,9 +10,10 @@ import (
 	"github.com/contiv/netplugin/netmaster/api/rest"
 )
 
-// exposed is the warning to a client that has sent a secret of an object, such as the password of a BGP session, where others can
-// read it; empty: it has sent none. They are taken, as clients of an open cluster know plain HTTP only, and a permissive one
-// refuses nobody for that. The log has the warning, too, and the report of a permissive cluster.
+// exposed returns a warning if the client has sent a secret of an object, such as the password of a BGP
+// session, over a connection that others can read; otherwise it is empty. The request is accepted: clients of
+// an open cluster use plain HTTP only, and a permissive cluster refuses no request for this. The log has the
+// warning as well, and so has the report of a permissive cluster.
 func (a *API) exposed(r *http.Request, sent ...contivmodel.Object) (warning string) {
 	if rest.Private(r) {
 		return ""

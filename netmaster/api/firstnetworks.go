@@ -8,9 +8,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// FirstNetworks makes the networks of a cluster that nobody has configured yet, all of them or
-// none. made is false if the cluster has networks or tenants of its own, which are
-// left as they are.
+// FirstNetworks creates the networks of a new cluster, all of them or none. made is false if the cluster has
+// networks or tenants of its own, which are not changed.
 func (a *API) FirstNetworks(ctx context.Context, networks ...*contivmodel.Network) (made bool, err error) {
 	_, err = a.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		if made = master.IsNew(tx); !made {

@@ -17,7 +17,7 @@ import (
 // clusterInfo is the answer of /info.
 type clusterInfo struct {
 	LocalIP        string   `json:"local-ip"`
-	LeaderIP       string   `json:"leader-ip"` // host:port, whatever the name says
+	LeaderIP       string   `json:"leader-ip"` // host:port, despite the name
 	CurrentState   string   `json:"current-state"`
 	NetpluginNodes []string `json:"netplugin-nodes"`
 	NetmasterNodes []string `json:"netmaster-nodes"`
@@ -44,7 +44,7 @@ func (a *API) info(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: answer}, nil
 }
 
-// registered are the addresses a service is registered at, each once.
+// registered returns the addresses of a registered service, without duplicates.
 func (a *API) registered(r *http.Request, service string) ([]string, error) {
 	services, err := a.store.Services(r.Context(), service)
 	addresses := []string{}

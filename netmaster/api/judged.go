@@ -6,10 +6,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// confirmLed checks, before a response is sent, that this netmaster still led when it was computed. It returns err or, if the term
-// has ended, that error: what was read, and the reason of a refusal, are only valid while no other netmaster can have led. A
-// committed change is reported as such in any case, and one with an unknown outcome remains that. For a plan without changes the
-// ledger has checked it already.
+// confirmLed checks, before a response is sent, that this netmaster still led when it was computed. It returns
+// err or, if the term has ended, that error: reads, and the reasons of refusals, are valid only while no other
+// netmaster can have led. A committed change is reported as such in any case, and one with an unknown outcome
+// remains unknown. For a plan without changes the ledger has made this check already.
 func (a *API) confirmLed(r *http.Request, err error) error {
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if err == nil && !isRead || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.NotLeader) {

@@ -14,21 +14,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Following is how well the leader follows Kubernetes.
+// Following is the state of following Kubernetes.
 type Following struct {
-	Problem  string                          // why it does not; empty: it does
-	Waiting  int                             // objects that have changed, and are not written down yet
-	Behind   int                             // seconds since the first of them has
-	Troubles []contivmodel.KubernetesTrouble // with objects that the state says nothing about
+	Problem  string                          // why the leader does not follow it; empty: it does
+	Waiting  int                             // changed objects that are not written to the state yet
+	Behind   int                             // seconds since the oldest of these changes
+	Troubles []contivmodel.KubernetesTrouble // objects with problems that the state does not show
 }
 
-// maxTroubles is how many are told.
+// maxTroubles is the maximum number of reported troubles.
 const maxTroubles = 50
 
-// Follows has the status tell how well Kubernetes is followed.
+// Follows sets the source of the Kubernetes status.
 func (a *API) Follows(following func(context.Context) Following) { a.following.Store(&following) }
 
-// kubernetes is the status of Kubernetes; nil: there is none.
+// kubernetes returns the status of Kubernetes; nil in other cluster modes.
 func (a *API) kubernetes(ctx context.Context) (*contivmodel.KubernetesStatus, error) {
 	if a.config.ClusterMode != "kubernetes" {
 		return nil, nil
@@ -55,7 +55,7 @@ func (a *API) kubernetes(ctx context.Context) (*contivmodel.KubernetesStatus, er
 	return s, err
 }
 
-// addTroubles adds as many as are told.
+// addTroubles adds troubles up to the maximum.
 func addTroubles(s *contivmodel.KubernetesStatus, all []contivmodel.KubernetesTrouble) {
 	if s.Untold = max(0, len(all)-maxTroubles); s.Untold > 0 {
 		all = all[:maxTroubles]
@@ -63,7 +63,7 @@ func addTroubles(s *contivmodel.KubernetesStatus, all []contivmodel.KubernetesTr
 	s.Troubles = append(s.Troubles, all...)
 }
 
-// readKubeServices counts those that there are, and notes which have nobody behind them.
+// readKubeServices counts the services, and lists those without a serving backend.
 func readKubeServices(s *contivmodel.KubernetesStatus, r ledger.Reader) {
 	r.Range(mastercfg.K8sServicePrefix, func(key string, _ []byte) bool {
 		id := strings.TrimPrefix(key, mastercfg.K8sServicePrefix)
@@ -81,7 +81,7 @@ func readKubeServices(s *contivmodel.KubernetesStatus, r ledger.Reader) {
 	})
 }
 
-// refusedPods are those that have no place, or do not get what they ask for since.
+// refusedPods returns the pods that were not placed, or do not get what they asked for later.
 func refusedPods(r ledger.Reader) (all []contivmodel.KubernetesTrouble, err error) {
 	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(_ string, p mastercfg.K8sPod) error {
 		switch reason, message, later := strings.Cut(p.Later, ": "); {
@@ -95,7 +95,7 @@ func refusedPods(r ledger.Reader) (all []contivmodel.KubernetesTrouble, err erro
 	return all, err
 }
 
-// overlappingRanges are networks in which addresses of services are, of tenants that have some.
+// overlappingRanges returns the networks that overlap with service CIDRs, of tenants with services.
 func overlappingRanges(r ledger.Reader) (all []contivmodel.KubernetesTrouble, err error) {
 	services, err := ledger.Read[mastercfg.K8sServiceRanges](r, mastercfg.K8sRangesKey)
 	if fault.Is(err, fault.NotFound) {

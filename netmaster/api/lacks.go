@@ -11,31 +11,31 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// PodAddress is what has become of the request of a pod for an address.
+// PodAddress is the outcome of a pod's request for an address.
 type PodAddress struct {
-	Namespace, Name, UID string // as the pod's node says
+	Namespace, Name, UID string // as the pod's node reports them
 	Node                 string
-	Reason               string // of the event, if it got none
-	Lack                 string // why it got none; empty: it has one
+	Reason               string // reason of the event, without an address
+	Lack                 string // why it got no address; empty: it has one
 }
 
-// lack is why a pod gets no address: the reason of the event, and what can be done beside what the error says.
+// lack is a cause of a missing address: the reason of the event, and a remedy to add to the error.
 type lack struct {
 	is             error
 	reason, remedy string
 }
 
-// lacks are those that pods are told of. What else fails is no matter of one pod.
+// lacks are the causes that pods get events for. Other errors do not concern a single pod.
 var lacks = []lack{
 	{resources.ErrNoAddress, mastercfg.PoolExhausted, fmt.Sprintf("it gets one when another endpoint goes, or let it belong to another network, "+
 		"or to a group with another range (annotations %s, %s)", mastercfg.NetworkLabel, mastercfg.GroupLabel)},
 	{objects.ErrNoEndpoint, mastercfg.TenantFull, "it gets one when another endpoint of the tenant goes"},
 }
 
-// TellAddresses has pods of Kubernetes told of that get no address, and of those that do.
+// TellAddresses sets the function that is called when a Kubernetes pod gets an address, or fails to.
 func (a *API) TellAddresses(tell func(PodAddress)) { a.addresses.Store(&tell) }
 
-// tellPod tells what has become of a request. The error for the container runtime has the words of the event.
+// tellPod reports the outcome of a request. The error for the container runtime has the same text as the event.
 func (a *API) tellPod(req *mastercfg.CreateEndpointRequest, err error) error {
 	if req.PodUID == "" {
 		return err

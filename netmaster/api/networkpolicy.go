@@ -17,29 +17,30 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// NetworkPolicy is where a NetworkPolicy of Kubernetes counts.
+// NetworkPolicy tells where a Kubernetes NetworkPolicy is in force.
 type NetworkPolicy struct {
-	Tenant string              // of its namespace
-	Nodes  []NetworkPolicyNode // with pods that it selects, by name
+	Tenant string              // tenant of its namespace
+	Nodes  []NetworkPolicyNode // nodes with pods that it selects, by name
 }
 
-// NetworkPolicyNode is one of them.
+// NetworkPolicyNode is one of these nodes.
 type NetworkPolicyNode struct {
 	Name    string
-	Tenants []string // of these pods
-	Lacks   string   // why its switch does not do what the policy says; empty: it does
+	Tenants []string // tenants of these pods
+	Lacks   string   // why its switch does not enforce the policy; empty: it does
 }
 
-// errNoNetworkPolicy is said of those that are not there, and of those that are not the caller's to see.
+// errNoNetworkPolicy is returned for policies that do not exist, and for those that the caller may not see.
 var errNoNetworkPolicy = fault.New(fault.NotFound, "network policy not found")
 
-// TellNetworkPolicies has NetworkPolicies inspected. One that is not there is a fault.NotFound.
+// TellNetworkPolicies sets the source of inspections. For an unknown policy it returns fault.NotFound.
 func (a *API) TellNetworkPolicies(tell func(ctx context.Context, namespace, name string) (NetworkPolicy, error)) {
 	a.policies.Store(&tell)
 }
 
-// inspectNetworkPolicy says on which nodes a NetworkPolicy is in force, NAMESPACE:NAME. Whoever may see what is in a
-// tenant sees those of its namespaces, and those that select pods of it, and of the nodes those with such pods.
+// inspectNetworkPolicy answers on which nodes a NetworkPolicy, NAMESPACE:NAME, is
+// in force. A caller that may read a tenant sees the policies of its namespaces,
+// and those that select pods of it; of the nodes it sees those with such pods.
 func (a *API) inspectNetworkPolicy(r *http.Request) (rest.Reply, error) {
 	key := mux.Vars(r)["key"]
 	namespace, name, _ := strings.Cut(key, ":")
@@ -66,7 +67,7 @@ func (a *API) inspectNetworkPolicy(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.NetworkPolicyInspect{Oper: policy.oper(key)}}, nil
 }
 
-// cut leaves what a caller sees that may see some tenants only.
+// cut returns the part that a caller sees that may read some tenants only.
 func (p NetworkPolicy) cut(tenants []string) (NetworkPolicy, error) {
 	seen := NetworkPolicy{Tenant: p.Tenant}
 	for _, n := range p.Nodes {

@@ -28,27 +28,27 @@ import (
 // nodeTimeout is how long a node may take to answer.
 const nodeTimeout = 5 * time.Second
 
-// How many bytes an answer may have, by what is asked. No node takes more of the leader's memory.
+// Maximum size of an answer in bytes, by the request: it limits the leader's memory for one node.
 const (
-	longAnswer    = 64 << 20 // a full BGP table, or what an agent says of itself
+	longAnswer    = 64 << 20 // a full BGP table, or an agent's inspection
 	countedAnswer = 16 << 20 // 15,000 rules are 4 MiB
 	shortAnswer   = 1 << 20
 )
 
-// nodes are the agents, as netmaster calls them: rarely, and never from a plan.
+// nodes calls agents: rarely, and never from a plan.
 type nodes struct {
 	port     int
 	secured  func(host, key string) *tls.Config // see Config
-	keyOf    func(host string) (string, error)  // with which a host has joined
-	reading  ratelimit.Semaphore                // of answers that are many times as large when they are taken apart
-	tallying ratelimit.Semaphore                // of questions to all nodes for what they count
+	keyOf    func(host string) (string, error)  // hash of the key with which a host has joined
+	reading  ratelimit.Semaphore                // answers that need much more memory when they are decoded
+	tallying ratelimit.Semaphore                // requests for counters to all nodes
 }
 
-// agentAt is where the agent of a host is called.
+// agentAt is the address of a host's agent.
 type agentAt struct {
 	host, address string
-	port          int  // of its REST server; 0: the usual one
-	joined        bool // it is asked over TLS
+	port          int  // of its REST server; 0: the default
+	joined        bool // called over TLS
 }
 
 func newNodes(config Config, view func(func(ledger.Reader) error) error) nodes {
@@ -82,14 +82,14 @@ func (n nodes) client(at agentAt) (*http.Client, error) {
 	}
 	return &http.Client{
 		Timeout: nodeTimeout, Transport: transport,
-		// No node may send netmaster elsewhere, least of all to delete something.
+		// A node must not redirect netmaster, least of all a deletion.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
 
-// call sends a request without a body and returns what a 200 brings, of so many bytes at most. Errors:
-// fault.Unavailable when the node does not answer, or says so, fault.NotFound for a 404, fault.Invalid for a 400,
-// fault.Internal for everything else.
+// call sends a request without a body and returns the body of a 200, of at most so many bytes. Errors:
+// fault.Unavailable if the node does not answer or returns 503 or 401, fault.NotFound for a 404, fault.Invalid
+// for a 400, fault.Internal for everything else.
 func (n nodes) call(ctx context.Context, method string, at agentAt, path string, most int64) ([]byte, error) {
 	host, scheme := net.JoinHostPort(at.address, strconv.Itoa(cmp.Or(at.port, n.port))), mastercfg.Scheme
 	if at.joined {
@@ -124,14 +124,14 @@ func (n nodes) call(ctx context.Context, method string, at agentAt, path string,
 		kind = fault.NotFound
 	case http.StatusBadRequest:
 		kind = fault.Invalid
-	case http.StatusServiceUnavailable, http.StatusUnauthorized: // who has not joined yet knows no netmaster
+	case http.StatusServiceUnavailable, http.StatusUnauthorized: // a node that has not joined yet knows no netmaster
 		kind = fault.Unavailable
 	}
 	text, _, _ := bytes.Cut(body, []byte("\n"))
 	return nil, fault.New(kind, "node %s: %s: %s", host, resp.Status, text)
 }
 
-// Agents names the nodes whose agents are registered.
+// Agents returns the nodes with registered agents.
 func (a *API) Agents(ctx context.Context) (hosts []string, err error) {
 	all, err := a.store.Services(ctx, mastercfg.AgentService)
 	for _, s := range all {
@@ -140,7 +140,7 @@ func (a *API) Agents(ctx context.Context) (hosts []string, err error) {
 	return hosts, err
 }
 
-// ReadyAgents names the nodes whose agents can attach pods.
+// ReadyAgents returns the nodes whose agents can attach pods.
 func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	all, err := a.store.Services(ctx, mastercfg.AgentService)
 	for _, s := range all {
@@ -151,18 +151,19 @@ func (a *API) ReadyAgents(ctx context.Context) (hosts []string, err error) {
 	return hosts, err
 }
 
-// KnowAnyPod tells of the nodes whose agents are registered whether the agent knows rules of policies about any pod.
+// KnowAnyPod returns, for the nodes with registered agents,
+// whether the agent supports rules of policies about any pod.
 func (a *API) KnowAnyPod(ctx context.Context) (map[string]bool, error) {
 	all, err := a.store.Services(ctx, mastercfg.AgentService)
 	knows := map[string]bool{}
 	for _, s := range all {
-		knows[s.Hostname] = knows[s.Hostname] || s.AnyPod // one of its registrations says so
+		knows[s.Hostname] = knows[s.Hostname] || s.AnyPod // one of its registrations has it
 	}
 	return knows, err
 }
 
-// EnforcedPolicies is what nodes say about policies and their switches, by node. Of nodes that have said nothing, or what is not
-// understood, nothing is known.
+// EnforcedPolicies returns the reports of nodes about the policies that their switches enforce, by node. Nodes
+// without a report, or with an unreadable one, are missing.
 func (a *API) EnforcedPolicies(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
 	kvs, _, err := a.store.List(ctx, mastercfg.K8sEnforcedPrefix)
 	if err != nil {
@@ -178,7 +179,7 @@ func (a *API) EnforcedPolicies(ctx context.Context) (map[string]mastercfg.K8sEnf
 	return all, nil
 }
 
-// agentOf finds where a host is registered with a service.
+// agentOf returns the address at which a host is registered with a service.
 func (a *API) agentOf(ctx context.Context, service, host string) (at agentAt, registered bool, err error) {
 	all, err := a.store.Services(ctx, service)
 	for _, s := range all {
@@ -193,8 +194,7 @@ func registeredAt(s objdb.Service) agentAt {
 	return agentAt{s.Hostname, s.HostAddr, s.REST, s.Authorities != ""}
 }
 
-// agent passes on what an agent says of itself. Agents of nodes that have joined answer
-// netmasters only.
+// agent forwards an inspection to an agent, which after joining answers netmasters only.
 func (a *API) agent(r *http.Request) (rest.Reply, error) {
 	host, what := mux.Vars(r)["host"], mux.Vars(r)["what"]
 	at, registered, err := a.agentOf(r.Context(), mastercfg.AgentService, host)

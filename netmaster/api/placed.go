@@ -13,19 +13,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// sandboxesOfPod is how many endpoints a pod may have at once on its node. It has one, but those of sandboxes that
-// ended without a DEL stay until the node's agent has found that their links are gone.
+// sandboxesOfPod is how many endpoints a pod may have at once on its node. It uses one, but those of sandboxes
+// that ended without a DEL remain until the node's agent has found that their links are gone.
 const sandboxesOfPod = 8
 
-// staticEndpoints is how many endpoints a node may have of static pods before one more needs a pod that the leader has placed.
+// staticEndpoints is how many endpoints of static pods a node
+// may have; the next one needs a pod that the leader has placed.
 const staticEndpoints = 64
 
-// checkPlacement refuses, under Kubernetes, an agent's request for an endpoint where no pod of its node belongs: so the stolen key
-// of a node gives no access to another tenant or its state.
+// checkPlacement refuses, under Kubernetes, an agent's request for an endpoint in a network in which its node
+// has no pod: so a stolen key of a node gives no access to another tenant or its state.
 //
-// The leader's record of a pod decides, also for names and group: an agent that attaches a recreated pod may know the former one.
-// Without a record are permitted: the node's own endpoints in infra networks, endpoints that it has already, and in tenant default
-// those of static pods that netmaster does not know (checkUnknownPod).
+// The leader's record of the pod decides, also about names and group: an agent that attaches a recreated pod may know
+// the former one. Without a record, an agent may request the node's own endpoints in infra networks, endpoints that it
+// already has, and in tenant default those of static pods that netmaster does not know (checkUnknownPod).
 func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
@@ -33,7 +34,7 @@ func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercf
 	}
 	id := mastercfg.EndpointID(mastercfg.NetworkID(req.TenantName, req.NetworkName), req.ConfigEP.Container)
 	if _, there := r.Get(mastercfg.EndpointPrefix + id); there {
-		return nil // it is judged by where it is
+		return nil // it is authorized as an existing endpoint
 	}
 	pod, err := ledger.Read[mastercfg.K8sPod](r, mastercfg.K8sPodKey(q.Who.Name, req.PodUID))
 	known := err == nil
@@ -59,11 +60,12 @@ func (a *API) checkPlacement(ctx context.Context, r ledger.Reader, req *mastercf
 	return q.Deny("%s may not have an endpoint in network %.64q of tenant %.64q: netmaster knows no pod of the node that belongs there", q.Who, req.NetworkName, req.TenantName)
 }
 
-// checkUnknownPod checks a request in tenant default for a pod without a record of the leader. Agents wait for the record, except
-// for static pods while the API server is down: kubelet's names of those, and sandbox names of container runtimes, are not names
-// of other objects. Such a pod has no group before its mirror pod exists, whose labels the leader follows. A group that exists,
-// but not in this network, stays in the request and is refused later. A requested address may be reserved for another pod: it
-// waits for the mirror pod, as does an endpoint that the store has lost.
+// checkUnknownPod checks a request in tenant default for a pod without a record of the leader. Agents wait for
+// the record, except for static pods while the API server is down: kubelet's names of these, and sandbox names
+// of container runtimes, cannot be names of other objects. Such a pod has no group before its mirror pod
+// exists, whose labels the leader follows. A group that exists, but not in this network, stays in the request
+// and is refused later. A requested address may be reserved for another pod, so the request has to wait for the
+// mirror pod, as does an endpoint that the store has lost.
 func checkUnknownPod(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpointRequest) error {
 	sandbox, _, _ := strings.Cut(req.ConfigEP.Container, "@")
 	has := master.StaticEndpoints(r, q.Who.Name)
@@ -89,8 +91,8 @@ func checkUnknownPod(q *auth.Caller, r ledger.Reader, req *mastercfg.CreateEndpo
 	return nil
 }
 
-// notOfNodes refuses, under Kubernetes, what agents ask for in other clusters only: with a stolen key of a node
-// it could be had of every tenant that the node serves.
+// notOfNodes refuses, under Kubernetes, requests that agents make in other clusters only: with a stolen key of
+// a node they would be possible in each tenant that the node serves.
 func (a *API) notOfNodes(ctx context.Context, what, why string) error {
 	q := auth.CallerFrom(ctx)
 	if q == nil || q.Who.Kind != identity.Node || a.config.ClusterMode != "kubernetes" {
@@ -99,19 +101,20 @@ func (a *API) notOfNodes(ctx context.Context, what, why string) error {
 	return q.Deny("%s may not %s: under Kubernetes %s", q.Who, what, why)
 }
 
-// allocates refuses, under Kubernetes, an agent that allocates or releases addresses by themselves. Pods
-// get theirs with their endpoints; others would take all of a pool.
+// allocates refuses, under Kubernetes, an agent that allocates or releases addresses on their own. Pods get
+// theirs with their endpoints; other allocations could exhaust a pool.
 func (a *API) allocates(ctx context.Context) error {
 	return a.notOfNodes(ctx, "allocate or release addresses", "they come with endpoints")
 }
 
-// containers refuses, under Kubernetes, an agent that tells of a container: with a stolen key of a node the endpoint of a pod
-// could be given another name, and so be kept out of the group that the leader moves it to.
+// containers refuses, under Kubernetes, an agent's report about a container: with a stolen key of a node it
+// could rename the endpoint of a pod, and so keep it out of the group that the leader moves it to.
 func (a *API) containers(ctx context.Context) error {
 	return a.notOfNodes(ctx, "tell of containers", "the leader says what is in an endpoint")
 }
 
-// labels refuses, under Kubernetes, an agent that makes an endpoint a provider of services of the tenant by its labels.
+// labels refuses, under Kubernetes, labels of an agent that
+// would make an endpoint a provider of the tenant's services.
 func (a *API) labels(ctx context.Context, labels map[string]string) error {
 	if len(labels) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The answers of these routes carry the revision of the commit, so that an
-// agent can wait until its cache has seen the change.
+// The answers of these routes have the revision of the commit,
+// so that an agent can wait until its cache has the change.
 
 func (a *API) allocAddress(r *http.Request, req *mastercfg.AllocAddressRequest) (rest.Reply, error) {
 	auth.CallerFrom(r.Context()).SetSubject("address in " + cmp.Or(req.NetworkID, req.AddressPool))
@@ -44,7 +44,7 @@ func (a *API) releaseAddress(r *http.Request, req *mastercfg.ReleaseAddressReque
 }
 
 func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointRequest) (rest.Reply, error) {
-	noteEndpoint(r, cmp.Or(req.ConfigEP.Container, req.ConfigEP.Host), req.TenantName, req.NetworkName) // by which it is made, whatever EndpointID says
+	noteEndpoint(r, cmp.Or(req.ConfigEP.Container, req.ConfigEP.Host), req.TenantName, req.NetworkName) // EndpointID does not matter for a new endpoint
 	var answer mastercfg.CreateEndpointResponse
 	rev, err := a.ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if err := cmp.Or(checkIsHost(r.Context(), req.ConfigEP.Host), checkServesTenant(r.Context(), tx, req.TenantName), a.labels(r.Context(), req.Labels), a.checkPlacement(r.Context(), tx, req), a.change(r.Context(), tx).RoomForEndpoint(req)); err != nil {
@@ -53,7 +53,7 @@ func (a *API) createEndpoint(r *http.Request, req *mastercfg.CreateEndpointReque
 		if answer.EndpointConfig, err = a.cooldown.CreateEndpoint(tx, req); err != nil {
 			return err
 		}
-		return checkIsHost(r.Context(), answer.EndpointConfig.HomingHost) // which it may have been given before
+		return checkIsHost(r.Context(), answer.EndpointConfig.HomingHost) // it may have existed on another host
 	})
 	if err = a.tellPod(req, err); err == nil {
 		a.cooldown.Given(&answer.EndpointConfig)
@@ -78,15 +78,15 @@ func (a *API) deleteEndpoint(r *http.Request, req *mastercfg.DeleteEndpointReque
 	return rest.Reply{Body: answer, Revision: rev}, err
 }
 
-// noteEndpoint has the audit log say which endpoint a request is about.
+// noteEndpoint sets the endpoint of a request for the audit log.
 func noteEndpoint(r *http.Request, id, tenant, network string) {
 	q := auth.CallerFrom(r.Context())
 	q.SetSubject(fmt.Sprintf("endpoint %s in network %s:%s", id, tenant, network))
 	q.SetTenant(tenant)
 }
 
-// endpointNamed is the id of the endpoint a request names: by its container, or
-// by its host if it was made without one.
+// endpointNamed returns the id of the endpoint that a request names:
+// by its container, or by its host if it was created without one.
 func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string {
 	networkID := mastercfg.NetworkID(req.TenantName, req.NetworkName)
 	id := mastercfg.EndpointID(networkID, req.EndpointID)
@@ -101,8 +101,8 @@ func endpointNamed(r ledger.Reader, req *mastercfg.DeleteEndpointRequest) string
 	return id
 }
 
-// isOfHost does not find an endpoint that is another host's than the one named: an agent that has asked for one and received no answer
-// does not know whether it was given that of another host.
+// isOfHost returns fault.NotFound if the endpoint belongs to another host than the one named: an agent whose
+// request was not answered does not know whether it would have received the endpoint of another host.
 func isOfHost(r ledger.Reader, id, host string) error {
 	if host == "" {
 		return nil
@@ -114,7 +114,7 @@ func isOfHost(r ledger.Reader, id, host string) error {
 	return nil
 }
 
-// updateEndpoint takes note of a container that started or ended, which makes
+// updateEndpoint handles the start or end of a container, which makes
 // it a provider of services or ends that. Other events have no effect.
 func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointRequest) (rest.Reply, error) {
 	if (req.Event == "start" || req.Event == "die") && req.ContainerID == "" {
@@ -154,7 +154,7 @@ func (a *API) updateEndpoint(r *http.Request, req *mastercfg.UpdateEndpointReque
 	return rest.Reply{Body: mastercfg.UpdateEndpointResponse{IPAddress: req.IPAddress}, Revision: rev}, err
 }
 
-// networkNamed is the network of a name, or of the group that has the name.
+// networkNamed returns the network with this name, or the network of the group with this name.
 func networkNamed(r ledger.Reader, tenant, name string) (string, error) {
 	key := tenant + ":" + name
 	if master.Exists(r, "network", key) {

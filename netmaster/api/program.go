@@ -19,36 +19,34 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// fewTasks are so many that nobody notices when they keep others waiting; an
-// apply of more runs beside them.
+// fewTasks is the number of tasks that may block other requests
+// without notice; an apply of more runs concurrently with them.
 const fewTasks = 20
 
-// program is the operations of an apply in the order that works:
+// program is the operations of an apply, in an order that works:
 //
-//  1. deletions, objects before what they refer to
-//  2. the others, objects after what they refer to
-//  3. deletions that were refused in 1 because something was in use, which
-//     something in 2 has let go of
+//  1. deletions, objects before those that they refer to
+//  2. the others, objects after those that they refer to
+//  3. deletions that were refused in step 1 because the object was in use, and is no longer after step 2
 //
-// Deletions come first because what they free (addresses, tags, names) may be
-// wanted by what is created.
+// Deletions come first because created objects may need what they release (addresses, tags, names).
 type program struct{ tasks []*task } // as in the request
 
-// unchanged is the result of an operation that has nothing to do.
+// unchanged is the result of an operation without an effect.
 const unchanged = "unchanged"
 
-// task is one operation with what has become of it.
+// task is one operation and its result.
 type task struct {
 	contivmodel.OperationResult
 	intent
 	number       int // in the request, from 1
 	plans        objects.Type
 	ignoreAbsent bool
-	flaw         error // of the operation alone: it is not carried out
+	flaw         error // error of the operation itself: it is not executed
 	err          error // why it was refused
 }
 
-// objects are those that were sent and understood.
+// objects returns the objects that were decoded.
 func (p *program) objects() (all []contivmodel.Object) {
 	for _, t := range p.tasks {
 		if t.object != nil {
@@ -58,10 +56,10 @@ func (p *program) objects() (all []contivmodel.Object) {
 	return all
 }
 
-// rank is the place of a task's type among those that refer to each other.
+// rank returns the place of a task's type in the order of dependencies.
 func rank(t *task) int { return slices.Index(contivmodel.DependencyOrder(), t.Type) }
 
-// commit carries out the program, or only tries it.
+// commit executes the program, or with dryRun only tries it.
 func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, err error) {
 	plan := func(tx *ledger.Tx) error {
 		rev = tx.Newest()
@@ -83,9 +81,8 @@ func (p *program) commit(ctx context.Context, a *API, dryRun bool) (rev int64, e
 	return a.ledger.Update(ctx, plan)
 }
 
-// judge refuses the program if its caller may not do one of its operations, before it
-// looks at what there is; the refusal names all such operations. Operations about no
-// type are refused for what they are.
+// judge refuses the program if its caller may not execute one of its operations, before it reads any object;
+// the refusal names all such operations. An operation without a known type is refused for that reason later.
 func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
 	var first error
 	var all []string
@@ -109,15 +106,15 @@ func (p *program) judge(r ledger.Reader, q *auth.Caller) error {
 	return nil
 }
 
-// run carries out all tasks and notes what has become of each. Deletions come first; those of what is in use are tried once more
-// when the rest is as wanted, but for objects that are also made: these would be gone after they were reported to be there. It fails only
-// when nobody waits for the answer any more.
+// run executes all tasks and records their results. Deletions come first. A deletion of an object in use is
+// retried at the end, unless the object is also created: it would be gone after it was reported as created. It
+// fails only if the client has gone.
 func (p *program) run(c *objects.Change) error {
 	var deletions, others []*task
 	for _, t := range p.tasks {
 		switch {
 		case t.flaw != nil:
-			t.err = t.flaw // the others are tried all the same, to name all that is wrong
+			t.err = t.flaw // the others are tried all the same, to report all errors
 		case t.object == nil:
 			deletions = append(deletions, t)
 		default:
@@ -147,7 +144,7 @@ func (p *program) run(c *objects.Change) error {
 	return nil
 }
 
-// run carries out one task; if it is refused, nothing of it remains.
+// run executes one task; if it is refused, it has no effect.
 func (t *task) run(c *objects.Change) error {
 	if err := c.Context().Err(); err != nil {
 		return fault.New(fault.Unavailable, "apply: given up: %w", err)
@@ -193,7 +190,7 @@ func (t *task) carryOut(c *objects.Change) (string, error) {
 
 // isUnchanged tells whether the stored object equals the wanted one.
 func (t *task) isUnchanged(c *objects.Change, stored []byte) bool {
-	there, err := t.kind.Decode(stored) // drops the links
+	there, err := t.kind.Decode(stored) // without the links
 	if err != nil {
 		return false
 	}
@@ -212,8 +209,7 @@ func (t *task) isUnchanged(c *objects.Change, stored []byte) bool {
 	return err == nil && bytes.Equal(is, wanted)
 }
 
-// refusal is the error of all tasks that were refused: that of the first one,
-// with all of them as details.
+// refusal returns the error of all refused tasks: that of the first one, with all of them as details.
 func (p *program) refusal() error {
 	var first *task
 	var all []string
@@ -237,8 +233,7 @@ func (p *program) refusal() error {
 	return e
 }
 
-// name is how refusals call a task; those that do not say what they are about
-// are counted.
+// name returns the name of a task in refusals; a task without type or key has its number.
 func (t *task) name() string {
 	if t.Type == "" || strings.Trim(t.Key, ":") == "" {
 		return strings.TrimSpace(fmt.Sprintf("operation %d %s", t.number, t.Type))
@@ -273,7 +268,7 @@ func (p *program) auditChanges() (all []string) {
 	return all
 }
 
-// tenant is that of all operations; empty: they are of several, or of none.
+// tenant returns the tenant of all operations; empty if they are of several, or of none.
 func (p *program) tenant() (of string) {
 	for i, t := range p.tasks {
 		kind, _ := contivmodel.KindByType(t.Type)

@@ -19,29 +19,28 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// served is a route as it is served.
+// served is a route with its API.
 type served struct {
 	api *API
 	rest.Route
-	closed bool // it is of the account routes
+	closed bool // one of the account routes
 }
 
-// agentPaths are what agents are asked for operators.
+// agentPaths are the agents' routes that operators can use through netmaster.
 const agentPaths = "readyz|inspect/driver|inspect/drops|inspect/bgp|inspect/nameserver|inspect/tunnels"
 
-// MetricsPath is where every netmaster shows its own metrics. Here it is only asked whether
-// the caller may see them.
+// MetricsPath is where every netmaster serves its own metrics.
+// This route only checks whether the caller may read them.
 const MetricsPath = "/metrics"
 
 func mayMeasure(*http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusNoContent}, nil
 }
 
-// inspectRoot is where objects are found with their run-time view.
+// inspectRoot is the root of inspections.
 const inspectRoot = "/api/v1/inspect/"
 
-// table is all routes, the more special before the more general. Each is served with and
-// without a trailing slash.
+// table returns all routes, special ones before general ones. Each is served with and without a trailing slash.
 func (a *API) table() []rest.Route {
 	return []rest.Route{
 		rest.Trying(rest.ApplyPath, rights.Known, rest.Methods{http.MethodPost: a.applyAll}),
@@ -78,12 +77,12 @@ func (a *API) table() []rest.Route {
 	}
 }
 
-// allRoutes are all routes but those of accounts.
+// allRoutes returns all routes except those of accounts.
 func (a *API) allRoutes() []rest.Route {
 	return slices.Concat(a.securityRoutes(), a.table(), a.members.Routes())
 }
 
-// routes builds the router of the table.
+// routes returns the router of the table.
 func (a *API) routes() http.Handler {
 	router := mux.NewRouter()
 	router.NotFoundHandler = http.HandlerFunc(noRoute)
@@ -113,7 +112,8 @@ func redirectUnclean(router http.Handler) http.Handler {
 	})
 }
 
-// noRoute answers with 404, and with 401 to clients that are not known to an enforced cluster: they do not learn which routes there are.
+// noRoute answers 404, but 401 to unauthenticated clients of an
+// enforced cluster, so that they do not learn which routes exist.
 func noRoute(w http.ResponseWriter, r *http.Request) {
 	if q := auth.CallerFrom(r.Context()); q != nil && q.Mode() == mastercfg.SecurityEnforced && q.Who.Kind == identity.Nobody {
 		rest.WriteError(w, r, rest.Denial{Cause: fault.New(fault.Denied, "nobody says who is asking"), Status: http.StatusUnauthorized})
@@ -122,7 +122,7 @@ func noRoute(w http.ResponseWriter, r *http.Request) {
 	rest.WriteStatus(w, r, http.StatusNotFound, fault.New(fault.NotFound, "404 page not found"))
 }
 
-// knownSegment lets a path whose segment, below a root, is no collection be not found.
+// knownSegment matches paths whose first segment below root is a collection; others are not found.
 func knownSegment(root string) mux.MatcherFunc {
 	return func(r *http.Request, _ *mux.RouteMatch) bool {
 		segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, root), "/")
@@ -177,14 +177,14 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// noteFailure logs an error that is not the client's fault.
+// noteFailure logs internal errors.
 func (a *API) noteFailure(r *http.Request, err error) {
 	if fault.Is(err, fault.Internal) && a.failed.IsNews(err, a.config.Now()) {
 		a.config.Log.WithError(err).WithFields(logrus.Fields{"requestId": rest.RequestID(r), "method": r.Method, "path": r.URL.Path}).Error("a request failed")
 	}
 }
 
-// refuse answers with an error; the account routes as the original's proxy did.
+// refuse answers an error; account routes in the format of the original's proxy.
 func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	auth.CallerFrom(r.Context()).Failed(err)
 	s.api.noteFailure(r, err)
@@ -195,7 +195,7 @@ func (s served) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	rest.WriteError(w, r, err)
 }
 
-// admit fails if the caller may not use the route, and notes which right it needs for what follows.
+// admit fails if the caller may not use the route, and records the required right for later checks.
 func (s served) admit(r *http.Request) error {
 	err := s.api.entrance.Admit(r.Context(), s.need(r), r.Method+" "+s.named(r))
 	if q := auth.CallerFrom(r.Context()); q != nil && err == nil {
@@ -204,7 +204,7 @@ func (s served) admit(r *http.Request) error {
 	return err
 }
 
-// need is what a request to the route needs.
+// need returns the right that a request to the route requires.
 func (s served) need(asked *http.Request) auth.Need {
 	verb := rights.Change
 	if asked.Method == http.MethodGet || asked.Method == http.MethodHead {
@@ -221,12 +221,12 @@ func (s served) need(asked *http.Request) auth.Need {
 	return auth.Need{Verb: verb, Area: s.Area}
 }
 
-// named is the path of the route, with the collection that a request is about.
+// named returns the path of the route, with the collection of the request.
 func (s served) named(asked *http.Request) string {
 	return strings.Replace(s.Path, "{segment}", mux.Vars(asked)["segment"], 1)
 }
 
-// kindOf is the kind a request is about; knownSegment has checked that there is one.
+// kindOf returns the kind of a request; knownSegment has checked that there is one.
 func kindOf(r *http.Request) (contivmodel.Kind, error) {
 	segment := mux.Vars(r)["segment"]
 	kind, ok := contivmodel.KindBySegment(segment)

@@ -12,15 +12,15 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// scope is the part of a collection that a request is about and its caller may see: the
-// keys below some prefixes, or some of them.
+// scope is the part of a collection that a request asks for and its
+// caller may see: the keys below some prefixes, or some of these.
 type scope struct {
 	prefixes []string // of the store's keys; sorted
-	only     []string // whole keys, sorted; nil: all below the prefixes
+	only     []string // whole keys, sorted; nil: all keys below the prefixes
 }
 
-// scopeOf narrows a collection to a tenant: to its objects, or, of the tenants,
-// to itself. Kinds that belong to no tenant are not narrowed.
+// scopeOf limits a collection to a tenant: to its objects or, among the
+// tenants, to itself. Kinds that belong to no tenant are not limited.
 func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scope, error) {
 	root := mastercfg.ModelKey(kind.Type, "")
 	if kind.Type != "tenant" && !kind.OfTenant() {
@@ -58,7 +58,7 @@ func scopeOf(reader ledger.Reader, kind contivmodel.Kind, r *http.Request) (scop
 	return s, nil
 }
 
-// isEmpty tells whether there is nothing that it could hold.
+// isEmpty tells whether the scope cannot contain a key.
 func (s scope) isEmpty() bool { return len(s.prefixes) == 0 || s.only != nil && len(s.only) == 0 }
 
 // holds tells whether a key of the store is in the scope.

@@ -11,11 +11,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// searchPatience is how long a search waits for those before it.
+// searchPatience is how long a search waits for earlier ones.
 const searchPatience = 10 * time.Second
 
-// long counts an answer that is searched for, or that nodes are asked about, as a long one of its client until it is
-// there. Each client has few of those at once.
+// long counts an answer that needs a search, or requests to nodes, as a long one of its client until it is
+// complete. Each client may have few of these at once.
 func (a *API) long(answer rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		release, err := a.entrance.Take(r.Context(), ratelimit.LongAnswer)
@@ -27,8 +27,8 @@ func (a *API) long(answer rest.Answer) rest.Answer {
 	}
 }
 
-// search looks through all records of a kind, such as all endpoints, for a few of them. Searches are made one after the
-// other: however many are asked for, they take one processor. Its callers answer with long.
+// search reads all records of a kind, such as all endpoints, to find a few of them. Searches run one at a time,
+// so they use one processor at most. Its callers are wrapped in long.
 func (a *API) search(ctx context.Context, look func(ledger.Reader) error) error {
 	waiting, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()

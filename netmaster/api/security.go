@@ -23,11 +23,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// How far the cluster is closed, and the way from open to enforced and back. Each step is
-// one record; what each mode means is decided where requests enter (package auth) and where
-// connections do (package daemon).
+// The security mode of the cluster, and its steps from open to enforced and back. Each step is one record; the meaning
+// of each mode is implemented where requests are received (package auth) and connections (package daemon).
 
-// securityRoutes are those routes.
+// securityRoutes returns the routes of the security mode.
 func (a *API) securityRoutes() []rest.Route {
 	relax := func(r *http.Request) (rest.Reply, error) { return a.changeMode(r, relaxed) }
 	return []rest.Route{
@@ -39,11 +38,10 @@ func (a *API) securityRoutes() []rest.Route {
 	}
 }
 
-// step is what becomes of the record; daemons are those that are registered. It may be asked
-// twice.
+// step returns the next record; daemons are the registered ones. It may be called twice.
 type step func(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error)
 
-// enforce closes a cluster all of whose daemons show who they are, and whose store nobody else reaches.
+// enforce closes a cluster in which all daemons present certificates, and whose store others do not reach.
 func (a *API) enforce(r *http.Request) (rest.Reply, error) {
 	exposed, err := a.store.ExposedURLs(r.Context())
 	if err != nil {
@@ -59,7 +57,7 @@ func (a *API) enforce(r *http.Request) (rest.Reply, error) {
 	})
 }
 
-// enforced is what becomes of a cluster all of whose daemons show who they are.
+// enforced returns the record of an enforced cluster; it fails if a daemon presents no certificate.
 func enforced(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
 	if is.Mode == mastercfg.SecurityOpen {
 		return is, fault.New(fault.Mode, "security: the cluster is open, and has no authorities or is not to use them: it has to be permissive before it is enforced (netctl security init)")
@@ -71,7 +69,8 @@ func enforced(is mastercfg.Security, daemons []contivmodel.SecurityDaemon) (mast
 	return is, nil
 }
 
-// relaxed authenticates clients, and refuses none because of it, except where users, tokens or roles are changed.
+// relaxed returns the record of a permissive cluster: it authenticates clients, but refuses none because of it,
+// except for changes of users, tokens or roles.
 func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.Security, error) {
 	if is.Mode == mastercfg.SecurityOpen {
 		return is, fault.New(fault.Mode, "security: the cluster is open, there is nothing to relax")
@@ -80,9 +79,8 @@ func relaxed(is mastercfg.Security, _ []contivmodel.SecurityDaemon) (mastercfg.S
 	return is, nil
 }
 
-// initSecurity gives an open cluster authorities, which the leader makes, and has it ask who
-// somebody is. Of an open cluster nobody can be told to be an admin, so it is taken from the machine of
-// the leader only.
+// initSecurity makes an open cluster permissive: the leader creates the CAs. An open cluster knows no admins,
+// so the request is accepted only from the leader's machine.
 func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
 	open := auth.CallerFrom(r.Context()) == nil
 	if open && !rest.OfThisMachine(r) {
@@ -126,7 +124,7 @@ func (a *API) initSecurity(r *http.Request) (rest.Reply, error) {
 	return said, err
 }
 
-// changeMode writes what a step makes of the record, or says what it would be.
+// changeMode writes the record that a step returns, or with dryRun answers it.
 func (a *API) changeMode(r *http.Request, next step) (rest.Reply, error) {
 	dryRun, err := rest.Flag(r, "dryRun")
 	if err != nil {
@@ -167,7 +165,7 @@ func (a *API) changeMode(r *http.Request, next step) (rest.Reply, error) {
 	return rest.Reply{Body: said, Revision: rev}, nil
 }
 
-// security answers how far the cluster is closed.
+// security answers the security mode of the cluster.
 func (a *API) security(r *http.Request) (rest.Reply, error) {
 	daemons, err := a.daemons(r.Context())
 	if err != nil {
@@ -190,8 +188,8 @@ func (a *API) securityStatus(is mastercfg.Security, daemons []contivmodel.Securi
 	return said
 }
 
-// daemons are the netmasters and nodes that are registered. A node is secured if it says so,
-// and its name belongs to a key.
+// daemons returns the registered netmasters and nodes. A node is
+// secured if its registration has it, and its name belongs to a key.
 func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error) {
 	found := []contivmodel.SecurityDaemon{}
 	masters, err := a.members.Masters(ctx)
@@ -201,7 +199,7 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 	for _, m := range masters {
 		at := net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port))
 		secured := m.Authorities != ""
-		if at == a.config.Self { // its registration may be a moment behind
+		if at == a.config.Self { // its registration may be out of date for a moment
 			_, err := a.members.Authorities()
 			secured = err == nil
 		}
@@ -213,7 +211,7 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 	}
 	byHost := map[string]objdb.Service{}
 	for _, n := range nodes {
-		if first, known := byHost[n.Hostname]; !known || n.Port < first.Port { // the first of the two of a node says more
+		if first, known := byHost[n.Hostname]; !known || n.Port < first.Port { // a node has two registrations; the one with the lower port says more
 			byHost[n.Hostname] = n
 		}
 	}
@@ -233,7 +231,7 @@ func (a *API) daemons(ctx context.Context) ([]contivmodel.SecurityDaemon, error)
 	return found, err
 }
 
-// securityReport answers what an enforced cluster would have refused.
+// securityReport answers the requests that an enforced cluster would have refused.
 func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
 	said := a.config.Foreseen.Report(a.config.Now().UTC())
 	if a.config.OtherReports != nil && auth.CallerFrom(r.Context()) != nil {
@@ -253,7 +251,7 @@ func (a *API) securityReport(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// KnownBy is what the certificates of netmasters are signed by, as PEM; empty: nothing yet.
+// KnownBy returns the CA certificates that sign netmasters' certificates, as PEM; empty without a CA.
 func (a *API) KnownBy() string {
 	all, err := a.members.Authorities()
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// answersTotal is what answers may occupy together while their clients read.
+	// answersTotal is the memory of all answers while their clients read.
 	answersTotal = 64 << 20
-	// answersOfOne is what those of one client may, where no other limit of its long answers is enforced (sharer).
+	// answersOfOne is the memory of one client's answers, if no other limit of its long answers applies (sharer).
 	answersOfOne = answersTotal / 4
 )
 
-// send answers a request with a reply. It fails, and has sent nothing, if that cannot be made.
+// send sends a reply. If the reply cannot be computed, it fails and has sent nothing.
 func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) error {
 	if said.Stream != nil {
 		said.Stream(w)
 		return nil
 	}
-	var place spool.Place // of a change none: what has happened is told, however long that is
+	var place spool.Place // none for a change: its result is reported, however long
 	var client string
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if reads {
@@ -37,7 +37,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	var whole *spool.Answer
 	err := retryAfterStored(r.Context(), func() (err error) {
 		whole, err = a.answers.Write(r.Context(), client, place, func(out io.Writer) (err error) {
-			if said.From == nil && !reads { // whatever the client may do by now
+			if said.From == nil && !reads { // the result is reported whatever the client's rights are now
 				return said.Write(out)
 			}
 			final, err = a.writeAllowed(r.Context(), said, out)
@@ -55,8 +55,8 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, said rest.Reply) erro
 	return nil
 }
 
-// writeAllowed writes a reply if the client may still have it, in the same state from which it is made. It returns the reply that was
-// made.
+// writeAllowed writes a reply if the client may still receive it, in the same snapshot from which it is
+// computed. It returns the computed reply.
 func (a *API) writeAllowed(ctx context.Context, said rest.Reply, out io.Writer) (final rest.Reply, err error) {
 	final = said
 	err = a.ledger.View(func(reader ledger.Reader) (err error) {
@@ -73,8 +73,8 @@ func (a *API) writeAllowed(ctx context.Context, said rest.Reply, out io.Writer) 
 	return final, err
 }
 
-// retryAfterStored calls do, which needs entity tags; if they are not known because a large plan is still being stored, it waits
-// for that and calls do again.
+// retryAfterStored calls do, which needs entity tags. While these are unknown because a large plan is still
+// being stored, it waits and calls do again.
 func retryAfterStored(ctx context.Context, do func() error) error {
 	wait := retry.NewPacer(20*time.Millisecond, time.Second)
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// services answers with the records of all services, with their providers.
+// services answers the records of all services, with their providers.
 func (a *API) services(asked *http.Request) (rest.Reply, error) {
 	q := auth.CallerFrom(asked.Context())
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
@@ -43,7 +43,7 @@ func (a *API) services(asked *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// service answers with the record of one service in an array, or with null.
+// service answers an array with the record of one service, or null.
 func (a *API) service(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
@@ -63,7 +63,7 @@ func (a *API) service(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// providers finds what records of services in the store do not hold.
+// providers computes the fields that the stored records of services lack.
 type providers struct {
 	ledger.Reader
 	containers map[string][]mastercfg.CfgEndpointState // by tenant

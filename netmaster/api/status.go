@@ -28,8 +28,8 @@ import (
 // storePatience is how long the store may take to show that it is healthy.
 const storePatience = 2 * time.Second
 
-// status answers even while the store does not: then without what only the
-// store knows. Callers that are no operators are told whether the cluster is well, not what it is made of, which is not even looked up.
+// status answers even while the store does not: then without the fields that need the store. Callers that are
+// not operators see whether the cluster is well, but not its parts, which are not even looked up.
 func (a *API) status(r *http.Request) (rest.Reply, error) {
 	s := contivmodel.Status{
 		Leader: a.config.Self, Epoch: a.config.Epoch, Version: buildinfo.Get(), Masters: []contivmodel.MasterStatus{}, Nodes: []contivmodel.NodeStatus{},
@@ -63,10 +63,10 @@ func (a *API) status(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: s}, err
 }
 
-// partsOfCluster adds to a status which netmasters, nodes and members of the store there are.
+// partsOfCluster adds the netmasters, nodes and members of the store to a status.
 func (a *API) partsOfCluster(ctx context.Context, missing func() []string, s *contivmodel.Status) error {
 	s.Store.Endpoints = a.store.Endpoints()
-	if learners, err := a.store.Learners(ctx); err == nil { // a store of others may not tell
+	if learners, err := a.store.Learners(ctx); err == nil { // an external store may not have them
 		s.Store.Learners = learners
 	}
 	registered := map[string][]objdb.Service{}
@@ -79,7 +79,7 @@ func (a *API) partsOfCluster(ctx context.Context, missing func() []string, s *co
 		registered[name] = services
 	}
 	for _, m := range registered[mastercfg.MasterService] {
-		// Registrations may be a moment behind. This netmaster leads, or it would not answer.
+		// Registrations may be out of date for a moment. This netmaster leads, or it would not answer.
 		of := contivmodel.MasterStatus{Address: net.JoinHostPort(m.HostAddr, strconv.Itoa(m.Port)), Role: "follower", Version: m.Version}
 		if of.Address == s.Leader {
 			of.Role = "leader"
@@ -98,9 +98,10 @@ func (a *API) partsOfCluster(ctx context.Context, missing func() []string, s *co
 	})
 }
 
-// missing begins to ask which members of the store do not answer: a machine that is off has to be waited for, and what else
-// is asked meanwhile needs the time as well. They have a time of their own: when the store has used up its own,
-// as without a majority, those that answer would be missing, too.
+// missing starts a request for the members of the store that do not answer, and returns a function that waits
+// for the result: a machine that is off takes the whole time limit, which the other parts of the status need as
+// well. It has a time limit of its own: if the store has used up the request's, for example without a majority,
+// members that do answer would be reported as missing.
 func (a *API) missing(ctx context.Context) (names func() []string) {
 	found := make(chan []string, 1)
 	go func() {
@@ -108,14 +109,14 @@ func (a *API) missing(ctx context.Context) (names func() []string) {
 		defer cancel()
 		var names []string
 		if a.config.StoreMissing != nil {
-			names, _ = a.config.StoreMissing(ctx) // those that have not answered in time are among them
+			names, _ = a.config.StoreMissing(ctx) // includes members that have not answered in time
 		}
 		found <- names
 	}()
 	return func() []string { return <-found }
 }
 
-// storeFull returns why nothing can be added to the store.
+// storeFull returns why nothing can be added to the store; empty if it can.
 func (a *API) storeFull() string {
 	if a.config.StoreFull == nil {
 		return ""
@@ -126,8 +127,7 @@ func (a *API) storeFull() string {
 	return ""
 }
 
-// nodeStates puts together what is known of each host, sorted by name. out are those that have to
-// join anew.
+// nodeStates returns the state of each host, sorted by name. out are the nodes that have to join again.
 func nodeStates(registered map[string][]objdb.Service, endpoints map[string]int, out []mastercfg.Joined) []contivmodel.NodeStatus {
 	byHost := map[string]*contivmodel.NodeStatus{}
 	of := func(host string) *contivmodel.NodeStatus {
@@ -167,7 +167,7 @@ var openAPI = sync.OnceValues(func() (json.RawMessage, error) {
 	return compact.Bytes(), err
 })
 
-// openapi answers with the description of these routes.
+// openapi answers the OpenAPI document of these routes.
 func openapi(*http.Request) (rest.Reply, error) {
 	document, err := openAPI()
 	return rest.Reply{Body: document}, err

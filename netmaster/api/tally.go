@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// countersPatience is how long the nodes may take to tell what they count.
+	// countersPatience is how long the nodes may take to return their counters.
 	countersPatience = 3 * time.Second
-	// tallyPatience is how long one may wait until the nodes are asked for no others.
+	// tallyPatience is how long a request may wait for earlier requests to all nodes.
 	tallyPatience = 10 * time.Second
-	// askedAtOnce is how many nodes are asked at the same time.
+	// askedAtOnce is how many nodes are called at the same time.
 	askedAtOnce = 8
 )
 
-// tally is what all nodes have counted, added up. It is shared by those who asked at the same time.
+// tally is the sum of the counters of all nodes. Concurrent requests share it.
 type tally struct {
 	rules    map[string]contivmodel.RuleCounters                // by the rule's key
 	services map[string]map[string]contivmodel.EndpointCounters // by service id and provider
-	silent   []string                                           // who did not answer, each with the cause
+	silent   []string                                           // nodes that did not answer, each with the cause
 }
 
-// tally reads the counters of all nodes. Concurrent requests for the same share one reading, as nodes answer few long requests at
-// a time.
+// tally reads the counters of all nodes. Concurrent requests for the
+// same share one reading, as nodes answer few long requests at a time.
 func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 	release, err := a.entrance.Take(ctx, ratelimit.LongAnswer)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 	}
 	defer release()
 	all, err, _ := a.tallies.Do(query.Encode(), func() (any, error) {
-		ctx := context.WithoutCancel(ctx) // others wait for it, too
+		ctx := context.WithoutCancel(ctx) // other requests wait for it as well
 		waiting, cancel := context.WithTimeout(ctx, tallyPatience)
 		defer cancel()
 		done, err := a.nodes.tallying.Acquire(waiting)
@@ -55,13 +55,13 @@ func (a *API) tally(ctx context.Context, query url.Values) (*tally, error) {
 	return all.(*tally), nil
 }
 
-// askNodes asks all nodes what they count, and adds up their answers one at a time.
+// askNodes reads the counters of all nodes, and adds up their answers one at a time.
 func (a *API) askNodes(ctx context.Context, query url.Values) (*tally, error) {
 	registered, err := a.store.Services(ctx, mastercfg.AgentService)
 	if err != nil {
 		return nil, err
 	}
-	agents := map[string]agentAt{} // by host, which has several registrations
+	agents := map[string]agentAt{} // by host: a host has several registrations
 	for _, s := range registered {
 		agents[s.Hostname] = registeredAt(s)
 	}
@@ -88,7 +88,7 @@ func (a *API) askNodes(ctx context.Context, query url.Values) (*tally, error) {
 	return all, err
 }
 
-// add adds what one node has counted.
+// add adds the counters of one node.
 func (t *tally) add(counted nodeCounters) {
 	for id, n := range counted.Rules {
 		if key, ok := ruleOf(id); ok {

@@ -18,11 +18,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// TracePath is where it is told what becomes of a packet.
+// TracePath is the route that traces a packet.
 const TracePath = "/api/v1/trace"
 
-// trace asks the node of an endpoint what becomes of a packet of it and, if that goes there, the node of the
-// receiver. Both ends are found among what the caller sees.
+// trace asks the node of the sending endpoint to trace a packet and, if the packet goes there, the node of the
+// receiver. Both endpoints must be visible to the caller.
 func (a *API) trace(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
@@ -43,7 +43,7 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 	query := url.Values{"from": {from.ID}, "to": {to}, "protocol": {t.Protocol}, "port": {strconv.Itoa(t.Port)}, "source": {t.Source}}
 	for next := from.HomingHost; next != "" && len(t.Hops) < 2; {
 		hop, err := a.hop(r.Context(), next, query)
-		if fault.Is(err, fault.Unavailable) && len(t.Hops) > 0 { // what the first node does is told all the same
+		if fault.Is(err, fault.Unavailable) && len(t.Hops) > 0 { // the first node's part is answered all the same
 			hop, err = hops.Hop{Node: next, Exit: hops.Silent, Note: err.Error()}, nil
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func (a *API) trace(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: t}, nil
 }
 
-// tracedEnds are the endpoint that sends, and whom it means: the id of an endpoint, or an address.
+// tracedEnds returns the sending endpoint, and the destination: the id of an endpoint, or an address.
 func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from mastercfg.CfgEndpointState, to string, err error) {
 	err = a.search(ctx, func(r ledger.Reader) error {
 		sees, err := seesNetworks(auth.CallerFrom(ctx), r)
@@ -75,7 +75,7 @@ func (a *API) tracedEnds(ctx context.Context, t contivmodel.Trace) (from masterc
 	return from, to, err
 }
 
-// hop asks a node's agent.
+// hop traces the packet on one node.
 func (a *API) hop(ctx context.Context, host string, query url.Values) (hop hops.Hop, err error) {
 	at, registered, err := a.agentOf(ctx, mastercfg.AgentService, host)
 	if err == nil && !registered {

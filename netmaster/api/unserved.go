@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// servicesOf is the status of services in the tenants that are seen; nil: there are none.
+// servicesOf returns the status of services in the tenants that the caller sees; nil if there are none.
 func servicesOf(r ledger.Reader, sees func(tenant string) bool) (*contivmodel.ServicesStatus, error) {
 	s := &contivmodel.ServicesStatus{Unserved: []string{}}
 	err := ledger.ReadEach(r, mastercfg.ServiceLBPrefix, func(_ string, service mastercfg.CfgServiceLBState) error {

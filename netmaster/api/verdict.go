@@ -17,13 +17,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// VerdictPath is where it is told whether one endpoint may reach another.
+// VerdictPath is the route that tells whether one endpoint may reach another.
 const VerdictPath = "/api/v1/verdict"
 
-// tierNames are how people call the tiers.
+// tierNames are the names of the tiers in answers.
 var tierNames = map[int]string{tiers.OfGroups: "groups, final", tiers.None: "none", 0: "ClusterNetworkPolicy, Admin", 1: "NetworkPolicy", 2: "ClusterNetworkPolicy, Baseline"}
 
-// verdict says whether an endpoint may begin a connection to another, and what decides.
+// verdict answers whether an endpoint may open a connection to another, and which rules decide.
 func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 	q := r.URL.Query()
 	port, err := strconv.ParseUint(q.Get("port"), 10, 16)
@@ -52,7 +52,7 @@ func (a *API) verdict(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: all}, err
 }
 
-// judge has what is written about two endpoints.
+// judge has the records about two endpoints.
 type judge struct {
 	from, to judged
 	rules    []mastercfg.CfgPolicyRule
@@ -60,15 +60,15 @@ type judge struct {
 	about    tiers.Connection
 }
 
-// judged is an endpoint as those see it that judge.
+// judged is an endpoint as policies see it.
 type judged struct {
 	id, tenant string
 	group      int
 	node       string
-	access     bool // it is the node's own
+	access     bool // the node's own endpoint
 	end        tiers.End
-	addresses  [2]netip.Addr // of IPv4 and IPv6; invalid: none
-	known      []netip.Addr  // InternalIPs of the node whose own it is
+	addresses  [2]netip.Addr // IPv4, IPv6; invalid: none
+	known      []netip.Addr  // for a node's own endpoint: InternalIPs of the node
 }
 
 func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to string) (err error) {
@@ -103,7 +103,7 @@ func (j *judge) read(r ledger.Reader, sees func(networkID string) bool, from, to
 	})
 }
 
-// readJudged finds an endpoint among those that are seen, and what is written of its pod.
+// readJudged finds an endpoint among those that the caller sees, and reads the records of its pod.
 func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) (judged, error) {
 	ep, err := lookupEndpoint(r, sees, name)
 	if err != nil {
@@ -111,14 +111,14 @@ func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) 
 	}
 	j := judged{id: ep.ID, tenant: tenantOfEndpoint(r, ep.NetID), group: ep.EndpointGroupID, node: ep.HomingHost, access: ep.PodUID == "" && (ep.EndpointID == "" || ep.EndpointID == ep.HomingHost), end: tiers.End{Judged: ep.PodUID != ""}}
 	for i, text := range []string{ep.IPAddress, ep.IPv6Address} {
-		if address, err := netip.ParseAddr(text); err == nil { // else it has none
+		if address, err := netip.ParseAddr(text); err == nil { // otherwise it has none
 			j.addresses[i] = address
 		}
 	}
 	if j.access {
 		node, err := ledger.Read[mastercfg.K8sNode](r, mastercfg.K8sNodePrefix+ep.HomingHost)
 		if fault.Is(err, fault.NotFound) {
-			return j, nil // Kubernetes does not know it
+			return j, nil // it is not a node of Kubernetes
 		}
 		j.known = node.Addresses
 		return j, err
@@ -134,7 +134,7 @@ func readJudged(r ledger.Reader, sees func(networkID string) bool, name string) 
 	return j, nil
 }
 
-// verdict asks all that judge, in their order, until one denies.
+// verdict evaluates all tiers in order until one denies.
 func (j *judge) verdict(from, to netip.Addr) contivmodel.Verdict {
 	v := contivmodel.Verdict{From: from.String(), To: to.String()}
 	asked := func(of string, allowed bool, tier, rule string) bool {

@@ -25,26 +25,25 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A watch is a stream of changes of a collection. All watches read one feed of
-// the term; each is a revision and a connection, so that neither many nor slow
-// ones hold anything up. A watch ends with the term: the client goes on after
-// the last revision it was told, with whoever leads then.
+// A watch is a stream of the changes of a collection. All watches read one feed of the term; each of them has
+// only a revision and a connection, so neither many nor slow watches hold anything up. A watch ends with the
+// term. The client continues at the new leader after the last revision that it received.
 
 const (
-	// bookmarkEvery is the longest silence of a watch, if nothing else is configured.
+	// bookmarkEvery is the default of the longest silence of a watch.
 	bookmarkEvery = 30 * time.Second
-	// bookmarkAfter is how many changes of other objects a watch is silent about.
-	// Leaders may change more often than a bookmark is due, and the next one
-	// remembers so many changes only (mirror.Feed).
+	// bookmarkAfter is the number of changes of other objects after which a watch sends a bookmark early.
+	// Leaders may change more often than bookmarks are due, and the feed of the next one (mirror.Feed) keeps so many
+	// changes only.
 	bookmarkAfter = 1000
-	// rightsEvery is how often a watch that has nothing to tell asks whether its caller
-	// may still hear it. It asks before each line, too, which is all in an open cluster.
+	// rightsEvery is how often an idle watch checks that its caller may still see the collection. It also
+	// checks before each line, which is all that an open cluster needs.
 	rightsEvery = 500 * time.Millisecond
-	// maxWatches is how many there may be: each keeps a connection.
+	// maxWatches is the maximum number of watches: each occupies a connection.
 	maxWatches = 512
 )
 
-// Feed tells what has changed after a revision.
+// Feed returns the changes after a revision.
 type Feed interface {
 	Run(ctx context.Context) error
 	Revision() (rev int64, begun bool)
@@ -52,25 +51,25 @@ type Feed interface {
 	After(rev int64) (changes []mirror.Change, upTo int64, more <-chan struct{}, err error)
 }
 
-// event is a line of a watch.
+// event is one line of a watch.
 type event struct {
 	Type     string `json:"type"` // ADDED, MODIFIED, DELETED, BOOKMARK
 	Revision int64  `json:"revision"`
 	Object   any    `json:"object,omitempty"`
 }
 
-// Run serves watches until ctx ends, and ends them. Meanwhile it stores what is known of the use of API tokens.
+// Run serves watches until ctx ends, and then ends them. Meanwhile it stores the last use of API tokens.
 func (a *API) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var storing sync.WaitGroup
 	storing.Go(func() { a.logins.Run(ctx) })
 	defer storing.Wait()
 	defer cancel()
-	defer close(a.ended) // watches need not wait for the store
+	defer close(a.ended) // watches do not wait for the store
 	return a.feed.Run(ctx)
 }
 
-// wantsWatch tells whether a request to list is one to watch.
+// wantsWatch tells whether a list request asks for a watch.
 func wantsWatch(r *http.Request) (bool, error) {
 	watch, err := rest.Flag(r, "watch")
 	return watch && r.Method == http.MethodGet, err
@@ -83,17 +82,16 @@ type watch struct {
 	caller   *auth.Caller
 	kind     contivmodel.Kind
 	scope    scope // what the caller may see; see allowed
-	revision int64 // everything up to here has been told; 0: nothing
+	revision int64 // everything up to here has been sent; 0: nothing
 
-	// What is there may be newer than revision. Until the changes up to the
-	// newest of it have been told, but for those that were there, the client
-	// hears no bookmark.
-	listed map[string]int64 // revisions of what was there, where later
-	newest int64            // of them; 0 once the bookmark has been sent
-	passed int              // changes since the last line that were of other objects
+	// The initial objects may be newer than revision. No bookmark is sent until all changes up to the newest of
+	// them have been sent, except those that they include.
+	listed map[string]int64 // revisions of the initial objects newer than revision
+	newest int64            // the highest of these; 0 once the bookmark has been sent
+	passed int              // changes of other objects since the last line
 }
 
-// watch answers with a stream of events.
+// watch answers a stream of events.
 func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) {
 	w := &watch{api: a, asked: r, caller: auth.CallerFrom(r.Context()), kind: kind}
 	if text := r.URL.Query().Get("revision"); text != "" {
@@ -140,7 +138,7 @@ func (a *API) watch(r *http.Request, kind contivmodel.Kind) (rest.Reply, error) 
 	}}, nil
 }
 
-// mayWatch counts a watch, until release.
+// mayWatch counts a watch until release is called; it fails if there are too many.
 func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 	own, err := a.entrance.Take(ctx, ratelimit.Watch)
 	if err != nil {
@@ -154,8 +152,8 @@ func (a *API) mayWatch(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// begin determines what the caller may see. If that has changed since the revision at which the watch is to continue, the caller
-// has to list again.
+// begin determines what the caller may see. If that has changed since the revision at which the watch is to
+// continue, the client has to list again.
 func (w *watch) begin(r ledger.Reader) (err error) {
 	if w.scope, err = scopeOf(r, w.kind, w.asked); err != nil || w.caller == nil {
 		return err
@@ -163,17 +161,16 @@ func (w *watch) begin(r ledger.Reader) (err error) {
 	if since := access.Since(r, w.caller.Who); w.revision > 0 && since > w.revision {
 		return goneError(fault.New(fault.Conflict, "revision %d: what %s may see changed at revision %d", w.revision, w.caller.Who, since))
 	}
-	if w.scope.isEmpty() { // it would keep one of the places of all
+	if w.scope.isEmpty() { // it would occupy one of the limited places
 		return rest.Denial{Cause: fault.New(fault.Denied, "%s may see nothing of type %s, and so not watch it", w.caller.Who, w.kind.Type), Status: http.StatusForbidden}
 	}
 	return nil
 }
 
-// errOver ends a watch whose caller may see something else by now. The client comes
-// back, and is told what.
+// errOver ends a watch whose caller's rights have changed. The client reconnects, and gets the reason.
 var errOver = errors.New("other rights")
 
-// allowed fails unless the caller may see in this state what it could at the beginning.
+// allowed fails unless the caller may still see in this snapshot what it could see at the beginning.
 func (w *watch) allowed(r ledger.Reader) error {
 	if mode, err := access.ModeOf(r); err != nil || mode != w.caller.Mode() {
 		return errOver
@@ -198,7 +195,7 @@ func (w *watch) checkRevision(ctx context.Context) error {
 		return goneError(err)
 	}
 	return w.api.ledger.View(func(r ledger.Reader) error {
-		// What the watch was told by others is no later than the store was when this leader's term began.
+		// Revisions that other leaders sent are not later than the store was when this leader's term began.
 		if present := max(w.api.feed.Newest(), r.Newest()); w.revision > present {
 			return goneError(fault.New(fault.Conflict, "revision %d is not known, the present one is %d", w.revision, present))
 		}
@@ -226,7 +223,7 @@ func (w *watch) waitForFeed(ctx context.Context) error {
 // goneError is the error (410 Gone) for a revision at which a client cannot continue.
 func goneError(err error) error { return rest.WithStatus(http.StatusGone, err) }
 
-// run tells events until the client, the term or the feed does not go on.
+// run sends events until the client, the term or the feed ends.
 func (w *watch) run(ctx context.Context, out *rest.Stream) {
 	bookmark := time.NewTicker(w.api.config.Bookmarks)
 	defer bookmark.Stop()
@@ -267,8 +264,8 @@ func (w *watch) run(ctx context.Context, out *rest.Stream) {
 	}
 }
 
-// recheckTimer returns a timer after which a silent watch checks again whether its caller may still see it; none in an open
-// cluster.
+// recheckTimer returns a timer after which an idle watch checks again whether its caller may still see the
+// collection; none in an open cluster.
 func (w *watch) recheckTimer() (due <-chan time.Time, stop func()) {
 	if w.caller == nil {
 		return nil, func() {}
@@ -277,7 +274,7 @@ func (w *watch) recheckTimer() (due <-chan time.Time, stop func()) {
 	return ticker.C, ticker.Stop
 }
 
-// present makes the events of what is there.
+// present returns the events of the initial objects.
 func (w *watch) present(ctx context.Context) (there *spool.Answer, err error) {
 	place := w.api.entrance.LongAnswer(ctx)
 	err = retryAfterStored(ctx, func() (err error) {
@@ -287,7 +284,7 @@ func (w *watch) present(ctx context.Context) (there *spool.Answer, err error) {
 	return there, err
 }
 
-// list writes the events of what is there.
+// list writes the events of the initial objects.
 func (w *watch) list(out io.Writer) error {
 	lines := rest.Lines(out)
 	return w.api.ledger.View(func(r ledger.Reader) (err error) {
@@ -317,8 +314,8 @@ func (w *watch) list(out io.Writer) error {
 	})
 }
 
-// tell writes the changes that are in the scope. While the client is waited for, no state
-// is held, nor a change that it was told already or is not told.
+// tell writes the changes in the scope. While it waits for the client, it holds no snapshot, and no change that
+// was sent already or is not to be sent.
 func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) error {
 	own := slices.DeleteFunc(changes, w.isHidden) // clears the rest
 	for len(own) > 0 {
@@ -347,8 +344,8 @@ func (w *watch) tell(out *rest.Stream, changes []mirror.Change, upTo int64) erro
 	return nil
 }
 
-// bookmark writes the revision up to which the client has received everything, after checking that the client may still see it: a
-// watch that continues there does not learn that the client's rights have changed before.
+// bookmark writes the revision up to which the client has received everything, after checking that the client may
+// still see the collection: a watch that continues there would not notice an earlier change of the client's rights.
 func (w *watch) bookmark(out *rest.Stream) error {
 	if err := w.api.ledger.View(w.allowed); err != nil {
 		return err
@@ -366,7 +363,7 @@ func (w *watch) isHidden(c mirror.Change) bool {
 	return false
 }
 
-// event says what a change means; ok is false for values nobody can read.
+// event returns the event of a change; ok is false for unreadable values.
 func (w *watch) event(r ledger.Reader, c mirror.Change) (e event, ok bool) {
 	if c.Value == nil {
 		if o := w.decode(c.Prev); o != nil {
@@ -383,7 +380,7 @@ func (w *watch) event(r ledger.Reader, c mirror.Change) (e event, ok bool) {
 	return event{what, c.Revision, o}, o != nil
 }
 
-// object is a stored object with its links as they are now; nil if it cannot be read.
+// object returns a stored object with its present links; nil if it is unreadable.
 func (w *watch) object(r ledger.Reader, value []byte) contivmodel.Object {
 	o := w.decode(value)
 	if o != nil {

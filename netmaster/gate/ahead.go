@@ -11,18 +11,18 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Before the index is made as new as a revision that a node names, the store is asked whether it has that: to wait for one that is
-// still to come, the whole state would be read again and again. The store is asked for all nodes together, and not often.
+// Before the gate reads up to a revision that a node names, it asks the store whether it has that revision: for a
+// future revision, it would read the whole state again and again. It asks for all nodes together, and not often.
 const (
-	changeTime = 50 * time.Millisecond // that a change of the store takes to be here, mostly
+	changeTime = 50 * time.Millisecond // how long a change of the store mostly takes to arrive here
 	lookEvery  = 2 * time.Second
 )
 
-// present is how far the store has come, as it said last.
+// present is the revision of the store in its last answer.
 type present struct {
 	db   *objdb.DB
 	pace *rate.Limiter
-	turn chan struct{} // held by who asks, or reads what follows
+	turn chan struct{} // held while asking, or reading the answer
 
 	asked    time.Time
 	history  int // of the store
@@ -33,7 +33,8 @@ func newPresent(db *objdb.DB) *present {
 	return &present{db: db, pace: rate.NewLimiter(rate.Every(lookEvery), 1), turn: make(chan struct{}, 1)}
 }
 
-// has tells whether the store has a revision. That it has not, it said after it was asked here: to somebody else, perhaps.
+// has tells whether the store has a revision. A negative answer is
+// newer than the call, and may have been given to another caller.
 func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 	called := time.Now()
 	if err := occupy(ctx, p.turn); err != nil {
@@ -51,7 +52,7 @@ func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 		return false, err
 	}
 	asked, history := time.Now(), p.db.Standing().History
-	answer, err := wire.KV.Range(ctx, &pb.RangeRequest{Key: []byte(mastercfg.Root), CountOnly: true}) // one key, that nobody writes
+	answer, err := wire.KV.Range(ctx, &pb.RangeRequest{Key: []byte(mastercfg.Root), CountOnly: true}) // a single key, which is never written
 	if err != nil {
 		return false, err
 	}
@@ -59,7 +60,8 @@ func (p *present) has(ctx context.Context, rev int64) (bool, error) {
 	return p.revision >= rev, nil
 }
 
-// waitForRevision is inStep for a revision that a node names. It does not wait for a revision that the store does not have yet.
+// waitForRevision is inStep for a revision that a node names. It
+// does not wait for a revision that the store does not have yet.
 func (g *Gate) waitForRevision(ctx context.Context, rev int64) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()

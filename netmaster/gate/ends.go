@@ -8,22 +8,22 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// ends are the tunnel ends that nodes joined with, by address. Nodes ask about dozens of addresses in one request, so a look
-// must cost the same however many nodes there are.
-type ends map[netip.Addr][]tunnelEnd // who joined first is first
+// ends are the tunnel addresses with which nodes have joined. Nodes ask for dozens of addresses in one request,
+// so the cost of a lookup must not depend on the number of nodes.
+type ends map[netip.Addr][]tunnelEnd // in the order of joining
 
-// tunnelEnd is that of one node.
+// tunnelEnd is the tunnel address of one node.
 type tunnelEnd struct {
 	host   string
 	joined time.Time
 }
 
-// add notes those of a node, of which none are there.
+// add adds the addresses of a node that has none here.
 func (e ends) add(host string, joined mastercfg.Joined) {
 	for _, text := range joined.VTEPs {
 		addr, err := netip.ParseAddr(text)
 		if err != nil {
-			continue // nothing is at such an address
+			continue // it matches no address
 		}
 		all := e[addr.Unmap()]
 		if slices.ContainsFunc(all, func(t tunnelEnd) bool { return t.host == host }) {
@@ -34,7 +34,7 @@ func (e ends) add(host string, joined mastercfg.Joined) {
 	}
 }
 
-// remove forgets those of a node, which had joined so.
+// remove removes the addresses of a node; joined is the record that was added.
 func (e ends) remove(host string, joined mastercfg.Joined) {
 	for _, text := range joined.VTEPs {
 		addr, err := netip.ParseAddr(text)
@@ -48,7 +48,8 @@ func (e ends) remove(host string, joined mastercfg.Joined) {
 	}
 }
 
-// first is the node that joined, of those other than one, with a tunnel end first; empty: no other one has it.
+// first returns the node that was the first to join with a tunnel
+// address, without considering one node; empty: no other node has it.
 func (e ends) first(addr netip.Addr, but string) string {
 	for _, t := range e[addr.Unmap()] {
 		if t.host != but {

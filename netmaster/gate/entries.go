@@ -13,15 +13,15 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Where nodes and netmasters register.
+// Prefixes of the registrations of nodes and netmasters.
 var (
 	agentPrefix  = objdb.ServicePrefix + mastercfg.AgentService + "/"
 	vtepPrefix   = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
-// judgeEntry checks a registration: it must be the node's, at an address that it joined with. It may list further addresses that are
-// no other node's tunnel ends, up to the limit of agents.
+// judgeEntry checks a registration: it must be the node's, at an address with which it joined. It may list
+// further addresses, up to the limit of agents, except tunnel addresses of other nodes.
 func (x *index) judgeEntry(host, key string, value []byte) error {
 	var s objdb.Service
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -45,7 +45,7 @@ func (x *index) judgeEntry(host, key string, value []byte) error {
 		if err != nil {
 			return fmt.Errorf("address %.60q: %w", text, err)
 		}
-		if said.Zone() != "" { // which may be any text
+		if said.Zone() != "" { // a zone may be any text
 			return fmt.Errorf("address %.60q has a zone", text)
 		}
 		if why := x.checkTunnelEndFree(host, said); why != nil {
@@ -77,8 +77,8 @@ func splitEntry(key string) (vtep bool, addr netip.Addr, err error) {
 	return vtep, where.Addr(), err
 }
 
-// ownAddress fails unless a node has joined with an address, which is not the tunnel end of a
-// node that joined before.
+// ownAddress fails unless the node has joined with the address,
+// and no node that joined before has it as tunnel address.
 func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 	own := x.nodes[host].Addresses
 	if vtep {
@@ -91,8 +91,8 @@ func (x *index) ownAddress(host string, addr netip.Addr, vtep bool) error {
 	return x.checkTunnelEndFree(host, addr)
 }
 
-// checkTunnelEndFree returns an error if an address is the tunnel end of another node that joined before. A node that joins with
-// addresses that others have, too, such as those of container bridges, takes nothing from them.
+// checkTunnelEndFree returns an error if an address is the tunnel address of another node that joined before. A node
+// that joins with addresses that others have as well, such as those of container bridges, takes nothing from them.
 func (x *index) checkTunnelEndFree(host string, addr netip.Addr) error {
 	if other := x.ends.first(addr, host); other != "" && x.nodes[other].Joined.Before(x.nodes[host].Joined) {
 		return fmt.Errorf("address %s is the tunnel end of node %s, which joined before", addr, other)

@@ -23,19 +23,19 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// Config is what a gate is made of. DB and Verify are required.
+// Config configures a gate. DB and Verify are required.
 type Config struct {
 	DB *objdb.DB
-	// Verify tells who a certificate belongs to.
+	// Verify returns the identity of a certificate.
 	Verify func(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
-	// Open opens what the keyring has sealed for a place in the store; nil: it stays sealed.
+	// Open decrypts a value that the keyring has encrypted for a key of the store; nil: it stays encrypted.
 	Open   func(place, sealed string) (string, error)
-	Audit  *audit.Log // nil: refusals are in the log only
+	Audit  *audit.Log // nil: refusals are only in the daemon's log
 	Log    *logrus.Entry
 	Limits Limits
 
-	Linger   time.Duration // how long a tenant is served when its last endpoint has gone; default 6 min, more than agents keep it
-	Progress time.Duration // between two notes of how far a quiet watch is; default 1 min
+	Linger   time.Duration // how long a tenant is served after its last endpoint is removed; default 6 min, longer than agents keep it
+	Progress time.Duration // interval of progress notifications of an idle watch; default 1 min
 }
 
 // Defaults of Config.
@@ -44,7 +44,7 @@ const (
 	progressTime = time.Minute
 )
 
-// replica is what a gate hears of the store by.
+// replica is the mirror by which a gate follows the store.
 type replica interface {
 	Run(ctx context.Context) error
 	Synced() bool
@@ -52,7 +52,7 @@ type replica interface {
 	WaitChange(ctx context.Context, rev int64) error
 }
 
-// Gate serves nodes. Run has to run while it does.
+// Gate serves nodes while Run runs.
 type Gate struct {
 	cfg       Config
 	log       *logrus.Entry
@@ -61,14 +61,14 @@ type Gate struct {
 	callers   *callers
 	strangers *ratelimit.Limiter
 	queue     *queue
-	scans     chan struct{} // room for reads of many keys
+	scans     chan struct{} // places for reads of many keys
 	renewals  *renewals
 	present   *present
 	streams   streams
 	server    *grpc.Server
 }
 
-// New prepares a gate.
+// New returns a gate.
 func New(cfg Config) *Gate {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "gate")
@@ -92,7 +92,7 @@ func New(cfg Config) *Gate {
 		grpc.ConnectionTimeout(greetTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
-		grpc.ReadBufferSize(0), grpc.WriteBufferSize(bufferSize), // what TLS has read is in a buffer already
+		grpc.ReadBufferSize(0), grpc.WriteBufferSize(bufferSize), // TLS has its own read buffer
 		grpc.UnaryInterceptor(g.onlyOffered), grpc.StreamInterceptor(g.onlyOfferedStreams), grpc.UnknownServiceHandler(notOffered),
 	)
 	pb.RegisterKVServer(g.server, &kvServer{g: g})
@@ -109,8 +109,8 @@ func (g *Gate) apply(b mirror.Batch) {
 	}
 }
 
-// Run follows the store and serves the connections that are handed over, until ctx ends. It begins
-// with the first connection: where no node comes, nothing is followed.
+// Run follows the store and serves the connections that Take receives, until ctx ends. It starts with the first
+// connection: without nodes, nothing is followed.
 func (g *Gate) Run(ctx context.Context) {
 	select {
 	case <-g.queue.first:
@@ -121,7 +121,7 @@ func (g *Gate) Run(ctx context.Context) {
 	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	tasks.Go(func() { _ = g.mirror.Run(ctx) }) // says that it was told to end
+	tasks.Go(func() { _ = g.mirror.Run(ctx) }) // its error only says that ctx has ended
 	tasks.Go(func() { g.forget(ctx) })
 	tasks.Go(func() { g.wakeStreams(ctx) })
 	tasks.Go(func() {
@@ -136,13 +136,13 @@ func (g *Gate) Run(ctx context.Context) {
 	g.renewals.close()
 }
 
-// Connections is how many there are of nodes.
+// Connections returns the number of connections of nodes.
 func (g *Gate) Connections() int { return g.callers.count() }
 
-// Take takes over a connection on which TLS has agreed on HTTP/2. It does not block.
+// Take accepts a connection whose TLS has negotiated HTTP/2. It does not block.
 func (g *Gate) Take(conn net.Conn) { g.queue.put(conn) }
 
-// forget lets go of tenants that nodes have not served for a while.
+// forget drops tenants that nodes have not served for Linger.
 func (g *Gate) forget(ctx context.Context) {
 	tick := time.NewTicker(g.pruneEvery())
 	defer tick.Stop()
@@ -168,10 +168,10 @@ func (g *Gate) inStep(ctx context.Context, rev int64) error {
 	return nil
 }
 
-// queue is a listener of connections that somebody else has accepted.
+// queue is a listener for connections that the daemon has accepted.
 type queue struct {
 	conns chan net.Conn
-	first notify.Signal // somebody has come
+	first notify.Signal // sent with the first connection
 	done  chan struct{}
 
 	mu     sync.Mutex
@@ -184,11 +184,11 @@ func newQueue() *queue {
 
 func (q *queue) put(conn net.Conn) {
 	if !q.has(conn) {
-		_ = conn.Close() // nobody is told: there is no room, or the gate is closed
+		_ = conn.Close() // without an answer: the queue is full, or the gate is closed
 	}
 }
 
-// has takes in a connection, unless there is no room or the gate is closed.
+// has queues a connection, unless the queue is full or the gate is closed.
 func (q *queue) has(conn net.Conn) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -204,7 +204,7 @@ func (q *queue) has(conn net.Conn) bool {
 	}
 }
 
-// close ends the queue: nothing comes in any more.
+// close closes the queue: no more connections are accepted.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,7 +214,7 @@ func (q *queue) close() {
 	}
 }
 
-// empty closes what nobody has accepted, when the queue is closed.
+// empty closes the remaining connections of a closed queue.
 func (q *queue) empty() {
 	for {
 		select {

@@ -15,36 +15,36 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// index is what the gate knows of the state: of records, whose they are; of nodes, what they
-// serve and how they have joined; of changes, the last ones.
+// index has what the gate knows of the state: the scopes of records;
+// the tenants and the join records of nodes; and the latest changes.
 type index struct {
 	mu         sync.RWMutex
-	records    map[string]record              // by key; of the kinds whose value says whose they are
+	records    map[string]record              // by key; of the kinds whose value has the scope
 	networks   map[string]network             // by id
 	serves     map[string]map[string]*service // host -> tenant
 	lost       map[string]loss                // by host
 	nodes      map[string]mastercfg.Joined    // by host
 	joinedAt   map[string]int64               // host -> revision of its record
-	ends       ends                           // of tunnels of nodes
+	ends       ends                           // tunnel addresses of nodes
 	entries    map[string]string              // key of a registration -> host
-	registered map[string]int                 // host -> how many registrations it has
-	entered    map[string]string              // key of what every node has a part in -> its tenant
+	registered map[string]int                 // host -> number of registrations
+	entered    map[string]string              // key of a record that every node serves -> its tenant
 	routing    bool                           // VLANs are routed
-	era        int                            // of the store's history
-	names      map[string]string              // one copy of each name
-	sweepAt    int                            // so many names are looked through for those that nothing has any more
+	era        int                            // number of the store's history
+	names      map[string]string              // interned names
+	sweepAt    int                            // number of names at which unused ones are dropped
 	recent     recent
-	open       func(place, sealed string) (string, error) // of the keyring
+	open       func(place, sealed string) (string, error) // decrypts with the keyring
 	withheld   withheld
-	spread     time.Duration // in which nodes, one after the other, hear of what all have lost
+	spread     time.Duration // time over which nodes, one after the other, learn of a loss that concerns all
 }
 
-// record is whose a record is.
+// record has the scope of a record.
 type record struct {
 	scope
 	vlan bool  // of an endpoint: its network is a VLAN
-	rev  int64 // at which it was written
-	born int64 // at which it was made: before, its key may have been that of somebody else's record
+	rev  int64 // revision of its last write
+	born int64 // revision of its creation: before, another record may have had its key
 }
 
 type network struct {
@@ -61,7 +61,7 @@ func newIndex(open func(place, sealed string) (string, error), log *logrus.Entry
 	}
 }
 
-// apply takes in one batch, and tells whether nodes have joined or were removed.
+// apply applies one batch, and tells whether nodes have joined or were removed.
 func (x *index) apply(b mirror.Batch) (nodes bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,7 +72,7 @@ func (x *index) apply(b mirror.Batch) (nodes bool) {
 	if b.Another {
 		x.era++
 	}
-	for _, e := range b.Events { // a listing has endpoints before their networks
+	for _, e := range b.Events { // networks first: a listing has endpoints before them
 		if id, is := strings.CutPrefix(e.Key, mastercfg.NetworkPrefix); is && e.Value != nil {
 			x.networks[id] = x.readNetwork(e.Value)
 		}
@@ -90,7 +90,7 @@ func (x *index) apply(b mirror.Batch) (nodes bool) {
 	return nodes
 }
 
-// take takes in one event. The lock is held.
+// take applies one event. The caller holds the lock.
 func (x *index) take(e mirror.Event, rev int64) change {
 	c := change{rev: rev, event: eventOf(e)}
 	x.setEntered(e, rev)
@@ -141,14 +141,14 @@ func eventOf(e mirror.Event) *mvccpb.Event {
 	return &mvccpb.Event{Type: mvccpb.Event_PUT, Kv: kv}
 }
 
-// readNetwork reads what matters of a network; of one that cannot be read nobody is the tenant.
+// readNetwork decodes the relevant fields of a network; an unreadable one has no tenant.
 func (x *index) readNetwork(value []byte) network {
 	var r struct{ Tenant, PktTagType, NwType string }
 	_ = json.Unmarshal(value, &r)
 	return network{tenant: x.name(r.Tenant), vlan: r.PktTagType == "vlan", infra: r.NwType == "infra"}
 }
 
-// recordOf says whose a record is. An endpoint may outlive its network, whose tenant it had.
+// recordOf returns the scope of a record. An endpoint may outlive its network, and keeps its tenant.
 func (x *index) recordOf(e mirror.Event, old record) record {
 	if e.Value == nil {
 		return record{}
@@ -159,7 +159,7 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 		return now
 	}
 	var r struct{ NetID, HomingHost, Tenant string }
-	_ = json.Unmarshal(e.Value, &r) // of one that cannot be read, nobody
+	_ = json.Unmarshal(e.Value, &r) // an unreadable one has no scope
 	if host, is := podHost(e.Key); is {
 		now.host, now.tenant = x.name(host), x.name(r.Tenant)
 		return now
@@ -171,11 +171,11 @@ func (x *index) recordOf(e mirror.Event, old record) record {
 	return now
 }
 
-// scopeByValue returns the scope of a record at an old revision, from its value and the present networks. Unlike recordOf, it does not
-// fall back to what the key had before. The lock is held.
+// scopeByValue returns the scope of a record at an old revision, from its value and the present networks.
+// Unlike recordOf, it does not fall back to what the key had before. The caller holds the lock.
 func (x *index) scopeByValue(key string, value []byte) scope {
 	var r struct{ NetID, HomingHost, Tenant string }
-	_ = json.Unmarshal(value, &r) // of one that cannot be read, nobody
+	_ = json.Unmarshal(value, &r) // an unreadable one has no scope
 	if strings.HasPrefix(key, mastercfg.NetworkPrefix) {
 		return scope{tenant: r.Tenant}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// setNode notes how a node has joined, or that it was removed: whoever has the name next may see more, or less.
+// setNode records how a node has joined, or that it was removed: the next node with this name may see more, or less.
 func (x *index) setNode(host string, e mirror.Event, rev int64) {
 	old, was := x.nodes[host]
 	x.ends.remove(host, old)
@@ -29,7 +29,7 @@ func (x *index) setNode(host string, e mirror.Event, rev int64) {
 	x.ends.add(host, joined)
 }
 
-// setEntry notes who has registered under a key. Its cost does not depend on how many hosts have: a listing brings
+// setEntry records the host of a registration. Its cost does not depend on the number of hosts: a listing has
 // the registrations of all of them, and the lock is held meanwhile.
 func (x *index) setEntry(key string, value []byte) {
 	if host, was := x.entries[key]; was {
@@ -46,14 +46,14 @@ func (x *index) setEntry(key string, value []byte) {
 	x.registered[s.Hostname]++
 }
 
-// holdsKey tells whether a node has the key pair to which its name belongs.
+// holdsKey tells whether a node has the key pair that its name belongs to.
 func (x *index) holdsKey(host, key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.isOf(host, key)
 }
 
-// isOf is holds while the lock is held.
+// isOf is holdsKey for callers that hold the lock.
 func (x *index) isOf(host, key string) bool {
 	joined, known := x.nodes[host]
 	return known && key != "" && joined.Key == key

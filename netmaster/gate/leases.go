@@ -13,13 +13,13 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// leaseServer answers for leases. A node has a few, of a minute at most.
+// leaseServer serves leases. A node has a few, with a TTL of at most a minute.
 type leaseServer struct {
 	pb.UnimplementedLeaseServer
 	g *Gate
 }
 
-// ownsLease tells whether a lease is one of a node.
+// ownsLease tells whether a lease belongs to a node.
 func ownsLease(host string, id int64) bool {
 	return id > 0 && id&^0xffffffff == mastercfg.LeasesOf(host)
 }
@@ -37,8 +37,9 @@ func (s *leaseServer) authorize(ctx context.Context) (*caller, objdb.Wire, error
 	return c, wire, nil
 }
 
-// LeaseGrant gives a node a lease, whose number the gate chooses. Those that are asked for at one netmaster are counted one
-// after the other; who asks several at the same moment may have one more at each.
+// LeaseGrant grants a lease to a node, with an id that the gate chooses. Concurrent
+// requests of a node at one netmaster are counted one after the other; requests at
+// several netmasters at the same moment may exceed the limit by one each.
 func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
 	c, wire, err := s.authorize(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	return wire.Lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: mastercfg.LeasesOf(c.host) | int64(binary.BigEndian.Uint32(random[:])), TTL: r.TTL})
 }
 
-// LeaseRevoke ends a lease of the node.
+// LeaseRevoke revokes a lease of the node.
 func (s *leaseServer) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
 	c, wire, err := s.authorize(ctx)
 	if err != nil {

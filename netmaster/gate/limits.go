@@ -10,18 +10,18 @@ import (
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
-// Limits are what one node may have at one netmaster; 0 means the default.
+// Limits limit one node at one netmaster; 0 means the default.
 type Limits struct {
-	Connections int        // the oldest is closed for one more
-	Streams     uint32     // at once on a connection
-	Watches     int        // at once
+	Connections int        // one more closes the oldest
+	Streams     uint32     // concurrent, per connection
+	Watches     int        // concurrent
 	Leases      int        // in the whole cluster
 	Rate        rate.Limit // requests and messages of streams, per second
 	Burst       int
-	Bytes       rate.Limit // that it writes, per second
+	Bytes       rate.Limit // written by the node, per second
 }
 
-// What a node may have, where Limits says nothing else.
+// Defaults of Limits.
 const (
 	nodeConnections = 4
 	nodeStreams     = 32
@@ -32,14 +32,14 @@ const (
 	nodeBytes       = 128 << 10
 )
 
-// How often a node reads the whole state, registrations included, in thousandths of it: four times at once, and then
-// once in ten seconds. It does so when it connects, and when it serves another tenant; each time all records are looked
-// at, also those that it does not see.
+// Limit of reads of the whole state, including registrations, in thousandths of it: four at once, and then one
+// in ten seconds. A node reads it when it connects, and when it serves another tenant; each time all records
+// are read, including those that the node does not see.
 const (
 	stateRead       = 1000
 	stateReadRate   = stateRead / 10
 	stateReadAtOnce = 4 * stateRead
-	smallState      = 10 * pageSize // keys; of a smaller one as much is read as of this
+	smallState      = 10 * pageSize // keys; a smaller state counts as one of this size
 )
 
 func (l Limits) withDefaults() Limits {
@@ -59,46 +59,46 @@ func set[T int | uint32 | rate.Limit](value *T, standard T) {
 	}
 }
 
-// What holds for all nodes together, and for each message.
+// Limits for all nodes together, and for each message.
 const (
 	maxRequest         = 1 << 20 // bytes
 	maxHeader          = 8 << 10 // bytes
-	bufferSize         = 4 << 10 // bytes that are written together
-	waitingConnections = 256     // handed over and not looked at yet
-	scansAtOnce        = 4       // reads of more than a key, of four nodes
-	pageSize           = 1000    // keys of an answer of etcd, and of the gate
-	eventsAtOnce       = 1000    // of one message, if one revision has not more
+	bufferSize         = 4 << 10 // bytes per write
+	waitingConnections = 256     // queued and not served yet
+	scansAtOnce        = 4       // reads of more than one key, each for another node
+	pageSize           = 1000    // keys in an answer of etcd, and of the gate
+	eventsAtOnce       = 1000    // in one message, unless one revision has more
 	minTTL, maxTTL     = 5, 60   // seconds, of leases
 	maxEntries         = 8       // registrations of a node
-	maxOps             = 128     // of a transaction, and conditions; agents have 50
-	burstBytes         = 2 << 20 // that a node writes at once
+	maxOps             = 128     // operations of a transaction, and conditions; agents use 50
+	burstBytes         = 2 << 20 // bytes that a node may write at once
 	greetTime          = 5 * time.Second
-	stepTime           = 5 * time.Second  // for the index to be as new as an answer
-	sendTime           = 10 * time.Second // for a node to take a message
+	stepTime           = 5 * time.Second  // until the index is as new as an answer
+	sendTime           = 10 * time.Second // until a node has received a message
 	patience           = 2 * time.Second  // of a request that exceeds the rate
 	pingsApart         = 5 * time.Second
 	pingAfter          = 30 * time.Second
 	pingTimeout        = 10 * time.Second
-	warnEvery          = 10 * time.Second // of refusals of one node, in the log
+	warnEvery          = 10 * time.Second // between warnings about one node in the log
 )
 
-// What a record of a node may have, in bytes.
+// Maximum sizes of records that nodes write, in bytes.
 const (
-	maxReport   = 8 << 10   // of an endpoint: a dozen names and addresses
+	maxReport   = 8 << 10   // an endpoint: a dozen names and addresses
 	maxEntry    = 32 << 10  // a registration, with all addresses of the machine
-	maxEnforced = 128 << 10 // 50 reasons why a policy is not enforced
+	maxEnforced = 128 << 10 // 50 reasons why policies are not enforced
 	maxSummary  = 512 << 10 // some hundred bytes for each endpoint of the node
 )
 
-// budget is what a node has left.
+// budget is what a node has left of its limits.
 type budget struct {
 	limits Limits
 	rate   *rate.Limiter // requests
 	bytes  *rate.Limiter // written
 	state  *rate.Limiter // thousandths of the state, read
 
-	granting chan struct{} // held by who counts leases and adds one
-	scanning chan struct{} // held by who reads many keys
+	granting chan struct{} // held while counting leases and granting one
+	scanning chan struct{} // held while reading many keys
 
 	mu      sync.Mutex
 	watches int
@@ -111,7 +111,7 @@ func newBudget(l Limits) *budget {
 		granting: make(chan struct{}, 1), scanning: make(chan struct{}, 1)}
 }
 
-// spend waits a moment if the node asks too much, and refuses if it asks far too much.
+// spend waits a moment if the node exceeds its rate, and fails if it exceeds it by far.
 func (b *budget) spend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -121,9 +121,9 @@ func (b *budget) spend(ctx context.Context) error {
 	return nil
 }
 
-// scan waits until what the node has read of the state is not too much any more, and refuses if that is later than ctx ends.
+// scan waits until the node has not read too much of the state recently; it fails if ctx ends before.
 func (b *budget) scan(ctx context.Context) error {
-	if err := b.state.WaitN(ctx, 0); err != nil { // there is no debt any more
+	if err := b.state.WaitN(ctx, 0); err != nil { // waits until there is no debt
 		return exhausted("more than the whole state every %v seconds", stateRead/stateReadRate)
 	}
 	return nil
@@ -134,7 +134,7 @@ func (b *budget) chargeScan(keys, of int) {
 	b.state.ReserveN(time.Now(), min(stateRead*keys/max(of, smallState), stateReadAtOnce))
 }
 
-// write does the same for bytes that are to be written, of one request.
+// write is the same for the bytes that one request writes.
 func (b *budget) write(ctx context.Context, bytes int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -144,7 +144,7 @@ func (b *budget) write(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// watch takes one of the watches.
+// watch counts a watch; false: the node has too many.
 func (b *budget) watch() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,22 +155,22 @@ func (b *budget) watch() bool {
 	return true
 }
 
-// unwatch gives some back.
+// unwatch releases n watches.
 func (b *budget) unwatch(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watches -= n
 }
 
-// shouldAudit tells whether a refusal gets a line in the audit log, and how many since the last one did not: thousands of one node
-// would push the lines about changes out of the files.
+// shouldAudit tells whether a refusal gets a line in the audit log, and how many did not since the last line:
+// thousands of one node would push the lines about changes out of the files.
 func (b *budget) shouldAudit(now time.Time) (left int64, worth bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refused.Tell(ratelimit.Refusal, now)
 }
 
-// shouldLog tells whether a refusal gets a line in the daemon's log, too.
+// shouldLog tells whether a refusal also gets a line in the daemon's log.
 func (b *budget) shouldLog(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
 package gate
 
-// name keeps one copy of a name, which thousands of records have.
+// name interns a name, because thousands of records have it.
 func (x *index) name(text string) string {
 	if kept, ok := x.names[text]; ok {
 		return kept
@@ -12,11 +12,11 @@ func (x *index) name(text string) string {
 	return text
 }
 
-// fewNames are so many that they are not looked through.
+// fewNames is the number of names below which unused ones are not dropped.
 const fewNames = 1024
 
-// sweepNames forgets the names that nothing has any more, as those of nodes that are gone. It walks all
-// records, so it is done only when there are twice as many names as were in use the last time.
+// sweepNames drops unused names, such as those of removed nodes. It iterates over all records, so it runs only
+// when there are twice as many names as were in use the last time.
 func (x *index) sweepNames() {
 	used := make(map[string]string)
 	for _, r := range x.records {

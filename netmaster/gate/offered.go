@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// isOffered tells whether nodes may call a method of etcd's protocol at all. All others, also future ones, are refused.
+// isOffered tells whether nodes may call a method of etcd's protocol. All others, including future ones, are refused.
 func isOffered(method string) bool {
 	switch method {
 	case pb.KV_Range_FullMethodName, pb.KV_Txn_FullMethodName, pb.Watch_Watch_FullMethodName,
@@ -19,7 +19,7 @@ func isOffered(method string) bool {
 	return false
 }
 
-// onlyOffered refuses other calls with one request.
+// onlyOffered refuses other unary calls.
 func (g *Gate) onlyOffered(ctx context.Context, request any, call *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
 	if isOffered(call.FullMethod) {
 		return serve(ctx, request)
@@ -31,7 +31,7 @@ func (g *Gate) onlyOffered(ctx context.Context, request any, call *grpc.UnarySer
 	return nil, g.refuseCall(ctx, call.FullMethod, string(key))
 }
 
-// onlyOfferedStreams refuses other calls of any kind, those of services that the gate does not have among them.
+// onlyOfferedStreams refuses other calls of any kind, including those of services that the gate does not have.
 func (g *Gate) onlyOfferedStreams(server any, stream grpc.ServerStream, call *grpc.StreamServerInfo, serve grpc.StreamHandler) error {
 	if isOffered(call.FullMethod) {
 		return serve(server, stream)
@@ -47,5 +47,5 @@ func (g *Gate) refuseCall(ctx context.Context, method, key string) error {
 	return g.refuse(c, path.Base(method), key, "nodes do not call this")
 }
 
-// notOffered has calls of services that the gate does not have go the way of the others, which refuses them.
+// notOffered handles calls of services that the gate does not have, so that the interceptor refuses them.
 func notOffered(any, grpc.ServerStream) error { return denied("nodes do not call this") }

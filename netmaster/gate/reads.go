@@ -48,8 +48,8 @@ func (s *kvServer) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return s.g.read(ctx, wire, c, r)
 }
 
-// scan waits until a node may read many keys, and for one of the gate's places for that. A node has one such read at a time;
-// its further ones wait, and the cost of the former counts for them. done frees the place.
+// scan waits until a node may read many keys, and for one of the gate's places for such reads. A node has one
+// at a time; its next reads wait, and are charged for the earlier ones. done releases the place.
 func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	if err := occupy(ctx, b.scanning); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (g *Gate) scan(ctx context.Context, b *budget) (done func(), err error) {
 	return func() { <-g.scans; <-b.scanning }, nil
 }
 
-// occupy takes a place; receiving from the channel frees it.
+// occupy takes a place; receiving from the channel releases it.
 func occupy(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
@@ -85,7 +85,7 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.Range
 		}
 		if q.answer.Header == nil {
 			q.begin(page.Header)
-			// Whose records are is judged with a state that is as new as they are, or newer.
+			// The scopes of the records are determined with a state at least as new as the records.
 			if isFiltered(string(r.Key)) {
 				if err := g.inStep(ctx, page.Header.Revision); err != nil {
 					return nil, err
@@ -102,8 +102,8 @@ func (g *Gate) read(ctx context.Context, wire objdb.Wire, c *caller, r *pb.Range
 	}
 }
 
-// filterPage leaves out of a page what the node may not see. count is of the keys that it may, also of those that are older than it
-// has asked for.
+// filterPage leaves out of a page what the node may not see. count is the number of keys that it may see,
+// including those older than the requested revision.
 func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *rangeRead, page *pb.RangeResponse) (seen []*mvccpb.KeyValue, count int64, err error) {
 	r := q.asked
 	if q.bare {
@@ -126,13 +126,13 @@ func (g *Gate) filterPage(ctx context.Context, wire objdb.Wire, c *caller, q *ra
 	return seen, count, nil
 }
 
-// rangeRead is a read of a node on its way: what it has asked for, what the store is asked for next, and the answer so far.
+// rangeRead is a read of a node in progress: the request, the next request to the store, and the answer so far.
 type rangeRead struct {
 	asked  *pb.RangeRequest
 	next   *pb.RangeRequest
 	answer *pb.RangeResponse
-	bare   bool // values are not asked for
-	limit  int  // of keys in the answer; 0: there is none
+	bare   bool // without values
+	limit  int  // of keys in the answer; 0: none
 }
 
 func newRangeRead(r *pb.RangeRequest) *rangeRead {
@@ -149,7 +149,7 @@ func newRangeRead(r *pb.RangeRequest) *rangeRead {
 
 func (q *rangeRead) isRange() bool { return len(q.asked.RangeEnd) > 0 }
 
-// begin takes over the header of the first page: all others are read at its revision.
+// begin takes the header of the first page: all others are read at its revision.
 func (q *rangeRead) begin(header *pb.ResponseHeader) {
 	q.answer.Header = header
 	if q.next.Revision == 0 {
@@ -157,7 +157,7 @@ func (q *rangeRead) begin(header *pb.ResponseHeader) {
 	}
 }
 
-// add adds what the node may see of a page, and tells whether the answer is complete.
+// add adds the visible part of a page, and tells whether the answer is complete.
 func (q *rangeRead) add(page *pb.RangeResponse, seen []*mvccpb.KeyValue, count int64) (last bool) {
 	answer := q.answer
 	answer.Count += count
@@ -176,15 +176,15 @@ func (q *rangeRead) add(page *pb.RangeResponse, seen []*mvccpb.KeyValue, count i
 	return false
 }
 
-// size is of how many records and registrations the index knows whose they are: nearly all that nodes may see.
+// size returns the number of records and registrations whose owner the index knows: nearly all that nodes may see.
 func (x *index) size() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.records) + len(x.entries)
 }
 
-// readOwn adds its value to the record of the node's own speaker among keys: by that it is withheld, from keys and counts as
-// from a listing.
+// readOwn adds the value to the node's own BGP record among keys: withholds needs it, so that the record is
+// missing from keys and counts as from a listing.
 func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []*mvccpb.KeyValue, rev int64) error {
 	own := slices.IndexFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == mastercfg.BgpPrefix+host })
 	if own < 0 || g.index.open == nil {
@@ -197,9 +197,9 @@ func (g *Gate) readOwn(ctx context.Context, wire objdb.Wire, host string, kvs []
 	return err
 }
 
-// mayHaveExisted tells whether a missing key may have had a record whose owner is unknown now: it was deleted before the kept
-// history begins, or before this gate started. A node that reads such a key gets an error instead of "not found": by that, it
-// would conclude that the store was replaced.
+// mayHaveExisted tells whether a missing key may have had a record whose owner is unknown now: it was deleted
+// before the kept history begins, or before this gate started. A node that reads such a key gets an error
+// instead of "not found", from which it would conclude that the store was replaced.
 func (x *index) mayHaveExisted(key string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -231,8 +231,8 @@ func (x *index) mayHaveSeen(host string, past *mvccpb.KeyValue) bool {
 	return x.sees(host, s, math.MaxInt64) || s.tenant != "" && x.mayServe(host, s.tenant)
 }
 
-// filter keeps what a node may see: what was written at a revision or later, and the number of all. Of nobody's lease the
-// number is told: to know it is what it takes to end it, for who has a name that it fits (see ownsLease).
+// filter returns the records that a node may see and that were written at a revision or later, and the number of all
+// visible ones. Lease ids are left out: a node whose name matches an id (see ownsLease) could revoke the lease.
 func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen []*mvccpb.KeyValue, count int64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -251,7 +251,7 @@ func (x *index) filter(host string, kvs []*mvccpb.KeyValue, since int64) (seen [
 	return seen, count
 }
 
-// clusterServer tells where the members of the store are, so that nodes keep pods away from them.
+// clusterServer answers where the members of the store are, so that nodes keep pods away from them.
 type clusterServer struct {
 	pb.UnimplementedClusterServer
 	g *Gate

@@ -6,35 +6,35 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// What is kept of the past.
+// Limits of the history.
 const (
 	keptChanges = 8192
 	keptBytes   = 8 << 20
 )
 
-// change is one change of one record, and whose that was before and is after.
+// change is one change of one record, with its scopes before and after.
 type change struct {
 	rev           int64
-	event         *mvccpb.Event // shared by all who are told
+	event         *mvccpb.Event // shared by all watches
 	before, after scope
-	born          int64 // at which the record of before was made
+	born          int64 // revision at which the former record was created
 }
 
 func (c change) size() int { return len(c.event.Kv.Key) + len(c.event.Kv.Value) + 256 }
 
-// recent are the last changes, kept once for all watches. The lock is that of the index.
+// recent are the latest changes, kept once for all watches. The index's lock guards them.
 type recent struct {
 	changes  []change          // by revision
-	gone     map[string]record // what was deleted by them
+	gone     map[string]record // records that these changes deleted
 	bytes    int
-	floor    int64 // all changes after this revision are here
-	revision int64 // up to this one
+	floor    int64 // all later changes up to revision are here
+	revision int64 // the last applied revision
 	more     chan struct{}
 }
 
 func newRecent() recent { return recent{gone: make(map[string]record), more: make(chan struct{})} }
 
-// restart forgets everything: there is a gap, or another store, before a revision.
+// restart drops everything: there is a gap, or another store, before a revision.
 func (r *recent) restart(rev int64) {
 	r.changes, r.bytes, r.floor, r.revision = nil, 0, rev, rev
 	clear(r.gone)
@@ -50,20 +50,20 @@ func (r *recent) add(c change) {
 	}
 }
 
-// advance ends a batch and wakes those who wait for more.
+// advance ends a batch and wakes the waiting watches.
 func (r *recent) advance(rev int64) {
 	r.revision = max(r.revision, rev)
 	r.trim()
 	r.wake()
 }
 
-// wake closes more; the lock is held.
+// wake closes more; the caller holds the lock.
 func (r *recent) wake() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// trim forgets the oldest revisions when there are too many, a good part at a time.
+// trim drops the oldest revisions, about a quarter at a time, when the limits are exceeded.
 func (r *recent) trim() {
 	if len(r.changes) <= keptChanges && r.bytes <= keptBytes {
 		return
@@ -83,7 +83,7 @@ func (r *recent) trim() {
 	r.changes = append([]change(nil), r.changes[forget:]...)
 }
 
-// from are the changes from a revision on, which must be above the floor.
+// from returns the changes from a revision on, which must be above the floor.
 func (r *recent) from(rev int64) []change {
 	first := sort.Search(len(r.changes), func(i int) bool { return r.changes[i].rev >= rev })
 	return r.changes[first:]

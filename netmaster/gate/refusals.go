@@ -31,14 +31,14 @@ func exhausted(format string, args ...any) error {
 	return status.Errorf(codes.ResourceExhausted, format, args...)
 }
 
-// refuse says no to a node that has asked for what is not its own, and writes it down.
+// refuse returns the error for a request that a node may not make, and audits it.
 func (g *Gate) refuse(c *caller, call, key, format string, args ...any) error {
 	reason := fmt.Sprintf(format, args...)
 	g.writeDown(c, call, key, reason)
 	return denied("%s %.200s: %s", call, key, reason)
 }
 
-// writeDown has a refusal in the audit log and the log, if there have not been too many.
+// writeDown writes a refusal to the audit log and the daemon's log, unless there have been too many.
 func (g *Gate) writeDown(c *caller, call, key, reason string) {
 	now := time.Now()
 	who := identity.Identity{Kind: identity.Node, Name: c.host}.String()

@@ -9,19 +9,19 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// renewals has the leases of all nodes renewed over a few streams to the store: one for each node would
-// be as many tasks again, in the store's member, too, as the nodes have here.
+// renewals sends the lease renewals of all nodes to the store over a few streams: a stream for each node would
+// need as many goroutines again as the nodes have here, and in the store's member as well.
 type renewals struct {
 	db      *objdb.DB
-	streams chan *renewing // as many as there may be; nil: not begun
+	streams chan *renewing // all of them; nil: not opened
 }
 
 const (
 	renewalsAtOnce = 8
-	renewalTime    = 5 * time.Second // for the store to answer one
+	renewalTime    = 5 * time.Second // for the store to answer one renewal
 )
 
-// renewing is one stream.
+// renewing is one stream to the store.
 type renewing struct {
 	pb.Lease_LeaseKeepAliveClient
 	end context.CancelFunc
@@ -35,7 +35,7 @@ func newRenewals(db *objdb.DB) *renewals {
 	return r
 }
 
-// renew passes a renewal on. A stream that has failed is not used again.
+// renew forwards a renewal. A stream that has failed is not used again.
 func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest) (answer *pb.LeaseKeepAliveResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, renewalTime)
 	defer cancel()
@@ -56,7 +56,7 @@ func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest)
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		// It has ended with what was asked before, as all do when the store's member is started again.
+		// It ended after the last renewal, as all streams do when the store's member is restarted.
 	}
 	s, err = r.begin(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *renewals) renew(ctx context.Context, request *pb.LeaseKeepAliveRequest)
 	return answer, err
 }
 
-// begin begins a stream, which lasts longer than the request that it begins with.
+// begin opens a stream, which outlives the request that opens it.
 func (r *renewals) begin(ctx context.Context) (*renewing, error) {
 	wire, err := r.db.Wire(ctx)
 	if err != nil {
@@ -87,11 +87,11 @@ func (r *renewals) begin(ctx context.Context) (*renewing, error) {
 
 func (s *renewing) exchange(ctx context.Context, request *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
 	defer context.AfterFunc(ctx, s.end)()
-	_ = s.Send(request) // why it fails is told by Recv
+	_ = s.Send(request) // Recv returns the cause of a failure
 	return s.Recv()
 }
 
-// close waits for those that are being renewed, and ends the streams. Nothing is renewed any more then.
+// close waits for renewals in progress, and ends the streams. No more renewals are possible.
 func (r *renewals) close() {
 	for range renewalsAtOnce {
 		if s := <-r.streams; s != nil {

@@ -12,22 +12,23 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// A client that opens streams and resets them at once has as many open as it likes, one after the other, and each of them is begun
-// and thrown away here (CVE-2023-44487), before a limit of requests is asked. So both are counted, and a connection with too many ends.
+// A client that opens streams and resets them at once can open any number, one after the other, and each is
+// started and dropped here (CVE-2023-44487) before a limit of requests applies. So both are counted, and a
+// connection with too many is closed.
 const (
 	mostResets = 100              // within countTime
-	mostBegun  = 1000             // calls within countTime: a node is given 700, by nodeRate and nodeBurst
-	countTime  = 10 * time.Second // in which they are counted
+	mostBegun  = 1000             // calls within countTime: nodeRate and nodeBurst allow 700
+	countTime  = 10 * time.Second // the period of counting
 )
 
-// streamCounts are those of a connection.
+// streamCounts are the counts of a connection.
 type streamCounts struct {
 	mu            sync.Mutex
 	since         time.Time
 	begun, resets int
 }
 
-// add counts, and tells whether there are too many.
+// add counts, and tells whether the limits are exceeded.
 func (c *streamCounts) add(begun, resets int, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +40,7 @@ func (c *streamCounts) add(begun, resets int, now time.Time) bool {
 	return c.begun > mostBegun || c.resets > mostResets
 }
 
-// counting hears of the streams of all connections.
+// counting counts the streams of all connections.
 type counting struct{ g *Gate }
 
 // TagConn implements stats.Handler.
@@ -51,16 +52,17 @@ func (counting) HandleConn(context.Context, stats.ConnStats) {}
 // TagRPC implements stats.Handler.
 func (counting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler. A call that was reset fails because the one who made it is not there any more;
-// the context of each call is done by its end, and tells nothing.
+// HandleRPC implements stats.Handler. A call that was reset fails because its client has gone; the context of
+// each call is done at its end, and tells nothing.
 func (s counting) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if end, is := event.(*stats.End); is && status.Code(end.Error) == codes.Canceled {
 		s.count(ctx, 0, 1)
 	}
 }
 
-// begin hears of each stream before anything is done about it, also of those for which there is no call. Whoever is no node any
-// more is answered at once: a request is read whole before its call begins, and could be left half sent.
+// begin counts each stream before it is handled, including streams without a
+// call. A client that is not a node any more is refused at once: a request is
+// read completely before its call begins, and a client could leave it unfinished.
 func (s counting) begin(ctx context.Context, call *tap.Info) (context.Context, error) {
 	s.count(ctx, 1, 0)
 	_, err := s.g.member(ctx, call.FullMethodName)

@@ -10,19 +10,20 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// scope is the set of nodes that may see a record: all, those that serve a tenant, or one
-// node. The zero value is no node.
+// scope is the set of nodes that may see a record: all, those that
+// serve a tenant, or a single node. The zero value is no node.
 type scope struct {
 	all          bool
 	tenant, host string
 }
 
-// everything stands for all tenants. A node with an endpoint in a VLAN serves it, if VLANs are
-// routed: they share one routing domain across tenants.
+// everything stands for all tenants. If VLANs are routed, a node with an endpoint in a VLAN serves all tenants:
+// they share one routing domain.
 const everything = "*"
 
-// kinds are the prefixes of records that nodes may see, each with a function from the rest of the key to the
-// scope. Without one, the scope is in the value, and the index has it. Records of all other prefixes are seen by no node.
+// kinds are the prefixes of records that nodes may see, each with a function from
+// the rest of the key to the scope. If it is nil, the scope follows from the value,
+// and the index has it. Records of all other prefixes are invisible to nodes.
 var kinds = []struct {
 	prefix string
 	of     func(id string) scope
@@ -38,8 +39,8 @@ var kinds = []struct {
 		return afterColon(service)
 	}},
 	{mastercfg.VRFPrefix, func(id string) scope { return scope{tenant: id} }},
-	{mastercfg.BgpPrefix, ofAll},  // without their passwords
-	{mastercfg.K8sPodPrefix, nil}, // of pods elsewhere, no more than their class
+	{mastercfg.BgpPrefix, ofAll},  // without passwords
+	{mastercfg.K8sPodPrefix, nil}, // of pods on other nodes, only their class
 	// Every node needs the ports of all services, and the rules about all classes.
 	{mastercfg.K8sServicePrefix, ofAll},
 	{mastercfg.K8sBackendPrefix, ofAll},
@@ -83,10 +84,10 @@ func scopeByKey(key string) (s scope, indexed bool) {
 	return scope{}, false
 }
 
-// readable are the parts of the store that a node may ask for; what it sees there depends on scopes.
+// readable are the prefixes that a node may read; what it sees there depends on scopes.
 var readable = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix, mastercfg.OperEndpointPrefix}
 
-// mayRead tells whether a node may ask for a key, or for the range from there to an end.
+// mayRead tells whether a node may read a key, or the range from the key to an end.
 func mayRead(host, key, end string) bool {
 	for _, prefix := range readable {
 		if strings.HasPrefix(key, prefix) {
@@ -100,33 +101,33 @@ func mayRead(host, key, end string) bool {
 	return false
 }
 
-// isFiltered tells whether what there is of a readable range differs from node to node.
+// isFiltered tells whether nodes see different parts of a readable range.
 func isFiltered(key string) bool {
 	return strings.HasPrefix(key, mastercfg.StateRoot) || strings.HasPrefix(key, mastercfg.OperEndpointPrefix)
 }
 
-// hasMany tells whether a readable range may have many keys. Of what is global, and of netmasters, there are a few: a node that
-// has read too much finds who leads all the same.
+// hasMany tells whether a readable range may have many keys. Global records, and registrations of netmasters,
+// are few: a node that has read too much can still find the leader.
 func hasMany(key, end string) bool {
 	return !strings.HasPrefix(key, mastercfg.GlobalRoot) && !(strings.HasPrefix(key, masterPrefix) && end <= objdb.PrefixEnd(masterPrefix))
 }
 
-// podHost is the node of a pod by the key of its record.
+// podHost returns the node in the key of a pod's record.
 func podHost(key string) (host string, is bool) {
 	id, is := strings.CutPrefix(key, mastercfg.K8sPodPrefix) // NODE/UID
 	host, _, _ = strings.Cut(id, "/")
 	return host, is
 }
 
-// seenBy is a value as a node may see it, and whether that differs: the password of a BGP speaker is for that only, which is told
-// what is sealed in the store, and of pods elsewhere a node is told by which class it judges them.
+// seenBy returns a value as a node may see it, and whether it differs. The password of a BGP speaker is for the
+// speaker only, which gets it decrypted; of pods on other nodes, a node gets only their class.
 func (x *index) seenBy(host, key string, value []byte) (shown []byte, differs bool) {
 	if at, is := podHost(key); is && at != host && len(value) > 0 {
 		var pod mastercfg.K8sPod
 		if json.Unmarshal(value, &pod) != nil {
-			return nil, true // whatever it says
+			return nil, true // unreadable
 		}
-		shown, _ = json.Marshal(mastercfg.K8sPod{Class: pod.Class, Classed: pod.Classed}) // of texts and numbers
+		shown, _ = json.Marshal(mastercfg.K8sPod{Class: pod.Class, Classed: pod.Classed}) // texts and numbers never fail
 		return shown, true
 	}
 	speaker, is := strings.CutPrefix(key, mastercfg.BgpPrefix)
@@ -135,15 +136,15 @@ func (x *index) seenBy(host, key string, value []byte) (shown []byte, differs bo
 	}
 	var record mastercfg.CfgBgpState
 	if json.Unmarshal(value, &record) != nil {
-		return nil, true // whatever it says
+		return nil, true // unreadable
 	}
 	if speaker != host {
 		record.Password = ""
 	} else if x.open != nil {
 		if text, err := x.open(mastercfg.ModelKey("Bgp", host), string(record.Password)); err == nil {
 			record.Password = secret.Text(text)
-		} // else it is sealed for another place, or withheld
+		} // encrypted for another key, or withheld
 	}
-	shown, _ = json.Marshal(record) // of texts and numbers
+	shown, _ = json.Marshal(record) // texts and numbers never fail
 	return shown, true
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/contiv/netplugin/objdb/mirror"
 )
 
-// loss counts how often a node has ceased to serve a tenant, so that it may see fewer records, with the last time.
+// loss counts how often a node has ceased to serve a tenant,
+// so that it sees fewer records, and when the last time was.
 type loss struct {
 	times int
-	at    int64     // revision, of the last time
+	at    int64     // revision of the last time
 	when  time.Time // the last time
 }
 
-// service tells by how many endpoints, and since when, a node serves a tenant.
+// service is the number of endpoints of a tenant on a node, and since when the node serves it.
 type service struct {
 	endpoints int
 	since     int64     // revision
-	gone      time.Time // the last endpoint, while there is none
+	gone      time.Time // when the last endpoint was removed; zero while there are some
 }
 
 // homed counts an endpoint of a node.
@@ -46,7 +47,7 @@ func (x *index) serve(host, tenant string, step int, rev int64) {
 		s = &service{since: rev}
 		x.serves[host][tenant] = s
 	}
-	if s.endpoints == 0 { // also while it lingers: another gate may have let go of it, and the node may have listed there
+	if s.endpoints == 0 { // also while the tenant lingers: another gate may have dropped it, and the node may have listed there
 		s.since = rev
 	}
 	s.endpoints += step
@@ -56,13 +57,14 @@ func (x *index) serve(host, tenant string, step int, rev int64) {
 	}
 }
 
-// everyNode stands for all hosts among those that serve a tenant; no host has this name. With the first service that
-// hosts lead to, all nodes that did not have the tenant need its records at once, and list again, of which a gate does
-// scansAtOnce at a time. When a tenant has none any more, they list again one after the other, in x.spread: the network
-// that a node does not hear of any more may go, and another one come with its number.
+// everyNode stands for all hosts among those that serve a tenant; no host has this name. With the first service
+// that hosts reach, all nodes without the tenant need its records at once, and list again; a gate serves
+// scansAtOnce of them at a time. When the last such service is removed, they list again one after the other,
+// within x.spread, because a node must notice when a network that it does not see any more is deleted and its
+// number is assigned to another one.
 const everyNode = ""
 
-// setEntered notes which tenants every node serves.
+// setEntered updates which tenants every node serves.
 func (x *index) setEntered(e mirror.Event, rev int64) {
 	now, old := x.enteredBy(e), x.entered[e.Key]
 	if old == now {
@@ -79,8 +81,9 @@ func (x *index) setEntered(e mirror.Event, rev int64) {
 	}
 }
 
-// enteredBy is the tenant that every node serves because of a record: of a service of Kubernetes, of one that has ports
-// of nodes or addresses outside, of an infra network, in which each host makes its own endpoint when it sees it; "" is none.
+// enteredBy returns the tenant that every node serves because of a record: a
+// Kubernetes service, a service with node ports or external addresses, or an infra
+// network, in which each host creates its own endpoint when it sees it; "": none.
 func (x *index) enteredBy(e mirror.Event) string {
 	if e.Value == nil {
 		return ""
@@ -101,7 +104,7 @@ func (x *index) enteredBy(e mirror.Event) string {
 	return ""
 }
 
-// prune forgets what was not served since a time.
+// prune drops tenants that were not served since a time.
 func (x *index) prune(since time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -122,8 +125,8 @@ func (x *index) addLoss(host string, rev int64) {
 	x.lost[host] = loss{x.lost[host].times + 1, rev, time.Now()}
 }
 
-// lossesOf returns the losses of a node, its own and those of all nodes, as far as it has to know them now. The caller holds the
-// lock.
+// lossesOf returns the losses of a node: its own and those of all nodes, unless its turn to learn of the latter
+// is still to come. The caller holds the lock.
 func (x *index) lossesOf(host string, now time.Time) loss {
 	own, all := x.lost[host], x.lost[everyNode]
 	if past := now.Sub(all.when); past < x.spread && past < x.turn(host) {
@@ -132,7 +135,7 @@ func (x *index) lossesOf(host string, now time.Time) loss {
 	return loss{times: own.times + all.times, at: max(own.at, all.at)}
 }
 
-// turn is when, within the spread, a node hears of what all have lost.
+// turn returns when, within the spread, a node learns of a loss of all nodes.
 func (x *index) turn(host string) time.Duration {
 	sum := sha256.Sum256([]byte(host))
 	return time.Duration(float64(x.spread) * float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32))

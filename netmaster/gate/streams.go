@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// streams are those of all nodes that watch.
+// streams are the watch streams of all nodes.
 type streams struct {
 	mu  sync.Mutex
 	all map[*watching]struct{}
@@ -27,7 +27,7 @@ func (s *streams) remove(w *watching) {
 	delete(s.all, w)
 }
 
-// wake has all of them told what is new; it waits for none.
+// wake wakes all streams without blocking.
 func (s *streams) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *streams) wake() {
 	}
 }
 
-// look is how often streams look whether all is well when nothing happens.
+// look is how often idle streams check the state of their watches.
 const look = time.Second
 
 // wakeStreams wakes the streams at each change, until ctx ends.

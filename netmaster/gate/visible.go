@@ -17,8 +17,8 @@ func (x *index) scopeOf(key string, at int64) scope {
 	return r.scope
 }
 
-// sees tells whether a node may see a record of a scope, by the tenants that it has served since before a revision. The caller
-// holds the lock.
+// sees tells whether a node may see a record of a scope, by the tenants that it has served since before a
+// revision. The caller holds the lock.
 func (x *index) sees(host string, s scope, before int64) bool {
 	switch {
 	case s.all, s.host == host && host != "":
@@ -42,8 +42,8 @@ func (x *index) mayServe(host, tenant string) bool {
 	return known && joined.Serves(tenant)
 }
 
-// lastAdmission is the last revision, at or after from, at which a node was admitted to the records of another tenant; 0: there is
-// none. The caller holds the lock.
+// lastAdmission returns the last revision, at or after from, at which a node began to see the records of
+// another tenant; 0: none. The caller holds the lock.
 func (x *index) lastAdmission(host string, from int64) (last int64) {
 	for _, by := range []string{host, everyNode} {
 		for tenant, s := range x.serves[by] {

@@ -25,12 +25,12 @@ type watchServer struct {
 type watch struct {
 	id       int64
 	key, end string
-	since    int64 // what the node served before this revision is in it
-	next     int64 // revision
-	lost     int   // how often the node had lost something when it began
-	era      int   // of the store's history
+	since    int64 // it shows the tenants that the node served before this revision
+	next     int64 // the next revision to send
+	lost     int   // the node's number of losses when the watch began
+	era      int   // number of the store's history
 	progress bool
-	told     time.Time // when it heard last
+	told     time.Time // time of the last message
 }
 
 // watching is one watch stream of a node.
@@ -38,16 +38,16 @@ type watching struct {
 	g       *Gate
 	c       *caller
 	stream  pb.Watch_WatchServer
-	wanted  atomic.Int64   // how often it was woken since it had been told all
-	telling sync.WaitGroup // the task
+	wanted  atomic.Int64   // number of wake-ups since everything was sent
+	telling sync.WaitGroup // the sending goroutine
 
-	mu      sync.Mutex // also of sending
+	mu      sync.Mutex // also serializes sending
 	lastID  int64
 	watches map[int64]*watch
 }
 
-// Watch serves the watches of one stream until the node ends it or is removed. A second goroutine sends the messages; it ends when
-// there are none left, so that an idle node costs one goroutine.
+// Watch serves the watches of one stream until the node ends it or is removed. A second goroutine sends the
+// messages; it ends when none are left, so that an idle node costs one goroutine.
 func (s *watchServer) Watch(stream pb.Watch_WatchServer) error {
 	c, err := s.g.caller(stream.Context())
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *watching) receive(ctx context.Context) (*pb.WatchRequest, error) {
 		return nil, err
 	}
 	if err := w.g.checkMayWatch(w.c); err != nil {
-		return nil, err // who asks goes to another netmaster, with all its watches
+		return nil, err // the client reconnects to another netmaster, with all its watches
 	}
 	if err := w.c.budget.spend(ctx); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (w *watching) take(r *pb.WatchRequest) error {
 		w.drop(id)
 		return w.send(&pb.WatchResponse{WatchId: id, Canceled: true})
 	}
-	return nil // progress is told without being asked for
+	return nil // progress notifications need no request
 }
 
 func (w *watching) begin(r *pb.WatchCreateRequest) error {
@@ -144,7 +144,7 @@ func (w *watching) drop(id int64) {
 	w.c.budget.unwatch(1)
 }
 
-// wake has the stream told what is new. The lock of streams is held, or it is the stream's own task.
+// wake starts sending what is new. The caller holds the lock of streams, or is the stream's own goroutine.
 func (w *watching) wake() {
 	if w.wanted.Add(1) == 1 {
 		w.telling.Go(func() {
@@ -173,7 +173,7 @@ func (w *watching) sendNews(now time.Time) {
 	}
 }
 
-// collect makes the next message of each watch that has one.
+// collect returns the next message of each watch that has one.
 func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
 	deaf := w.g.checkMayWatch(w.c)
 	x := w.g.index
@@ -197,21 +197,21 @@ func (w *watching) collect(now time.Time) (messages []*pb.WatchResponse) {
 	return messages
 }
 
-// ended ends a watch that cannot be told anything any more. Its client has to begin another one.
+// ended ends a watch that cannot continue. Its client has to create another one.
 func ended(w *watch, err error) *pb.WatchResponse {
 	return &pb.WatchResponse{WatchId: w.id, Canceled: true, CancelReason: status.Convert(err).Message()}
 }
 
-// startOver tells a client to list again, whatever revision it has.
+// startOver makes a client list again, whatever revision it has.
 const startOver = math.MaxInt64 - 1
 
-// message is what a watch has to hear now; nil: nothing. The lock is held.
+// message returns the next message of a watch; nil: none. The caller holds the lock.
 func (x *index) message(host string, w *watch, now time.Time, progress time.Duration) *pb.WatchResponse {
 	if isFiltered(w.key) {
 		switch lost := x.lossesOf(host, now); {
 		case w.lost != lost.times || x.isDue(host, w):
 			return compacted(w, startOver)
-		case w.since <= lost.at: // it has listed before, perhaps
+		case w.since <= lost.at: // it may have listed before
 			return compacted(w, lost.at+1)
 		}
 		if at := x.lastAdmission(host, w.since); at != 0 {
@@ -239,13 +239,13 @@ func (x *index) message(host string, w *watch, now time.Time, progress time.Dura
 	return &pb.WatchResponse{WatchId: w.id, Events: events, Header: &pb.ResponseHeader{Revision: upTo}}
 }
 
-// compacted ends a watch; its client has to be beyond a revision to go on without listing.
+// compacted ends a watch as compacted; its client has to list again unless it has a later revision.
 func compacted(w *watch, rev int64) *pb.WatchResponse {
 	return &pb.WatchResponse{WatchId: w.id, Canceled: true, CompactRevision: rev, CancelReason: "etcdserver: mvcc: required revision has been compacted"}
 }
 
-// eventFor is a change as a watch hears it; nil: it does not. A record that is not the
-// node's any more is deleted, as far as that is concerned.
+// eventFor returns a change as a watch sees it; nil: it does not.
+// A record that the node may not see any more appears as deleted.
 func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 	key := string(c.event.Kv.Key)
 	if key != w.key && (key < w.key || key >= w.end) {
@@ -267,7 +267,7 @@ func (x *index) eventFor(host string, w *watch, c change) *mvccpb.Event {
 	return &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: c.event.Kv.Key, ModRevision: c.rev}}
 }
 
-// send gives a node some time to take a message; one that does not is cut off.
+// send sends a message with a time limit; a node that does not receive it in time is disconnected.
 func (w *watching) send(m *pb.WatchResponse) error {
 	if m.Header == nil {
 		m.Header = &pb.ResponseHeader{}

@@ -22,20 +22,20 @@ import (
 // caller is the node at the other end of a connection.
 type caller struct {
 	keyholder
-	ends    time.Time // the certificate
+	ends    time.Time // expiry of the certificate
 	from    net.Addr
-	cut     func() // ends the connection
+	cut     func() // closes the connection
 	budget  *budget
 	streams streamCounts
 }
 
-// keyholder is who a certificate is of: of two keys of one name, at most one is the node's.
+// keyholder is the identity of a certificate: of several keys with one name, at most one is the node's.
 type keyholder struct{ host, key string }
 
 // AuthType implements credentials.AuthInfo.
 func (*caller) AuthType() string { return "node" }
 
-// caller finds who makes a call, charges it, and fails if it is no node any more.
+// caller returns the node that makes a call, and charges its budget; it fails if it is not a node any more.
 func (g *Gate) caller(ctx context.Context) (*caller, error) {
 	call, _ := grpc.Method(ctx)
 	c, err := g.member(ctx, call)
@@ -45,7 +45,7 @@ func (g *Gate) caller(ctx context.Context) (*caller, error) {
 	return c, c.budget.spend(ctx)
 }
 
-// member finds who makes a call, and fails if it is no node any more, which is written down.
+// member returns the node that makes a call; it fails if it is not a node any more, and audits that.
 func (g *Gate) member(ctx context.Context, call string) (*caller, error) {
 	p, _ := peer.FromContext(ctx)
 	if p == nil {
@@ -92,14 +92,14 @@ type callers struct {
 
 	mu      sync.Mutex
 	of      map[keyholder][]*caller // oldest first
-	budgets map[keyholder]*budget   // of nodes, and of those with connections
+	budgets map[keyholder]*budget   // of nodes, and of keyholders with connections
 }
 
 func newCallers(l Limits) *callers {
 	return &callers{limits: l, of: make(map[keyholder][]*caller), budgets: make(map[keyholder]*budget)}
 }
 
-// enter notes a connection, and returns the one that has to go for it; nil: none.
+// enter adds a connection, and returns the one to close for it; nil: none.
 func (cs *callers) enter(c *caller) (oldest *caller) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -129,7 +129,7 @@ func (cs *callers) leave(c *caller) {
 	}
 }
 
-// expel ends the connections of those that are no nodes any more.
+// expel closes the connections of callers that are not nodes any more.
 func (cs *callers) expel(holds func(host, key string) bool) {
 	var gone []*caller
 	cs.mu.Lock()
@@ -138,7 +138,7 @@ func (cs *callers) expel(holds func(host, key string) bool) {
 			gone = append(gone, all...)
 		}
 	}
-	for who := range cs.budgets { // of those that have left for good: the others would come again to a whole one
+	for who := range cs.budgets { // only of those removed for good: others would get a fresh budget by reconnecting
 		if len(cs.of[who]) == 0 && !holds(who.host, who.key) {
 			delete(cs.budgets, who)
 		}
@@ -159,11 +159,11 @@ func (cs *callers) count() (n int) {
 	return n
 }
 
-// credentialsOf are the credentials of a server whose connections have shown theirs already.
+// credentialsOf are server credentials for connections whose TLS handshake is already complete.
 type credentialsOf struct{ g *Gate }
 
-// ServerHandshake implements credentials.TransportCredentials. Whoever has no certificate of a
-// node of this cluster is not talked to; whether the node is still one is asked with each call.
+// ServerHandshake implements credentials.TransportCredentials. It refuses clients without a certificate of a
+// node of this cluster; whether the node is still a member is checked with each call.
 func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	who, ends, err := s.show(raw)
 	if err != nil {
@@ -180,8 +180,8 @@ func (s credentialsOf) ServerHandshake(raw net.Conn) (net.Conn, credentials.Auth
 	if oldest := s.g.callers.enter(c); oldest != nil {
 		oldest.cut()
 	}
-	// A node renews its certificate long before, and shows it on the next connection. If this one ends meanwhile, it
-	// leaves what has entered.
+	// A node renews its certificate long before, and uses it on the next connection. When this connection ends
+	// earlier, it is removed from the callers.
 	expiry.Reset(time.Until(ends))
 	return conn, c, nil
 }
@@ -220,7 +220,7 @@ func (s credentialsOf) Clone() credentials.TransportCredentials { return s }
 // OverrideServerName implements credentials.TransportCredentials.
 func (credentialsOf) OverrideServerName(string) error { return nil }
 
-// entered is a connection of a node. Its end is noted.
+// entered is a connection of a node; leave is called when it is closed.
 type entered struct {
 	net.Conn
 	leave func()

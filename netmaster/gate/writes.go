@@ -15,9 +15,9 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Txn carries out a transaction of a node. The node may write its registrations, with a lease of its own, and its reports about
-// endpoints on it and about itself. Conditions may name keys that it may read. The gate adds conditions
-// by which the store checks the records on which the decision relies: so a removed node cannot
+// Txn executes a transaction of a node. The node may write its registrations, with a lease of its own, and its
+// reports about endpoints on it and about itself. Conditions may name keys that it may read. The gate adds
+// conditions by which the store checks the records on which the decision relies: so a removed node cannot
 // write, even if this gate does not know of the removal yet.
 func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	c, err := s.g.caller(ctx)
@@ -31,8 +31,8 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err != nil {
 		return nil, unavailable("%v", err)
 	}
-	var last *pb.TxnResponse // in which a condition did not hold
-	var judged []*pb.Compare // by which it was judged
+	var last *pb.TxnResponse // the answer in which a condition did not hold
+	var judged []*pb.Compare // the guards of that transaction
 	for {
 		guards, key, why := s.g.index.judge(c.keyholder, r)
 		if why != nil {
@@ -45,7 +45,7 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		if err != nil || answer.Succeeded {
 			return answer, err
 		}
-		// Perhaps it was judged by what is old.
+		// The decision may have relied on an old state.
 		if err := s.g.inStep(ctx, answer.Header.Revision); err != nil {
 			return nil, err
 		}
@@ -53,7 +53,8 @@ func (s *kvServer) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	}
 }
 
-// sizeOf is what a transaction brings into the log of the store, whether or not its conditions hold.
+// sizeOf returns the number of bytes that a transaction adds
+// to the log of the store, whether or not its conditions hold.
 func sizeOf(r *pb.TxnRequest) (bytes int) {
 	for _, c := range r.Compare {
 		bytes += len(c.Key)
@@ -65,8 +66,8 @@ func sizeOf(r *pb.TxnRequest) (bytes int) {
 	return bytes
 }
 
-// judge checks whether a node may make a transaction. If not, it returns the key and the reason. guards are conditions to add to
-// the transaction: what the decision relies on.
+// judge checks whether a node may execute a transaction. If not, it returns the key and the reason. guards are
+// conditions to add to the transaction: the records on which the decision relies.
 func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, key string, why error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -105,8 +106,8 @@ func (x *index) judge(who keyholder, r *pb.TxnRequest) (guards []*pb.Compare, ke
 	return guards, "", nil
 }
 
-// writtenTwice returns a key that operations put and also put again or delete; empty: there is none. The store refuses that, too,
-// but only after each operation was judged by itself.
+// writtenTwice returns a key that operations put and also put again or delete; empty: none. The store refuses
+// that as well, but here each operation is checked by itself.
 func writtenTwice(ops []*pb.RequestOp) string {
 	puts := make(map[string]bool)
 	for _, op := range ops {
@@ -135,7 +136,7 @@ func (x *index) judgeCompare(host string, c *pb.Compare) error {
 	case !mayRead(host, key, ""):
 		return fmt.Errorf("nodes do not read this")
 	}
-	_, indexed := scopeByKey(key) // what the index does not know is gone, or was never there
+	_, indexed := scopeByKey(key) // a key without a record was deleted, or never existed
 	if _, there := x.records[key]; (there || !indexed) && !x.sees(host, x.scopeOf(key, math.MaxInt64), math.MaxInt64) {
 		return fmt.Errorf("it is not of a tenant that the node serves")
 	}
@@ -162,7 +163,7 @@ func (x *index) judgeOp(host string, op *pb.RequestOp) (guards []*pb.Compare, ke
 	return nil, keyIn([]*pb.RequestOp{op}), fmt.Errorf("a transaction of a node puts and deletes only")
 }
 
-// keyIn is the first key that operations name, so that a refusal tells what was tried; empty: they name none.
+// keyIn returns the first key in operations, for the text of a refusal; empty: none.
 func keyIn(ops []*pb.RequestOp) string {
 	for _, op := range ops {
 		nested := op.GetRequestTxn()
@@ -208,7 +209,7 @@ func bounded(value []byte, most int) error {
 	return nil
 }
 
-// isOne fails unless a value is one record of a type, and not longer than such a one may be.
+// isOne fails unless a value is one record of a type, and not longer than the limit.
 func isOne[T any](value []byte, most int) error {
 	if err := bounded(value, most); err != nil {
 		return err
@@ -217,8 +218,8 @@ func isOne[T any](value []byte, most int) error {
 	return json.Unmarshal(value, &record)
 }
 
-// judgeReport is about what a node reports of an endpoint, which has to be homed on it. If the index does not know
-// the endpoint, that is no refusal, since agents report of what may have been deleted meanwhile: nothing is written.
+// judgeReport checks a node's report about an endpoint, which must be homed on it. An endpoint that the index
+// does not know is not refused, because agents may report about a deleted one: nothing is written then.
 func (x *index) judgeReport(host, id string, value []byte) ([]*pb.Compare, error) {
 	if err := bounded(value, maxReport); err != nil {
 		return nil, err
@@ -264,10 +265,10 @@ func (x *index) judgeDelete(host, key string) ([]*pb.Compare, error) {
 	return nil, fmt.Errorf("nodes do not delete this")
 }
 
-// never is a revision that no key has, whether it is there or not.
+// never is a revision that no key has, present or not.
 const never = -1
 
-// at is a condition: a key was written last at a revision; 0: it is not there.
+// at returns the condition that a key was last written at a revision; 0: it is absent.
 func at(key string, rev int64) *pb.Compare {
 	return &pb.Compare{Key: []byte(key), Result: pb.Compare_EQUAL, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: rev}}
 }

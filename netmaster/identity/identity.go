@@ -17,30 +17,29 @@ type Kind string
 
 // The kinds. The zero value is Nobody.
 const (
-	Nobody Kind = ""       // nothing was shown
+	Nobody Kind = ""       // without credentials
 	Root   Kind = "root"   // the user root on the machine of a netmaster
 	Master Kind = "master" // a netmaster
 	Node   Kind = "node"   // the agent of a node
 	User   Kind = "user"   // a person
 	Token  Kind = "token"  // a program with an API token
 
-	// Loopback is whoever asks over plain HTTP on the machine of a netmaster that serves that
-	// in a role, which is its name.
+	// Loopback is a client over plain HTTP on the machine of a netmaster that serves such clients in
+	// a role, which is the identity's name.
 	Loopback Kind = "loopback"
 )
 
-// Identity is who a request comes from.
+// Identity is the identity of the client of a request.
 type Identity struct {
 	Kind Kind
-	Name string // of a master, node, user or token, or a role of loopback, as ValidName has it; others have none
+	Name string // of a master, node, user or token, or the role of loopback, see ValidName; others have none
 
-	// KeyHash is the hash of the public key of the certificate that was shown, as
-	// pki.KeyHash makes it. Empty: no certificate was shown.
+	// KeyHash is the hash of the public key of the presented certificate, see pki.KeyHash; empty: none was presented.
 	KeyHash string
-	// Issued: the cluster has made the certificate of a user, and has a record of it. Of one of an authority of the
-	// operator's own it has none.
+	// Issued: the certificate of a user was issued by the cluster, which has a record of it. For a CA
+	// of the operator there is none.
 	Issued bool
-	// Session is the id of the session or of the API token that was shown.
+	// Session is the id of the presented session or API token.
 	Session string
 }
 
@@ -49,8 +48,7 @@ func (k Kind) named() bool {
 	return k == Master || k == Node || k == User || k == Token || k == Loopback
 }
 
-// String is how an identity is written for people and in records, such as
-// "node/h1", "user/alice", "root" or "nobody".
+// String returns the identity for people and in records, such as "node/h1", "user/alice", "root" or "nobody".
 func (i Identity) String() string {
 	switch {
 	case i.Kind == Nobody:
@@ -61,7 +59,7 @@ func (i Identity) String() string {
 	return string(i.Kind)
 }
 
-// Parse reads what String wrote. Anything else is a fault.Malformed.
+// Parse parses the result of String. Other texts are fault.Malformed.
 func Parse(text string) (Identity, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	found := Identity{Kind: Kind(kind), Name: name}
@@ -76,11 +74,11 @@ func Parse(text string) (Identity, error) {
 
 func (i Identity) known() bool { return i.Kind == Nobody || i.Kind == Root || i.Kind.named() }
 
-// maxName is the length of the longest name of a host.
+// maxName is the maximum length of a host name.
 const maxName = 253
 
-// ValidName tells whether an identity may have a name: letters, digits, "_", ".", "@"
-// and "-", at most 253 of them, and not "." or "..", which mean something in paths.
+// ValidName tells whether an identity may have a name: letters, digits, "_", ".", "@" and "-", at most 253 of
+// them, and not "." or "..", which have a meaning in paths.
 func ValidName(name string) bool {
 	return len(name) <= maxName && name != "." && name != ".." && only(name, "_.@-")
 }
@@ -88,7 +86,7 @@ func ValidName(name string) bool {
 // validCluster tells whether a text can be the id of a cluster.
 func validCluster(id string) bool { return len(id) <= 64 && only(id, "-") }
 
-// only tells whether a text that is not empty has letters, digits and some others only.
+// only tells whether a text is not empty and has only letters, digits and some other characters.
 func only(text, others string) bool {
 	for _, c := range []byte(text) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
@@ -99,7 +97,7 @@ func only(text, others string) bool {
 	return text != ""
 }
 
-// contextKey is where the identity is in a context.
+// contextKey is the context key of the identity.
 type contextKey struct{}
 
 // With returns a context for a request of the identity.
@@ -107,7 +105,7 @@ func With(ctx context.Context, who Identity) context.Context {
 	return context.WithValue(ctx, contextKey{}, who)
 }
 
-// From returns who a request comes from; nobody, if nothing says it.
+// From returns the identity in a context; Nobody if there is none.
 func From(ctx context.Context) Identity {
 	who, _ := ctx.Value(contextKey{}).(Identity)
 	return who

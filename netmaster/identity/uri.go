@@ -7,18 +7,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// scheme is that of identities in certificates.
+// scheme is the URI scheme of identities in certificates.
 const scheme = "contiv"
 
-// URI is the name of a master, node or user in certificates of a cluster:
-// contiv://<cluster>/<kind>/<name>.
+// URI returns the URI of a master, node or user in certificates of a cluster: contiv://<cluster>/<kind>/<name>.
 func (i Identity) URI(cluster string) *url.URL {
 	return &url.URL{Scheme: scheme, Host: cluster, Path: "/" + string(i.Kind) + "/" + i.Name}
 }
 
-// ParseURI reads the name in a certificate, and which cluster it belongs to. There is
-// one way to write a name: escapes, a query, a port or a user beside it are a
-// fault.Malformed.
+// ParseURI parses the URI of a certificate, and returns its cluster. It accepts only the canonical form:
+// escapes, a query, a port or a user are fault.Malformed.
 func ParseURI(text string) (cluster string, who Identity, err error) {
 	refused := fault.New(fault.Malformed, "%.300q: want %s://<cluster>/<master, node or user>/<name>", text, scheme)
 	rest, ours := strings.CutPrefix(text, scheme+"://")

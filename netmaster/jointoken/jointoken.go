@@ -21,16 +21,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Token is a join token in the hands of who creates or shows it.
+// Token is a join token with its secret.
 type Token struct {
 	ID     string
-	Pin    string // hash of the key of the authority, as pki.KeyHash makes it
+	Pin    string // hash of the CA's key, see pki.KeyHash
 	secret string
 }
 
 const (
 	version = "CT1"
-	// Lengths of the parts in digits of base 32, and of the pin in hexadecimal ones.
+	// Lengths of the parts in base-32 digits, and of the pin in hexadecimal ones.
 	idDigits     = 10
 	secretDigits = 26 // 130 bits
 	pinDigits    = 2 * sha256.Size
@@ -40,7 +40,7 @@ const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 var digits = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 
-// New makes a token for the cluster with the pin.
+// New returns a new token for the cluster with the pin.
 func New(pin string) (Token, error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -50,10 +50,10 @@ func New(pin string) (Token, error) {
 	return Token{ID: text[:idDigits], secret: text[idDigits : idDigits+secretDigits], Pin: pin}, nil
 }
 
-// Is tells whether a text is a token of this kind, perhaps a bad one, and not one of somebody else's.
+// Is tells whether a text is a token of this kind, valid or not, and not that of another issuer.
 func Is(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), version+".") }
 
-// Parse reads a token. Errors are fault.Invalid and do not show it.
+// Parse parses a token. Errors are fault.Invalid and do not contain it.
 func Parse(text string) (Token, error) {
 	parts := strings.Split(strings.TrimSpace(text), ".")
 	switch {
@@ -66,16 +66,16 @@ func Parse(text string) (Token, error) {
 	return Token{ID: parts[1], secret: parts[2], Pin: parts[3]}, nil
 }
 
-// Text is the token as it is shown. It is a secret.
+// Text returns the token as text. It is a secret.
 func (t Token) Text() string { return strings.Join([]string{version, t.ID, t.secret, t.Pin}, ".") }
 
-// String is the token for logs, without the secret.
+// String returns the token for logs, without the secret.
 func (t Token) String() string { return version + "." + t.ID + ".(secret)" }
 
-// GoString keeps the secret out of what %#v prints.
+// GoString keeps the secret out of the output of %#v.
 func (t Token) GoString() string { return t.String() }
 
-// Digest is what the store has of the secret.
+// Digest returns the hash of the secret, which the store has.
 func (t Token) Digest() string {
 	sum := sha256.Sum256([]byte(t.secret))
 	return hex.EncodeToString(sum[:])
@@ -89,9 +89,8 @@ func Prove(record mastercfg.JoinToken, t Token) error {
 	return nil
 }
 
-// Admit tells whether the record of a token lets a host join now. again says that the
-// same has joined with this token before and has perhaps not heard the answer: it does
-// not count anew. Refusals are fault.Denied.
+// Admit tells whether the record of a token lets a host join now. again means that the same host has joined with this token
+// before and may not have received the answer: it is not counted again. Refusals are fault.Denied.
 func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now time.Time) error {
 	refused := func(reason string, args ...any) error {
 		return fault.New(fault.Denied, "join token %s: "+reason, append([]any{t.ID}, args...)...)
@@ -113,8 +112,7 @@ func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now tim
 	return nil
 }
 
-// Unknown is the refusal of a token that does not exist, or whose secret is another. It does
-// not tell which, so that nobody finds out ids.
+// Unknown is the refusal of a token that does not exist, or has another secret. It does not reveal which, to protect the ids.
 func Unknown(id string) error {
 	return fault.New(fault.Denied, "join token %s: there is none with this id and secret; it may have been removed", id)
 }
@@ -126,7 +124,7 @@ const (
 	maxUses     = 1_000_000
 )
 
-// Check completes what a new token is asked to be. Errors are fault.Invalid.
+// Check validates and completes the record of a new token. Errors are fault.Invalid.
 func Check(record *mastercfg.JoinToken, life time.Duration) error {
 	invalid := func(field, format string, args ...any) error {
 		return fault.New(fault.Invalid, "join token: "+format, args...).WithField(field)

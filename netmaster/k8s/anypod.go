@@ -23,7 +23,8 @@ func (p *policies) followAgents(ctx context.Context) {
 	}
 }
 
-// readAgents reads whether all agents support rules about any pod. If that has changed, all policies are written anew.
+// readAgents reads whether all agents support rules about any
+// pod. If that has changed, all policies are written again.
 func (p *policies) readAgents(ctx context.Context) error {
 	knows, err := p.cfg.KnowAnyPod(ctx)
 	if err != nil {
@@ -45,8 +46,9 @@ func (p *policies) readAgents(ctx context.Context) error {
 	return nil
 }
 
-// mayUseAnyPod tells whether to write rules about any pod: from when the agents of all nodes support them, until an agent
-// registers that does not. If a node was down meanwhile and returns with such an agent, its policies deny too much until it has registered.
+// mayUseAnyPod tells whether to write rules about any pod: once the agents of all nodes support them, until an
+// agent without support registers. If a node that was down meanwhile returns with such an agent, its policies
+// deny too much until it has registered.
 func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool {
 	for _, one := range knows {
 		if !one {
@@ -57,7 +59,8 @@ func mayUseAnyPod(before bool, nodes []*corev1.Node, knows map[string]bool) bool
 	return before || all
 }
 
-// isAboutAnyPod tells whether the record of a policy has a rule about any pod; false for a damaged record, which is written anew.
+// isAboutAnyPod tells whether the record of a policy has a rule
+// about any pod; false for a damaged record, which is written again.
 func isAboutAnyPod(record []byte) bool {
 	var policy mastercfg.K8sPolicy
 	return json.Unmarshal(record, &policy) == nil && slices.ContainsFunc(policy.Rules, func(r mastercfg.TierRule) bool { return r.AnyPod })

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Annotations of Kubernetes that limit what a pod receives and sends, in bit/s. The runtime tells
-// network plugins once; here they count as long as the pod lives.
+// Annotations of Kubernetes that limit what a pod receives and sends, in bit/s. The runtime passes them to
+// network plugins once; here changes apply while the pod runs.
 const (
 	ingressAnnotation = "kubernetes.io/ingress-bandwidth"
 	egressAnnotation  = "kubernetes.io/egress-bandwidth"
 )
 
-// What kubelet takes for a bandwidth.
+// The range that kubelet accepts.
 var (
 	leastBandwidth = resource.MustParse("1k")
 	mostBandwidth  = resource.MustParse("1P")
 )
 
-// quantity is the form of the quantities of Kubernetes, with as many digits as are of any use. The API server takes any text as
-// an annotation, and resource.Quantity makes of an exponent with ten digits a number with as many digits as that says: gigabytes.
+// quantity is the form of a Kubernetes quantity, with a useful number of digits. The API server accepts any text as an
+// annotation, and resource.Quantity expands an exponent of ten digits to a number with as many digits: gigabytes.
 var quantity = regexp.MustCompile(`^\+?[0-9]{1,18}(\.[0-9]{0,9})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
 func parseQuantity(text string) (resource.Quantity, error) {
@@ -31,12 +31,12 @@ func parseQuantity(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// bandwidthOf is what a pod may receive and send, in bit/s; 0: nothing is said.
+// bandwidthOf returns what a pod may receive and send, in bit/s; 0: no limit.
 func bandwidthOf(pod *corev1.Pod) (ingress, egress int64, err error) {
 	for _, one := range []struct {
 		annotation string
 		rate       *int64
-	}{{ingressAnnotation, &ingress}, {egressAnnotation, &egress}} { // in this order, so that a refusal is always the same
+	}{{ingressAnnotation, &ingress}, {egressAnnotation, &egress}} { // in this order, so that the same error is reported each time
 		text := pod.Annotations[one.annotation]
 		if text == "" {
 			continue

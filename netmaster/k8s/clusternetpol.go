@@ -16,12 +16,12 @@ import (
 	"github.com/contiv/netplugin/netmaster/classes"
 )
 
-// clusterNetworkPolicy says what a ClusterNetworkPolicy means. nodes finds the addresses of
-// the nodes that a selector finds.
+// clusterNetworkPolicy translates a ClusterNetworkPolicy. nodes
+// returns the addresses of the nodes that a selector matches.
 //
-// A rule of which something cannot be understood fails closed, as the API asks: one that
-// accepts matches nothing, any other denies everything. doubts are sentences about such rules.
-// A policy whose subject cannot be understood is nil: it is about no pod.
+// A rule with a part that cannot be understood fails closed, as the API demands: an Accept rule matches
+// nothing, any other denies everything. doubts are sentences about such rules. For a subject that cannot be
+// understood the policy is nil: it applies to no pod.
 func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Selector) ([]netip.Prefix, error)) (*classes.Policy, []string) {
 	t := clusterTranslation{spec: &p.Spec, nodes: nodes, policy: classes.Policy{
 		Tier: clusterTiers[p.Spec.Tier], Priority: int(p.Spec.Priority), In: len(p.Spec.Ingress) > 0, Out: len(p.Spec.Egress) > 0,
@@ -31,7 +31,7 @@ func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Se
 		return nil, []string{fmt.Sprintf("subject: %v: the policy applies to no pod", err)}
 	}
 	for i, r := range p.Spec.Ingress {
-		var from []v1alpha2.ClusterNetworkPolicyEgressPeer // has all that an ingress peer has
+		var from []v1alpha2.ClusterNetworkPolicyEgressPeer // includes all fields of an ingress peer
 		for _, peer := range r.From {
 			from = append(from, v1alpha2.ClusterNetworkPolicyEgressPeer{Namespaces: peer.Namespaces, Pods: peer.Pods})
 		}
@@ -43,7 +43,7 @@ func clusterNetworkPolicy(p *v1alpha2.ClusterNetworkPolicy, nodes func(labels.Se
 	return &t.policy, t.doubts
 }
 
-// Words of the API.
+// Constants of the API.
 var (
 	clusterTiers    = map[v1alpha2.Tier]classes.Tier{v1alpha2.AdminTier: classes.First, v1alpha2.BaselineTier: classes.Last}
 	clusterVerdicts = map[v1alpha2.ClusterNetworkPolicyRuleAction]classes.Verdict{
@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// clusterTranslation is a ClusterNetworkPolicy while it is read.
+// clusterTranslation is a translation in progress.
 type clusterTranslation struct {
 	spec   *v1alpha2.ClusterNetworkPolicySpec
 	nodes  func(labels.Selector) ([]netip.Prefix, error)
@@ -61,7 +61,7 @@ type clusterTranslation struct {
 	doubts []string
 }
 
-// rule adds a rule. It keeps its place among those of its direction, whatever is understood of it.
+// rule adds a rule. It keeps its place among the rules of its direction even if it cannot be understood.
 func (t *clusterTranslation) rule(name string, out bool, action v1alpha2.ClusterNetworkPolicyRuleAction, peers []v1alpha2.ClusterNetworkPolicyEgressPeer, protocols []v1alpha2.ClusterNetworkPolicyProtocol) {
 	r, err := t.read(action, peers, protocols)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *clusterTranslation) read(action v1alpha2.ClusterNetworkPolicyRuleAction
 	return r, nil
 }
 
-// peer adds one to a rule.
+// peer adds a peer to a rule.
 func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPolicyEgressPeer) error {
 	switch {
 	case p.Nodes != nil:
@@ -149,7 +149,7 @@ func (t *clusterTranslation) peer(r *classes.Rule, p *v1alpha2.ClusterNetworkPol
 	return nil
 }
 
-// domainName checks the name of a domain, with *. in front of it or not.
+// domainName checks a domain name, which may begin with *.
 func domainName(name string) error {
 	domain := strings.TrimPrefix(name, "*.")
 	if _, ok := dns.IsDomainName(domain); !ok || domain == "" || strings.Contains(domain, "*") {
@@ -158,8 +158,8 @@ func domainName(name string) error {
 	return nil
 }
 
-// podsAnywhere selects pods of the whole cluster. The API server has not checked the
-// selectors, as the kind is a custom resource.
+// podsAnywhere selects pods of the whole cluster. The API server has
+// not validated the selectors, as the kind is a custom resource.
 func podsAnywhere(namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) (s classes.PodSelector, err error) {
 	used := []*metav1.LabelSelector{namespaces}
 	if namespaces == nil {
@@ -178,7 +178,7 @@ func podsAnywhere(namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod
 	return s, nil
 }
 
-// labelSelector reads a selector that the API server has not checked.
+// labelSelector converts a selector that the API server has not validated.
 func labelSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	all, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -187,8 +187,7 @@ func labelSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return all, nil
 }
 
-// clusterPort is a port at the receiver of a connection. What has nothing that is known in it
-// says something that is not known.
+// clusterPort converts a destination port. A port without any known field has fields of a later API version.
 func clusterPort(p *v1alpha2.ClusterNetworkPolicyProtocol) (classes.Port, error) {
 	var port *v1alpha2.Port
 	var protocol corev1.Protocol

@@ -19,37 +19,37 @@ import (
 	policylisters "sigs.k8s.io/network-policy-api/pkg/client/listers/apis/v1alpha2"
 )
 
-// clusterPolicies are the ClusterNetworkPolicies of the API server, as long as it has that
-// kind: it is a custom resource, which whoever runs a cluster installs and removes at any time.
+// clusterPolicies follows the ClusterNetworkPolicies of the API server while it has that kind: it is a custom
+// resource, which operators may install and remove at any time.
 type clusterPolicies struct {
 	server  discovery.ServerResourcesInterfaceWithContext
 	client  policyclient.Interface
-	every   time.Duration     // between questions whether there is the kind
-	changed func(name string) // a policy is another than before, or gone
+	every   time.Duration     // interval of checks whether the kind is installed
+	changed func(name string) // a policy was changed or deleted
 	written func() bool       // whether the state has policies of the kind
 	log     *logrus.Entry
 
-	missed int    // how often in a row the server has not known the kind
-	stop   func() // ends what follows the kind; nil: nothing does
+	missed int    // how often in a row the server did not have the kind
+	stop   func() // stops the informer; nil: there is none
 
 	mu     sync.Mutex
-	lister policylisters.ClusterNetworkPolicyLister // nil: there is no such kind
+	lister policylisters.ClusterNetworkPolicyLister // nil: the kind is not installed
 }
 
-// Times of the questions whether there is the kind.
+// Times of the checks whether the kind is installed.
 const (
 	kindEvery  = time.Minute
-	kindAnswer = 10 * time.Second // how long an answer may take
-	kindAgain  = time.Second      // after an error, where nothing can be done without an answer
-	// kindGone is how many answers in a row must lack the kind before its policies are removed. A
-	// server that has just started may answer so once.
+	kindAnswer = 10 * time.Second // time limit of an answer
+	kindAgain  = time.Second      // after an error, while nothing can be done without an answer
+	// kindGone is how many answers in a row must lack the kind before its policies are removed. A server that
+	// has just started may answer so once.
 	kindGone = 2
-	// kindMissed is the time between these answers for a leader that begins.
+	// kindMissed is the time between these answers for a new leader.
 	kindMissed = 10 * time.Second
 )
 
-// begin finds out whether there is the kind and lists what there is of it, however long that takes. That
-// there is none takes a single answer only where no policy of it is in force.
+// begin finds out whether the kind is installed and lists its objects, however long that takes. A single answer
+// without the kind is sufficient only if no policy of the kind is in force.
 func (c *clusterPolicies) begin(ctx context.Context) error {
 	said := time.Now()
 	for {
@@ -70,7 +70,7 @@ func (c *clusterPolicies) begin(ctx context.Context) error {
 	}
 }
 
-// run keeps asking until ctx ends.
+// run repeats the check until ctx ends.
 func (c *clusterPolicies) run(ctx context.Context) {
 	for pause(ctx, c.every) == nil {
 		if err := c.checkInstalled(ctx); err != nil && ctx.Err() == nil {
@@ -79,7 +79,7 @@ func (c *clusterPolicies) run(ctx context.Context) {
 	}
 }
 
-// close ends what follows the kind.
+// close stops the informer.
 func (c *clusterPolicies) close() {
 	if c.stop != nil {
 		c.stop()
@@ -118,10 +118,10 @@ func (c *clusterPolicies) checkInstalled(ctx context.Context) error {
 	return nil
 }
 
-// clusterPolicyResource is the kind, as the API server calls it in addresses.
+// clusterPolicyResource is the resource name of the kind.
 const clusterPolicyResource = "clusternetworkpolicies"
 
-// follow lists the policies, and has each marked when it changes.
+// follow lists the policies, and calls changed for each that changes.
 func (c *clusterPolicies) follow(ctx context.Context) error {
 	if c.stop != nil {
 		return nil
@@ -147,7 +147,7 @@ func (c *clusterPolicies) follow(ctx context.Context) error {
 			c.changed(name)
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // of those that there are, too
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // also called for the listed ones
 		AddFunc: mark, UpdateFunc: func(_, now any) { mark(now) }, DeleteFunc: mark,
 	}); err != nil {
 		stop()
@@ -158,7 +158,7 @@ func (c *clusterPolicies) follow(ctx context.Context) error {
 	return nil
 }
 
-// forget has nothing known any more.
+// forget stops the informer, and reports all its policies as changed.
 func (c *clusterPolicies) forget() {
 	if c.stop == nil {
 		return
@@ -185,7 +185,7 @@ func (c *clusterPolicies) followed() bool {
 	return c.lister != nil
 }
 
-// list returns what there is.
+// list returns all policies.
 func (c *clusterPolicies) list() []*v1alpha2.ClusterNetworkPolicy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,13 +193,13 @@ func (c *clusterPolicies) list() []*v1alpha2.ClusterNetworkPolicy {
 		return nil
 	}
 	all, err := c.lister.List(labels.Everything())
-	if err != nil { // of a cache it never fails
+	if err != nil { // a cache never fails
 		c.log.WithError(err).Error("kubernetes: list ClusterNetworkPolicies")
 	}
 	return all
 }
 
-// get finds one. Where there is no such kind, there is no such policy.
+// get returns a policy. Without the kind, no policy exists.
 func (c *clusterPolicies) get(name string) (*v1alpha2.ClusterNetworkPolicy, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

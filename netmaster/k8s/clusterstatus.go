@@ -21,14 +21,13 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// conditionEnforced is True when the switches of all nodes that have subjects of a
-// ClusterNetworkPolicy do what it says.
+// conditionEnforced is True when the switches of all nodes with subjects of a ClusterNetworkPolicy enforce it.
 const conditionEnforced = "contiv.io/Enforced"
 
-// reportEvery is the time between reports: a policy's status is not written more often.
+// reportEvery is the interval of reports: a policy's status is not written more often.
 const reportEvery = 5 * time.Second
 
-// spec tells what a policy says from what it, or another of its name, said before.
+// spec identifies a version of a policy's spec, also against another policy with the same name.
 type spec struct {
 	uid        types.UID
 	generation int64
@@ -36,22 +35,22 @@ type spec struct {
 
 func specOf(policy *v1alpha2.ClusterNetworkPolicy) spec { return spec{policy.UID, policy.Generation} }
 
-// reports is what was reported about policies, and about objects that nodes do not serve.
+// reports has what was reported about policies, and about objects that nodes do not serve.
 type reports struct {
 	*policies
 	done         map[string]uint32     // epochs of ClusterNetworkPolicies that are known to be enforced, by name
-	refused      map[string]string     // why switches do not do what policies say, by policy, as it was told last
-	toldOf       map[string]types.UID  // policies of which that was told; another one may have the name since
-	recovered    map[string]bool       // policies that no switch refuses any more: told, while the note in the store is still there
-	nodeProblems map[nodeObject]string // what nodes do not serve, as it was reported last
+	refused      map[string]string     // reported reasons why switches do not enforce policies, by policy
+	toldOf       map[string]types.UID  // UIDs of these policies; another policy may have the name since
+	recovered    map[string]bool       // policies reported as enforced by all switches again, until their record in the store is removed
+	nodeProblems map[nodeObject]string // reported problems of nodes
 }
 
 func (p *policies) newReports() *reports {
 	return &reports{policies: p, done: map[string]uint32{}, refused: map[string]string{}, toldOf: map[string]types.UID{}, recovered: map[string]bool{}}
 }
 
-// report keeps the conditions of ClusterNetworkPolicies true until ctx ends, and tells of policies that switches
-// refuse. A ClusterNetworkPolicy is looked at until it is enforced, and again when it says something else or is refused.
+// report updates the conditions of ClusterNetworkPolicies until ctx ends, and reports policies that switches refuse. A
+// ClusterNetworkPolicy is checked until it is enforced, and again when its spec changes or it is refused.
 func (p *policies) report(ctx context.Context) {
 	r := p.newReports()
 	for pause(ctx, p.reportEvery) == nil {
@@ -61,8 +60,7 @@ func (p *policies) report(ctx context.Context) {
 	}
 }
 
-// reportAll writes the condition of each unreported policy. It returns the number of failures and the
-// last error.
+// reportAll writes the condition of each unreported policy. It returns the number of failures and the last error.
 func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
 	nodes, err := r.readEnforced(ctx)
 	if err != nil {
@@ -83,7 +81,8 @@ func (r *reports) reportAll(ctx context.Context) (failed int, err error) {
 	return failed, err
 }
 
-// readEnforced reads what the nodes of the cluster have programmed (oper/k8s-epoch/). Records of nodes that have left the cluster are ignored.
+// readEnforced reads what the nodes of the cluster have programmed
+// (oper/k8s-epoch/). Records of removed nodes are ignored.
 func (p *policies) readEnforced(ctx context.Context) (map[string]mastercfg.K8sEnforced, error) {
 	all, err := p.cfg.EnforcedPolicies(ctx)
 	maps.DeleteFunc(all, func(name string, _ mastercfg.K8sEnforced) bool {
@@ -93,11 +92,11 @@ func (p *policies) readEnforced(ctx context.Context) (map[string]mastercfg.K8sEn
 	return all, err
 }
 
-// unreported are the policies that have to be looked at, and their records. Those that are not written as they
-// are now come later.
+// unreported returns the policies to check, and their records.
+// Policies whose present spec is not written yet are checked later.
 func (r *reports) unreported() (look []*v1alpha2.ClusterNetworkPolicy, records []mastercfg.K8sPolicy, err error) {
 	r.mu.Lock()
-	written := r.written // another map each time
+	written := r.written // replaced, not changed, by each write
 	r.mu.Unlock()
 	maps.DeleteFunc(r.done, func(name string, _ uint32) bool { _, there := written[name]; return !there })
 	err = r.ledger.View(func(state ledger.Reader) error {
@@ -107,7 +106,7 @@ func (r *reports) unreported() (look []*v1alpha2.ClusterNetworkPolicy, records [
 			}
 			record, err := ledger.Read[mastercfg.K8sPolicy](state, mastercfg.K8sPolicyPrefix+ofClusterPolicy+policy.Name)
 			if err != nil {
-				continue // it is about no pod, or about to be translated anew
+				continue // it applies to no pod, or is about to be translated again
 			}
 			epoch, isDone := r.done[policy.Name]
 			before := meta.FindStatusCondition(policy.Status.Conditions, conditionEnforced)
@@ -138,7 +137,7 @@ func (r *reports) reportPolicy(ctx context.Context, policy *v1alpha2.ClusterNetw
 	return nil
 }
 
-// enforced is the condition of a policy about pods on nodes, some of which do not enforce it yet.
+// enforced returns the condition of a policy with subjects on nodes, of which missing do not enforce it yet.
 func enforced(nodes, missing []string) metav1.Condition {
 	if missing == nil {
 		return metav1.Condition{Type: conditionEnforced, Status: metav1.ConditionTrue, Reason: "Enforced",
@@ -149,10 +148,10 @@ func enforced(nodes, missing []string) metav1.Condition {
 		Message: fmt.Sprintf("on %d of %d nodes with subjects; not on %s", len(nodes)-len(missing), len(nodes), strings.Join(missing[:min(some, len(missing))], ", "))}
 }
 
-// nodesByClass are the nodes that have pods of each class.
+// nodesByClass returns the nodes with pods of each class.
 func (p *policies) nodesByClass() map[uint16]map[string]struct{} {
 	pods, err := p.pods.List(labels.Everything())
-	if err != nil { // of a cache it never fails
+	if err != nil { // a cache never fails
 		p.cfg.Log.WithError(err).Error("kubernetes: list pods")
 	}
 	by := map[uint16]map[string]struct{}{}
@@ -171,7 +170,7 @@ func (p *policies) nodesByClass() map[uint16]map[string]struct{} {
 	return by
 }
 
-// nodesWith lists the nodes that have subjects of a policy.
+// nodesWith lists the nodes with subjects of a policy.
 func nodesWith(record mastercfg.K8sPolicy, by map[uint16]map[string]struct{}) []string {
 	all := map[string]struct{}{}
 	for _, r := range record.Rules {
@@ -182,7 +181,7 @@ func nodesWith(record mastercfg.K8sPolicy, by map[uint16]map[string]struct{}) []
 	return slices.Sorted(maps.Keys(all))
 }
 
-// writeCondition writes one condition and leaves those of others alone.
+// writeCondition writes one condition and keeps those of other writers.
 func (p *policies) writeCondition(ctx context.Context, policy *v1alpha2.ClusterNetworkPolicy, before *metav1.Condition, now metav1.Condition) error {
 	now.LastTransitionTime = metav1.Now()
 	if before != nil {
@@ -195,7 +194,7 @@ func (p *policies) writeCondition(ctx context.Context, policy *v1alpha2.ClusterN
 	}
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha2.GroupVersion.String(), "kind": "ClusterNetworkPolicy",
-		"metadata": map[string]any{"name": policy.Name, "uid": policy.UID}, // of another of its name it is not
+		"metadata": map[string]any{"name": policy.Name, "uid": policy.UID}, // not another one with the same name
 		"status":   map[string]any{"conditions": []metav1.Condition{now}},
 	})
 	if err != nil {

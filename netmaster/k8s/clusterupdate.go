@@ -32,18 +32,18 @@ func (p *policies) updateClusterPolicy(name string) error {
 	return nil
 }
 
-// equalPriority is the reason of events about policies of one priority.
+// equalPriority is the reason of events about policies with the same priority.
 const equalPriority = "EqualPriority"
 
-// rank is where a ClusterNetworkPolicy is asked.
+// rank is the place of a ClusterNetworkPolicy in the order of evaluation.
 type rank struct {
 	tier     v1alpha2.Tier
 	priority int32
 }
 
-// ranked notes the rank of a policy; nil: it is gone. What is wrong with those that have been told of, and are of this
-// rank or of the one before, changes with it: events are about the policy that has changed. A leader that begins tells
-// of each of them anyway.
+// ranked records the rank of a policy; nil: it was deleted. The warnings of other
+// policies with this rank or the former one change with it; events are only written
+// for the policy that has changed. A new leader reports each of them anyway.
 func (p *policies) ranked(name string, now *rank) {
 	before, was := p.ranks[name]
 	if was && now != nil && before == *now {
@@ -63,7 +63,7 @@ func (p *policies) ranked(name string, now *rank) {
 	}
 }
 
-// translate tells the engine what a policy means, and returns what is not understood of it.
+// translate sets a policy in the engine, and returns the parts that were not understood.
 func (p *policies) translate(policy *v1alpha2.ClusterNetworkPolicy) (doubts []string) {
 	meaning, doubts := clusterNetworkPolicy(policy, p.addressesOf)
 	if meaning == nil {
@@ -75,7 +75,7 @@ func (p *policies) translate(policy *v1alpha2.ClusterNetworkPolicy) (doubts []st
 	return doubts
 }
 
-// samePriority names other policies with the priority of a policy; empty: there is none. The API does not define their order.
+// samePriority names other policies with the same priority; empty: none. The API does not define their order.
 func (p *policies) samePriority(policy *v1alpha2.ClusterNetworkPolicy) string {
 	var names []string
 	for _, other := range p.cluster.list() {
@@ -94,7 +94,7 @@ func (p *policies) samePriority(policy *v1alpha2.ClusterNetworkPolicy) string {
 	return fmt.Sprintf("%s of tier %s have priority %d, too: they are asked in the order of their names; to choose another order, give each a priority of its own", strings.Join(names, ", "), policy.Spec.Tier, policy.Spec.Priority)
 }
 
-// updateNodes updates the policies in the engine that have nodes as peers.
+// updateNodes updates the policies with nodes as peers in the engine.
 func (p *policies) updateNodes() error {
 	for _, policy := range p.cluster.list() {
 		if slices.ContainsFunc(policy.Spec.Egress, namesNodes) {
@@ -108,11 +108,11 @@ func namesNodes(r v1alpha2.ClusterNetworkPolicyEgressRule) bool {
 	return slices.ContainsFunc(r.To, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool { return p.Nodes != nil })
 }
 
-// addressesOf lists the addresses of the nodes that a selector finds, each once, in order.
+// addressesOf lists the addresses of the nodes that a selector matches, sorted, without duplicates.
 func (p *policies) addressesOf(which labels.Selector) (all []netip.Prefix, err error) {
 	nodes, err := p.nodes.List(which)
 	for _, n := range nodes {
-		for _, a := range n.Status.Addresses { // names are among them
+		for _, a := range n.Status.Addresses { // some are names
 			if ip, err := netip.ParseAddr(a.Address); err == nil {
 				all = append(all, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
 			}

@@ -25,44 +25,45 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Config is what a controller works with.
+// Config configures a controller.
 type Config struct {
 	Client kubernetes.Interface
 	// PolicyClient is for kinds of sigs.k8s.io/network-policy-api.
 	PolicyClient policyclient.Interface
-	// KindEvery is the time between questions whether the API server has such kinds; 0: a minute.
+	// KindEvery is the interval of checks whether the API server has such kinds; 0: a minute.
 	KindEvery time.Duration
 	Choice    TenantChoice
-	// NoExternalIPs lets services have no externalIPs: whoever may create a service takes any address by them.
+	// NoExternalIPs disables externalIPs of services: anybody who
+	// may create a service could claim any address with them.
 	NoExternalIPs bool
-	// PodRanges are where pods of a new cluster get addresses, at most one of each version
-	// of IP; none: found out.
+	// PodRanges are the pod CIDRs of a new cluster, at most one of each IP version; empty: found out.
 	PodRanges []netip.Prefix
 	Model     Model
-	// Agents names the nodes whose agents are registered; nil: there are none.
+	// Agents returns the nodes with registered agents; nil: there are none.
 	Agents func(ctx context.Context) (nodes []string, err error)
-	// GoneEvery is the time between questions whether the agent of a node that is gone still runs; 0: 10 seconds.
+	// GoneEvery is the interval of checks whether the agent of a deleted node still runs; 0: 10 seconds.
 	GoneEvery time.Duration
-	// ReadyAgents names the nodes whose agents can attach pods.
+	// ReadyAgents returns the nodes whose agents can attach pods.
 	ReadyAgents func(ctx context.Context) (nodes []string, err error)
-	// EnforcedPolicies is what nodes say about policies and their switches, by node; nil: they say nothing.
+	// EnforcedPolicies returns the nodes' reports about the policies
+	// that their switches enforce, by node; nil: there are none.
 	EnforcedPolicies func(ctx context.Context) (map[string]mastercfg.K8sEnforced, error)
-	// KnowAnyPod tells of the nodes whose agents are registered whether the agent knows rules about any pod (mastercfg.TierRule);
-	// nil: nobody does.
+	// KnowAnyPod returns, for nodes with registered agents, whether the agent supports rules about any pod
+	// (mastercfg.TierRule); nil: no agent does.
 	KnowAnyPod func(ctx context.Context) (map[string]bool, error)
-	// ReportEvery is the time between reports about policies; 0: 5 seconds.
+	// ReportEvery is the interval of reports about policies; 0: 5 seconds.
 	ReportEvery time.Duration
-	// EventEvery is the least time between two events of an object for the same reason; 0: a minute.
+	// EventEvery is the minimum interval of events of an object with the same reason; 0: a minute.
 	EventEvery time.Duration
-	// UnmatchedGrace is how long backends that no port of their service leads to may be so untold; 0: 10 seconds.
+	// UnmatchedGrace is how long backends without a matching service port are not reported; 0: 10 seconds.
 	UnmatchedGrace time.Duration
-	Metrics        *Metrics // nil: nobody reads them
+	Metrics        *Metrics // nil: none
 	Log            *logrus.Entry
 }
 
-// Model is where networks are made.
+// Model creates networks.
 type Model interface {
-	// FirstNetworks makes all of these networks, unless there are others.
+	// FirstNetworks creates these networks, unless there are others.
 	FirstNetworks(ctx context.Context, networks ...*contivmodel.Network) (made bool, err error)
 }
 
@@ -73,13 +74,13 @@ type Controller struct {
 	informers   informers.SharedInformerFactory
 	recorder    events.EventRecorder
 	warnings    warnings
-	notes       warnings // likewise, of what objects do get
+	notes       warnings // the same for messages that are not problems
 	reconcilers []*reconciler
 	policies    *policies
 	problem     atomic.Pointer[string] // see State
 }
 
-// New prepares a controller; nothing happens before Run.
+// New returns a controller, which does nothing before Run.
 func New(cfg Config, l *ledger.Ledger) *Controller {
 	c := &Controller{
 		cfg: cfg, ledger: l,
@@ -120,7 +121,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.firstNetworks(ctx); err != nil {
 		return fmt.Errorf("kubernetes: networks of a new cluster: %w", err)
 	}
-	kinds := runtime.NewScheme() // of objects that events are about
+	kinds := runtime.NewScheme() // kinds that events may refer to
 	for _, install := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.Install} {
 		if err := install(kinds); err != nil {
 			return fmt.Errorf("kubernetes: kinds of objects: %w", err)
@@ -142,10 +143,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 		defer w.queue.ShutDown()
-		defer w.lag.length.Set(0) // nothing waits for who does not lead
+		defer w.lag.length.Set(0) // a follower has nothing waiting
 	}
 	following, stop := context.WithCancel(ctx)
-	defer c.informers.Shutdown() // waits for those whom stop tells to end
+	defer c.informers.Shutdown() // waits for the informers, which stop ends
 	defer stop()
 	c.informers.Start(following.Done())
 	if err := c.complete(ctx); err != nil {
@@ -177,8 +178,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// follow does what policies want, as soon as it is known which ClusterNetworkPolicies there are. Until
-// then new pods are isolated.
+// follow applies policies, as soon as it is known which
+// ClusterNetworkPolicies exist. Until then new pods are isolated.
 func (c *Controller) follow(ctx, following context.Context) {
 	c.setProblem("it is not known yet which ClusterNetworkPolicies there are: new pods are isolated, and no policy changes")
 	defer c.policies.cluster.close()
@@ -205,10 +206,10 @@ func (c *Controller) follow(ctx, following context.Context) {
 	working.Wait()
 }
 
-// completeSoon is within what time all is listed where nothing is wrong.
+// completeSoon is the time in which all lists are complete normally.
 const completeSoon = 30 * time.Second
 
-// complete waits until all caches are, and says which ones are not.
+// complete waits until all caches are complete, and logs those that are not.
 func (c *Controller) complete(ctx context.Context) error {
 	for ctx.Err() == nil {
 		soon, cancel := context.WithTimeout(ctx, completeSoon)
@@ -231,7 +232,7 @@ func (c *Controller) complete(ctx context.Context) error {
 	return fmt.Errorf("kubernetes: lists of the API server: %w", context.Cause(ctx))
 }
 
-// audit has all things of some kinds be looked at.
+// audit queues all objects of some reconcilers.
 func (c *Controller) audit(kinds ...*reconciler) error {
 	return c.ledger.View(func(r ledger.Reader) error {
 		for _, w := range kinds {

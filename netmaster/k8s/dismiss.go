@@ -13,20 +13,20 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// goneEvery is the time between questions whether the agent of a node that is gone still runs.
+// goneEvery is the interval of checks whether the agent of a deleted node still runs.
 const goneEvery = 10 * time.Second
 
-// joinedByKubernetes tells whether a host has joined as a node of Kubernetes, so that its membership ends with the node object. If a join
-// token limits it to tenants, an operator has added it and has to remove it: a machine that is reinstalled under that name
-// stays limited.
+// joinedByKubernetes tells whether a host has joined as a node of Kubernetes, so that its membership ends with
+// the node object. If a join token limits it to tenants, an operator has added it and has to remove it: a
+// machine that is reinstalled under that name stays limited.
 func joinedByKubernetes(joined mastercfg.Joined) bool {
 	return joined.Token == mastercfg.VouchedToken && len(joined.Tenants) == 0
 }
 
-// dismiss removes what a node without an object has joined as, so that its certificate counts no more and another one
-// may have its address, and has its endpoints freed, unless it joins again before. While the agent runs the node keeps
-// both: kubelet may make the object anew, and the agent would not notice that it has to join again. Kubernetes ends
-// pods of nodes that are gone, the agent's among them.
+// dismiss removes the join record of a node without an object, so that its certificate becomes invalid and
+// another node may have its address, and releases its endpoints, unless it joins again before. While the agent
+// runs, the node keeps both: kubelet may create the object again, and the agent would not notice that it has to
+// join again. Kubernetes deletes pods of deleted nodes, including the agent's.
 func (c *Controller) dismiss(ctx context.Context, name string) (again time.Duration, err error) {
 	key := mastercfg.NodePrefix + name
 	var seen []byte
@@ -45,7 +45,7 @@ func (c *Controller) dismiss(ctx context.Context, name string) (again time.Durat
 	removed := false
 	_, err = c.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		value, _ := tx.Get(key)
-		if removed = bytes.Equal(value, seen); !removed { // it has joined meanwhile
+		if removed = bytes.Equal(value, seen); !removed { // it has joined again meanwhile
 			return nil
 		}
 		tx.Delete(key)

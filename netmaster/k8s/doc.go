@@ -1,6 +1,6 @@
 // Package k8s writes objects of Kubernetes as state records.
 //
-// The leader watches the API server by informers and writes the records that agents need. Agents
+// The leader watches the API server with informers and writes the records that agents need. Agents
 // have no credentials of the API server; they read the store only.
 //
 //	pods, namespaces     --informer--> queue --place.go-----> state/k8sPod/<node>/<uid>
@@ -19,5 +19,5 @@
 // An informer's event queues an object; a worker then computes its record from the
 // caches of the informers. So the order, number and delay of events do not
 // matter. While the API server is down nothing changes. Records are deleted only after a complete
-// list, and informers ask for a list of the present state (freshlist.go).
+// list, and informers request a list of the present state (freshlist.go).
 package k8s

@@ -9,15 +9,15 @@ import (
 // --event-ttl, by default an hour.
 const eventRepeat = 50 * time.Minute
 
-// refusalEvents has the times of this leader's latest event about each refused pod, by namespace/name. Events of former
-// leaders are not known.
+// refusalEvents has the times of this leader's latest event about each refused pod, by namespace/name. Events
+// of former leaders are unknown.
 type refusalEvents struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// due tells whether to write an event about a refused pod, and records the time if so: the refusal is new or has changed (news), or
-// the last event is eventRepeat ago.
+// due tells whether to write an event about a refused pod, and records the time if so: the refusal is new or
+// has changed (news), or the last event is eventRepeat ago.
 func (t *refusalEvents) due(pod string, now time.Time, news bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,38 +20,38 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 )
 
-// eventEvery is the least time between two events of an object for the same reason.
+// eventEvery is the minimum interval of events of an object with the same reason.
 const eventEvery = time.Minute
 
-// eventWriter writes events of the API, of an object and a reason at most one in a time: of what is said meanwhile the
-// last words are written when it is over. Each has words of its own: the recorder of client-go counts events of a
-// reason, and keeps the words of the first.
+// eventWriter writes events to the API server, at most one in a period for each object and reason: of later
+// ones, the last is written at the end of the period. Each event has its own text: the recorder of client-go
+// would count events of a reason, and keep the text of the first.
 type eventWriter struct {
 	client   eventsclient.EventsV1Interface
-	kinds    *runtime.Scheme // of objects that events are about
+	kinds    *runtime.Scheme // kinds that events may refer to
 	every    time.Duration
 	log      *logrus.Entry
 	instance string
 	queue    workqueue.TypedRateLimitingInterface[about]
 
 	mu      sync.Mutex
-	waiting map[about]*eventsv1.Event // nil: it is written, and the time is not over
+	waiting map[about]*eventsv1.Event // nil: written, and the period is not over
 	outage  outage
 }
 
-// outage is a time in which the API server answers to no event. Its begin and its end are logged, and not each try.
+// outage is a period in which the API server answers no event request. Its start and end are logged, not each attempt.
 type outage struct {
-	since    time.Time // zero: there is none
-	replaced int       // events that were not written before others took their place
+	since    time.Time // zero: none
+	replaced int       // events that were replaced by later ones before they were written
 }
 
-// about is an object, without its version, and a reason.
+// about is the subject of an event: an object, without its version, and a reason.
 type about struct {
 	object corev1.ObjectReference
 	reason string
 }
 
-// String is what an event is about, as messages show it.
+// String returns the subject for messages.
 func (a about) String() string {
 	return fmt.Sprintf("%s of %s %s/%s", a.reason, a.object.Kind, a.object.Namespace, a.object.Name)
 }
@@ -70,7 +70,7 @@ func newEventWriter(client eventsclient.EventsV1Interface, kinds *runtime.Scheme
 	}, nil
 }
 
-// Eventf has an event written.
+// Eventf queues an event.
 func (w *eventWriter) Eventf(object, related runtime.Object, kind, reason, action, note string, args ...any) {
 	event, err := w.event(object, related, kind, reason, action, fmt.Sprintf(note, args...))
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *eventWriter) event(object, related runtime.Object, kind, reason, action
 		Type: kind, Reason: reason, Action: action, Note: note, Regarding: *regarding,
 	}
 	if event.Namespace == "" {
-		event.Namespace = metav1.NamespaceDefault // of objects that are of no namespace
+		event.Namespace = metav1.NamespaceDefault // for cluster-scoped objects
 	}
 	if related != nil {
 		if event.Related, err = reference.GetReference(w.kinds, related); err != nil {
@@ -125,7 +125,7 @@ func (w *eventWriter) run(ctx context.Context) {
 	}
 }
 
-// write writes what is to be told of an object for a reason, if there is anything. If the API server cannot be asked it is tried again.
+// write writes the waiting event about a subject, if there is one. If the API server does not answer, it is retried.
 func (w *eventWriter) write(ctx context.Context, key about) {
 	event := w.take(key)
 	if event == nil {
@@ -133,7 +133,7 @@ func (w *eventWriter) write(ctx context.Context, key about) {
 	}
 	_, err := w.client.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 	if ctx.Err() != nil {
-		return // the next leader tells what holds
+		return // the next leader reports what is still true
 	}
 	if err != nil && !isRefused(err) {
 		w.keep(key, event, err)
@@ -148,7 +148,7 @@ func (w *eventWriter) write(ctx context.Context, key about) {
 	w.queue.AddAfter(key, w.every)
 }
 
-// take is the event that waits; if there is none, the next one has nothing to wait for.
+// take returns the waiting event; without one, the next event need not wait.
 func (w *eventWriter) take(key about) *eventsv1.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *eventWriter) take(key about) *eventsv1.Event {
 	return event
 }
 
-// keep queues an event that could not be written, unless there is a newer one about the same.
+// keep queues an event again that could not be written, unless there is a newer one about the same subject.
 func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +176,7 @@ func (w *eventWriter) keep(key about, event *eventsv1.Event, cause error) {
 	}
 }
 
-// answered notes that the API server has taken or refused an event.
+// answered records that the API server has accepted or refused an event.
 func (w *eventWriter) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,8 +188,8 @@ func (w *eventWriter) answered() {
 	w.outage = outage{}
 }
 
-// isRefused tells whether the API server would refuse an event another time, too: it is not as it should be, its namespace ends, or
-// netmaster may not write it.
+// isRefused tells whether the API server would refuse an event again: the event is invalid, its namespace is
+// terminating, or netmaster lacks the permission.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }

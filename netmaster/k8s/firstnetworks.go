@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// firstNetworks gives a cluster that nobody has configured the two networks that it needs: that of
-// its pods, and the one by which nodes reach them. What there is already is never changed.
+// firstNetworks creates the two networks that a new cluster needs: that of its pods, and the one through which
+// nodes reach them. Existing networks are never changed.
 func (c *Controller) firstNetworks(ctx context.Context) error {
 	var isNew bool
 	var global contivmodel.Global
@@ -58,7 +58,7 @@ func (c *Controller) firstNetworks(ctx context.Context) error {
 	return err
 }
 
-// addRange makes a range a network's, with its first address as gateway.
+// addRange sets a range of a network, with its first address as gateway.
 func addRange(n *contivmodel.Network, p netip.Prefix) {
 	gateway := p.Addr().Next().String()
 	if p.Addr().Is4() {
@@ -76,7 +76,7 @@ func (c *Controller) findRanges(ctx context.Context, private string) (s surround
 	}
 	for _, o := range services.Items {
 		for _, text := range o.Spec.CIDRs {
-			if p, err := netip.ParsePrefix(text); err == nil { // the API server has checked it
+			if p, err := netip.ParsePrefix(text); err == nil { // the API server has validated it
 				s.services = append(s.services, claim{"service range " + o.Name, p})
 			}
 		}
@@ -85,10 +85,10 @@ func (c *Controller) findRanges(ctx context.Context, private string) (s surround
 	if err != nil {
 		return s, fmt.Errorf("list nodes: %w", err)
 	}
-	assigned := map[bool][]netip.Prefix{} // whether of IPv4
+	assigned := map[bool][]netip.Prefix{} // by whether they are IPv4
 	for _, n := range nodes.Items {
 		for _, a := range n.Status.Addresses {
-			if addr, err := netip.ParseAddr(a.Address); err == nil { // else a name
+			if addr, err := netip.ParseAddr(a.Address); err == nil { // otherwise a name
 				s.taken = append(s.taken, claim{"address of node " + n.Name, inet.Host(addr)})
 			}
 		}
@@ -107,7 +107,7 @@ func (c *Controller) findRanges(ctx context.Context, private string) (s surround
 	}
 	s.pods = []source{{"--cluster-cidr", c.cfg.PodRanges}, {"podSubnet of kubeadm", kubeadm}}
 	for _, parts := range assigned {
-		// That of a single node is a part of what a cluster that grows will have.
+		// That of a single node is only a part of what a growing cluster will have.
 		if whole, ok := block(parts); ok && !slices.Contains(parts, whole) {
 			s.pods = append(s.pods, source{"podCIDRs of the nodes", []netip.Prefix{whole}})
 		}
@@ -115,8 +115,8 @@ func (c *Controller) findRanges(ctx context.Context, private string) (s surround
 	return s, nil
 }
 
-// kubeadmRanges are those that kubeadm was told at the installation; none if
-// the cluster is not one of kubeadm, or we may not know.
+// kubeadmRanges returns the pod CIDRs in kubeadm's configuration; none if the cluster was not installed by
+// kubeadm, or without permission to read it.
 func (c *Controller) kubeadmRanges(ctx context.Context) ([]netip.Prefix, error) {
 	const namespace, name = "kube-system", "kubeadm-config"
 	m, err := c.cfg.Client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -12,17 +12,18 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A port has to get a name when a second one comes. The service says so first, and a controller makes its slices follow. Until they
-// have, a port is called in them as it was, and nobody would be behind it: what begins then would be refused.
+// The only port of a service may have no name, and must get one when a second port is added. The service
+// changes first, then a controller updates its slices. Until then the slices have the former name; without
+// knowledge of it, the port would have no backends, and new connections would be refused.
 
-// formerNames are those that ports of a service had, the last one first, as long as slices may call them so.
+// formerNames are former names of a service's ports, the latest first, as long as slices may have them.
 type formerNames struct {
-	of    map[portID][]string // by the port as it is called now
+	of    map[portID][]string // by present port
 	until time.Time
 }
 
-// formerNamesOf returns the former names of a service's ports, by its record in the store, which the caller replaces. Later leaders
-// do not know them.
+// formerNamesOf returns the former names of a service's ports, from its record in the store, which the caller
+// replaces. Later leaders do not know them.
 func (b *balancer) formerNamesOf(r ledger.Reader, key string, service mastercfg.K8sService, now time.Time) formerNames {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,10 +31,10 @@ func (b *balancer) formerNamesOf(r ledger.Reader, key string, service mastercfg.
 	if !former.until.After(now) {
 		former = formerNames{}
 	}
-	for tenant := range b.tenants[key] { // each has the same ports
+	for tenant := range b.tenants[key] { // the ports are the same in each
 		noted, err := ledger.Read[mastercfg.K8sService](r, mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name))
 		if err != nil {
-			continue // it has none yet, or is damaged
+			continue // not written yet, or damaged
 		}
 		of, renamed := former.after(noted.Ports, service.Ports)
 		if former.of = of; renamed {
@@ -47,7 +48,7 @@ func (b *balancer) formerNamesOf(r ledger.Reader, key string, service mastercfg.
 	return former
 }
 
-// forgetNames forgets those of a service that is not there any more.
+// forgetNames drops those of a deleted service.
 func (b *balancer) forgetNames(service string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +76,8 @@ func (f formerNames) after(before, now []mastercfg.K8sServicePort) (of map[portI
 		if i < 0 || has(before, id(p)) || has(now, id(before[i])) {
 			continue
 		}
-		names := append([]string{before[i].Name}, f.of[id(before[i])]...) // those of before are not the service's any more
-		for _, name := range of[id(p)] {                                  // found before, and not written down
+		names := append([]string{before[i].Name}, f.of[id(before[i])]...) // names from before are not the service's any more
+		for _, name := range of[id(p)] {                                  // found before, and not written
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -95,7 +96,7 @@ func (f formerNames) renameSlices(objects []any) (all []any, behind bool) {
 	for _, object := range objects {
 		slice := object.(*discoveryv1.EndpointSlice) // the index has nothing else
 		if ports, changed := f.renamePorts(slice.Ports); changed {
-			renamed := *slice // it is the informer's
+			renamed := *slice // the original is the informer's
 			renamed.Ports, behind = ports, true
 			object = &renamed
 		}
@@ -114,7 +115,7 @@ func (f formerNames) renamePorts(ports []discoveryv1.EndpointPort) (all []discov
 	all = slices.Clone(ports)
 	for now, before := range f.of {
 		if find(now.name, now.protocol) >= 0 {
-			continue // it follows the service already
+			continue // it has the new name already
 		}
 		for _, name := range before {
 			if i := find(name, now.protocol); i >= 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// hostPorts are the ports of its node that lead into a pod: those of its containers and of its
-// sidecars, which are the init containers that go on. Kubelet tells runtimes only of the former. One with a
-// hostIP that is no address, which the API server does not look at, is none: at all addresses it would be open wider than asked for.
+// hostPorts returns the ports of the node that forward to a pod: those of its containers and of its sidecars, the init
+// containers that keep running. Kubelet reports only the former to runtimes. A port with an invalid hostIP, which the
+// API server does not validate, is refused: at all addresses it would be more open than requested.
 func hostPorts(pod *corev1.Pod) (all []mastercfg.HostPort, refused error) {
 	running := slices.Clone(pod.Spec.Containers)
 	for _, c := range pod.Spec.InitContainers {
@@ -34,7 +34,7 @@ func hostPorts(pod *corev1.Pod) (all []mastercfg.HostPort, refused error) {
 					refused = refuse("HostPortInvalid", "pod %s/%s: hostIP of hostPort %d is %.64q: want an IP address of the node", pod.Namespace, pod.Name, p.HostPort, p.HostIP)
 					continue
 				}
-				if !at[0].IsUnspecified() { // else all addresses
+				if !at[0].IsUnspecified() { // otherwise all addresses
 					port.Address = at[0]
 				}
 			}

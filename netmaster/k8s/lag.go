@@ -13,8 +13,8 @@ type lag struct {
 	length prometheus.Gauge // number of waiting objects
 
 	mu    sync.Mutex
-	since map[string]time.Time // by key: the first change of queued objects
-	being map[string]time.Time // by key: the same of objects that are being reconciled; they may be queued again
+	since map[string]time.Time // by key: first change of queued objects
+	being map[string]time.Time // by key: the same of objects being reconciled, which may be queued again
 }
 
 func newLag(length prometheus.Gauge) *lag {
@@ -45,8 +45,8 @@ func (l *lag) begin(key string) {
 	}
 }
 
-// end is called when a reconciliation ends; right: it has succeeded. It returns the time of the change; zero: there was
-// none. Changes since begin go on waiting.
+// end is called when a reconciliation ends; right tells whether it succeeded. It returns the time of the
+// change; zero: none. Changes since begin keep waiting.
 func (l *lag) end(key string, right bool) (since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ type Metrics struct {
 	written *prometheus.HistogramVec
 }
 
-// NewMetrics makes them; they are to be registered.
+// NewMetrics returns new metrics, to be registered.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "netmaster_kubernetes_waiting",

@@ -2,7 +2,7 @@ package k8s
 
 import "time"
 
-// lock is a mutex for which somebody may wait only a while: plans hold up every write of the term.
+// lock is a mutex with a time limit for locking: plans hold up every write of the term.
 type lock chan struct{} // of one place
 
 func newLock() lock { return make(lock, 1) }
@@ -10,7 +10,7 @@ func newLock() lock { return make(lock, 1) }
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// lockWithin tells whether it has locked in time.
+// lockWithin locks if that is possible in time, and tells whether it did.
 func (l lock) lockWithin(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Annotations of the API server's copy of a static pod: that it is a copy, and the UID
-// that kubelet knows the pod by. Both have the same value, a hash.
+// Annotations of a mirror pod, the API server's copy of a static pod: the mark of a copy, and the UID by which
+// kubelet knows the pod. Both have the same value, a hash.
 const (
 	mirrorAnnotation = "kubernetes.io/config.mirror"
 	hashAnnotation   = "kubernetes.io/config.hash"
@@ -31,8 +31,9 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// mirrorMisplaced describes the remedy for a static pod whose place differs from that of its mirror pod; empty: it does not. The static
-// pod may have started before the mirror pod existed, and kubelet does not know the labels of the namespace.
+// mirrorMisplaced describes the remedy for a static pod whose place differs from
+// that of its mirror pod; empty: it does not. The static pod may have started before
+// the mirror pod existed, and kubelet does not know the labels of the namespace.
 func mirrorMisplaced(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, is mastercfg.K8sPod, choice TenantChoice) string {
 	if !isMirror(pod) {
 		return ""
@@ -49,7 +50,7 @@ func mirrorMisplaced(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespa
 		needsRestart, pod.Namespace, pod.Name, is.Network, is.Tenant, where)
 }
 
-// placedBefore is where a static pod is that has started without a mirror pod; of no tenant: it has not.
+// placedBefore returns the place of a static pod that has started without a mirror pod; without a tenant: it has not.
 func placedBefore(r ledger.Reader, pod *corev1.Pod) (at mastercfg.K8sPod, err error) {
 	ep, there, err := master.PodEndpoint(r, pod.Spec.NodeName, uidOf(pod))
 	if !there || ep.PodNamespace != pod.Namespace || ep.EPCommonName != pod.Name {
@@ -61,7 +62,7 @@ func placedBefore(r ledger.Reader, pod *corev1.Pod) (at mastercfg.K8sPod, err er
 	}
 	at.Tenant, at.Network, at.Group = network.Tenant, network.NetworkName, ep.ServiceName
 	if pod.Annotations[mastercfg.IPv4Annotation] == ep.IPAddress {
-		at.IPv4, _ = netip.ParseAddr(ep.IPAddress) // else it has none
+		at.IPv4, _ = netip.ParseAddr(ep.IPAddress) // otherwise it has none
 	}
 	if pod.Annotations[mastercfg.IPv6Annotation] == ep.IPv6Address {
 		at.IPv6, _ = netip.ParseAddr(ep.IPv6Address)

@@ -16,8 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// networkPolicy translates a NetworkPolicy. What it does not understand, which may be what a later version of the API has,
-// allows nothing; doubts say what that is, in sentences for people.
+// networkPolicy translates a NetworkPolicy. A part that it does not understand, perhaps of a later API version,
+// allows nothing; doubts describe such parts in sentences.
 func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts []string) {
 	subject := selector(&p.Spec.PodSelector)
 	policy = classes.Policy{
@@ -25,7 +25,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 		Tier:    classes.Isolating,
 	}
 	policy.In, policy.Out = isolated(&p.Spec)
-	if i := slices.IndexFunc(subject, hasUnknownOperator); i >= 0 { // it isolates all that it may select
+	if i := slices.IndexFunc(subject, hasUnknownOperator); i >= 0 { // it isolates all pods that it may select
 		return policy, []string{unknownOperator(subject[i])}
 	}
 	t := netpolTranslation{namespace: p.Namespace, room: classes.MaxNets}
@@ -42,7 +42,7 @@ func networkPolicy(p *networkingv1.NetworkPolicy) (policy classes.Policy, doubts
 	return policy, t.doubts
 }
 
-// isolated tells in which directions a NetworkPolicy isolates its pods.
+// isolated returns in which directions a NetworkPolicy isolates its pods.
 func isolated(spec *networkingv1.NetworkPolicySpec) (in, out bool) {
 	if len(spec.PolicyTypes) == 0 {
 		return true, len(spec.Egress) > 0
@@ -50,16 +50,16 @@ func isolated(spec *networkingv1.NetworkPolicySpec) (in, out bool) {
 	return slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeIngress), slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 }
 
-// netpolTranslation is what the rules of one NetworkPolicy share while they are translated.
+// netpolTranslation is the shared state of a translation.
 type netpolTranslation struct {
 	namespace string
-	room      int // how many networks the policy may still have
+	room      int // how many more networks the policy may have
 	doubts    []string
 }
 
 func (t *netpolTranslation) doubt(sentence string) { t.doubts = append(t.doubts, sentence) }
 
-// rule translates a rule for what comes in, or goes out.
+// rule translates an ingress or egress rule.
 func (t *netpolTranslation) rule(out bool, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) classes.Rule {
 	r := classes.Rule{Out: out, Verdict: classes.Accept, AnyPeer: len(peers) == 0}
 	var blocks []classes.Except
@@ -78,13 +78,13 @@ func (t *netpolTranslation) rule(out bool, peers []networkingv1.NetworkPolicyPee
 		}
 	}
 	if slices.ContainsFunc(blocks, func(b classes.Except) bool { return len(b.Except) > 0 }) {
-		r.Excepts = blocks // also those without exceptions: what one block excepts, another one may let in
+		r.Excepts = blocks // also those without exceptions: one block may allow what another excepts
 	}
 	r.Ports = t.ports(ports)
 	return r
 }
 
-// block is an ipBlock as the networks that are left of it, and with its exceptions.
+// block returns an ipBlock as the networks without its exceptions, and with its exceptions.
 func (t *netpolTranslation) block(b *networkingv1.IPBlock) ([]netip.Prefix, classes.Except) {
 	nets, block, err := blockOf(b, t.room)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *netpolTranslation) block(b *networkingv1.IPBlock) ([]netip.Prefix, clas
 	return nets, block
 }
 
-// pods are the pods of a peer that is no ipBlock.
+// pods returns the pods of a peer without ipBlock.
 func (t *netpolTranslation) pods(peer networkingv1.NetworkPolicyPeer) classes.PodSelector {
 	pods := podsOf(t.namespace, peer.NamespaceSelector, peer.PodSelector)
 	for _, requirement := range slices.Concat(pods.Namespaces, pods.Pods) {
@@ -105,7 +105,7 @@ func (t *netpolTranslation) pods(peer networkingv1.NetworkPolicyPeer) classes.Po
 	return pods
 }
 
-// ports are those of a rule; nil: all, empty: none of them is understood.
+// ports returns the ports of a rule; nil: all, empty: none is understood.
 func (t *netpolTranslation) ports(ports []networkingv1.NetworkPolicyPort) []classes.Port {
 	if len(ports) == 0 {
 		return nil
@@ -121,7 +121,7 @@ func (t *netpolTranslation) ports(ports []networkingv1.NetworkPolicyPort) []clas
 	return all
 }
 
-// podsOf are the pods of a peer: those of the policy's namespace if it names no namespaces.
+// podsOf returns the pods of a peer: those of the policy's namespace if it names no namespaces.
 func podsOf(namespace string, namespaces, pods *metav1.LabelSelector) classes.PodSelector {
 	s := classes.PodSelector{Namespace: namespace, Pods: selector(pods)}
 	if namespaces != nil {
@@ -134,7 +134,7 @@ func selector(s *metav1.LabelSelector) (all classes.Selector) {
 	if s == nil {
 		return nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) { // always the same
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) { // in a fixed order
 		all = append(all, classes.Requirement{Key: key, Op: classes.In, Values: []string{s.MatchLabels[key]}})
 	}
 	for _, r := range s.MatchExpressions {
@@ -143,7 +143,7 @@ func selector(s *metav1.LabelSelector) (all classes.Selector) {
 	return all
 }
 
-// hasUnknownOperator tells whether a requirement has an operator that is not known. Nothing meets it.
+// hasUnknownOperator tells whether a requirement has an unknown operator. Nothing meets it.
 func hasUnknownOperator(r classes.Requirement) bool {
 	return !slices.Contains([]classes.Operator{classes.In, classes.NotIn, classes.Exists, classes.DoesNotExist}, r.Op)
 }
@@ -152,8 +152,8 @@ func unknownOperator(r classes.Requirement) string {
 	return fmt.Sprintf("operator %s of label %s is not known (use In, NotIn, Exists or DoesNotExist)", r.Op, r.Key)
 }
 
-// blockOf is what the exceptions of an ipBlock leave of its network, in as many networks as most at the most, and the exceptions
-// that lie in it.
+// blockOf returns the network of an ipBlock without its exceptions,
+// as at most so many networks, and the exceptions inside it.
 func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, block classes.Except, err error) {
 	net, err := cidr(b.CIDR)
 	if err != nil {
@@ -165,7 +165,7 @@ func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, block clas
 		if err != nil {
 			return nil, block, err
 		}
-		if except = append(except, e); e.Overlaps(net) { // else it says nothing
+		if except = append(except, e); e.Overlaps(net) { // otherwise it has no effect
 			within = append(within, e)
 		}
 	}
@@ -176,8 +176,8 @@ func blockOf(b *networkingv1.IPBlock, most int) (nets []netip.Prefix, block clas
 	return nets, classes.Except{Net: net, Except: within}, nil
 }
 
-// cidr reads a network. Old objects have bits behind the prefix, leading zeros, and networks of IPv4 that are written as
-// some of IPv6 (::ffff:10.0.0.0/104).
+// cidr parses a network. Old objects may have host bits, leading
+// zeros, and IPv4 networks written as IPv6 (::ffff:10.0.0.0/104).
 func cidr(text string) (netip.Prefix, error) {
 	ip, net, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
@@ -193,7 +193,7 @@ func cidr(text string) (netip.Prefix, error) {
 	return netip.PrefixFrom(address.Unmap(), bits), nil
 }
 
-// protocols by their names in Kubernetes.
+// protocols are the protocol numbers by their names in Kubernetes.
 var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: inet.TCP, corev1.ProtocolUDP: inet.UDP, corev1.ProtocolSCTP: inet.SCTP}
 
 func portOf(p *networkingv1.NetworkPolicyPort) (classes.Port, bool) {
@@ -219,7 +219,7 @@ func portOf(p *networkingv1.NetworkPolicyPort) (classes.Port, bool) {
 	return port, port.Protocol != 0
 }
 
-// classPod is what classes depend on of a pod.
+// classPod returns the part of a pod that classes depend on.
 func classPod(pod *corev1.Pod) classes.Pod {
 	p := classes.Pod{Labels: pod.Labels}
 	add := func(c corev1.Container) {

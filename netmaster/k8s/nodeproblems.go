@@ -11,21 +11,21 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// nodeObject is an object that a node does not serve as it should. A node may report pods of its own, and services, which all
-// nodes serve. Another pod with the same name has another UID; agents of earlier versions send none.
+// nodeObject is an object that a node does not serve as it should. A node may report its own pods, and services, which
+// all nodes serve. Another pod with the same name has another UID; agents of earlier versions send none.
 type nodeObject struct{ kind, namespace, name, uid, reason string }
 
-// key is the key of the object's warnings.
+// key returns the key of the object's warnings.
 func (o nodeObject) key() string { return o.kind + "/" + o.namespace + "/" + o.name }
 
-// nodeReasons are the reasons that a node may give, by the kind of object.
+// nodeReasons are the valid reasons in a node's report, by the kind of object.
 var nodeReasons = map[string][]string{
 	mastercfg.K8sOfService: {mastercfg.NodePortInUse, mastercfg.BalancerPortInUse, mastercfg.HealthPortClosed},
 	mastercfg.K8sOfPod:     {mastercfg.HostPortInUse, mastercfg.HostPortConflict, mastercfg.ProbesNotReached},
 }
 
-// reportNodeProblems warns of objects that nodes do not serve as they should, and ends the warnings of those that they do. The
-// warnings of a removed object end with it.
+// reportNodeProblems warns of objects that nodes do not serve as they should, and ends the warnings of others.
+// The warnings of a deleted object end with it.
 func (r *reports) reportNodeProblems(nodes map[string]mastercfg.K8sEnforced) {
 	now := r.nodeMessages(nodes)
 	for o := range r.nodeProblems {
@@ -41,7 +41,7 @@ func (r *reports) reportNodeProblems(nodes map[string]mastercfg.K8sEnforced) {
 	r.nodeProblems = now
 }
 
-// nodeMessages are the messages about objects: for each that of the first node, by name, that reports it.
+// nodeMessages returns a message for each object: that of the first node, by name, that reports it.
 func (r *reports) nodeMessages(nodes map[string]mastercfg.K8sEnforced) map[nodeObject]string {
 	all, others := map[nodeObject]string{}, map[nodeObject]bool{}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(nodes))) {
@@ -66,7 +66,7 @@ func (r *reports) isPodOnNode(o nodeObject, node string) bool {
 	return is && pod.Spec.NodeName == node
 }
 
-// object is the object as the API server has it; nil: it is gone.
+// object returns the object of the API server; nil: it was deleted.
 func (r *reports) object(o nodeObject) runtime.Object {
 	if o.kind == mastercfg.K8sOfPod {
 		if pod, err := r.pods.Pods(o.namespace).Get(o.name); err == nil && (o.uid == "" || o.uid == uidOf(pod)) {

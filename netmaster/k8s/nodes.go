@@ -21,10 +21,10 @@ import (
 // scalerTaint is on nodes that the cluster's autoscaler is about to delete.
 const scalerTaint = "ToBeDeletedByClusterAutoscaler"
 
-// nodeReconciler keeps a record of every node, and takes the names from those that are gone.
+// nodeReconciler keeps a record of every node, and ends the membership of deleted ones.
 func (c *Controller) nodeReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
-	gone := map[string]bool{} // seen without an object once; of the one worker
+	gone := map[string]bool{} // seen without an object once; only used by the one worker
 	return &reconciler{
 		kind: "node", workers: 1, follows: []followed{{informer: nodes.Informer(), concerns: byName}},
 		known: func(r ledger.Reader) (names []string, err error) {
@@ -45,7 +45,7 @@ func (c *Controller) nodeReconciler() *reconciler {
 				if err := c.writeRecord(ctx, mastercfg.K8sNodePrefix+name, nil); err != nil {
 					return 0, err
 				}
-				if !gone[name] { // kubelet, when it starts, makes anew what somebody has deleted
+				if !gone[name] { // kubelet recreates a deleted object when it starts
 					gone[name] = true
 					return cmp.Or(c.cfg.GoneEvery, goneEvery), nil
 				}
@@ -73,7 +73,7 @@ func nodeRecord(node *corev1.Node) mastercfg.K8sNode {
 			}
 		}
 		if len(record.Addresses) > 0 {
-			break // a node without any in the cluster is known by those that it has elsewhere, as kubelet knows its pods on the host
+			break // a node without cluster addresses is known by its others, as kubelet knows pods of the host network
 		}
 	}
 	record.Leaving = node.DeletionTimestamp != nil ||
@@ -81,7 +81,7 @@ func nodeRecord(node *corev1.Node) mastercfg.K8sNode {
 	return record
 }
 
-// rangesReconciler keeps the record of the addresses that services can have. It is one thing.
+// rangesReconciler keeps the record of the service CIDRs, a single key.
 func (c *Controller) rangesReconciler() *reconciler {
 	const one = "all"
 	ranges := c.informers.Networking().V1().ServiceCIDRs().Informer()
@@ -93,7 +93,7 @@ func (c *Controller) rangesReconciler() *reconciler {
 			var record mastercfg.K8sServiceRanges
 			for _, object := range ranges.GetStore().List() {
 				for _, text := range object.(*networkingv1.ServiceCIDR).Spec.CIDRs { // the store has nothing else
-					if p, err := netip.ParsePrefix(text); err == nil { // the API server has checked it
+					if p, err := netip.ParsePrefix(text); err == nil { // the API server has validated it
 						record.Ranges = append(record.Ranges, p.Masked())
 					}
 				}

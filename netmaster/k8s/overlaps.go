@@ -16,21 +16,21 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// rangesOverlap is the reason of events about a ServiceCIDR with addresses that others have, too.
+// rangesOverlap is the reason of events about a ServiceCIDR that overlaps with other addresses.
 const rangesOverlap = "RangesOverlap"
 
-// maxOverlaps is how many of the others an event names.
+// maxOverlaps is how many overlaps an event names.
 const maxOverlaps = 4
 
-// overlapReconciler tells of ServiceCIDRs with addresses that others have: somebody may make one at any time, and a new
-// cluster refuses only those that it begins with.
+// overlapReconciler reports ServiceCIDRs that overlap with other addresses: they can be created at any time,
+// and a new cluster refuses only those that it begins with.
 func (c *Controller) overlapReconciler() *reconciler {
 	cidrs, nodes := c.informers.Networking().V1().ServiceCIDRs(), c.informers.Core().V1().Nodes()
 	all := func(any) []string { return cidrs.Informer().GetStore().ListKeys() }
 	return &reconciler{
 		kind: "overlap of a range of service", workers: 1, rest: changesTogether,
 		follows: []followed{{informer: cidrs.Informer(), concerns: byName}, {informer: nodes.Informer(), concerns: all}},
-		known:   func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
+		known:   func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has no records of it
 		reconcile: func(_ context.Context, name string) (time.Duration, error) {
 			cidr, err := cidrs.Lister().Get(name)
 			if apierrors.IsNotFound(err) {
@@ -41,14 +41,14 @@ func (c *Controller) overlapReconciler() *reconciler {
 			if err != nil {
 				return 0, err
 			}
-			return externalAgain, c.reportOverlaps(cidr, nodes.Lister()) // networks and the private subnet change, too
+			return externalAgain, c.reportOverlaps(cidr, nodes.Lister()) // networks and the private subnet may change as well
 		},
 	}
 }
 
 func cidrKey(name string) string { return "servicecidr/" + name }
 
-// reportOverlaps reports what else has addresses of a ServiceCIDR. Networks are in the cluster's status already.
+// reportOverlaps reports what overlaps with a ServiceCIDR. Networks are in the cluster's status already.
 func (c *Controller) reportOverlaps(cidr *networkingv1.ServiceCIDR, nodes corelisters.NodeLister) error {
 	var networks, others []string
 	err := c.ledger.View(func(r ledger.Reader) error {
@@ -63,7 +63,7 @@ func (c *Controller) reportOverlaps(cidr *networkingv1.ServiceCIDR, nodes coreli
 		for _, text := range cidr.Spec.CIDRs {
 			p, err := netip.ParsePrefix(text)
 			if err != nil {
-				continue // not reached: the API server has checked it
+				continue // not reached: the API server has validated it
 			}
 			for _, other := range slices.Concat(private, addresses) {
 				if p.Overlaps(other.prefix) {
@@ -88,12 +88,12 @@ func (c *Controller) reportOverlaps(cidr *networkingv1.ServiceCIDR, nodes coreli
 	return nil
 }
 
-// overlapText says what overlaps, and what is to be done; empty: nothing does.
+// overlapText describes overlaps and the remedy; empty: none.
 func overlapText(all []string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	slices.Sort(all) // the next look says the same
+	slices.Sort(all) // so that the text is the same each time
 	more := ""
 	if n := len(all) - maxOverlaps; n > 0 {
 		all, more = all[:maxOverlaps], fmt.Sprintf("; and %d more", n)

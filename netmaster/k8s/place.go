@@ -12,14 +12,13 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// allowedKey is an annotation of a namespace: further tenants that its pods may choose,
-// separated by commas.
+// allowedKey is an annotation of a namespace: further tenants that its pods may choose, separated by commas.
 const allowedKey = "io.contiv.allowed-tenants"
 
-// place is where a pod belongs.
+// place is the place of a pod: tenant, network and group.
 type place struct{ tenant, network, group string }
 
-// refusal is why a pod belongs nowhere. Its reason is that of an event.
+// refusal is why a pod is not placed. Its reason is that of an event.
 type refusal struct{ reason, message string }
 
 func (r *refusal) Error() string { return r.message }
@@ -28,19 +27,19 @@ func refuse(reason, format string, args ...any) error {
 	return &refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// TenantChoice is who may choose the tenant of a pod.
+// TenantChoice defines who may choose the tenant of a pod.
 type TenantChoice string
 
 // Choices.
 const (
-	ByNamespace TenantChoice = "namespace" // pods only among those that the namespace allows
-	Open        TenantChoice = "open"      // whoever can create a pod, as in the original controller
+	ByNamespace TenantChoice = "namespace" // pods may choose a tenant that the namespace allows
+	Open        TenantChoice = "open"      // pods may choose any tenant, as in the original controller
 )
 
-// placement finds out where a pod belongs. For each word the first place that has it
-// counts: annotation of the pod, its label, annotation of the namespace, its label. The
-// network and the group of a namespace are of its tenant: pods of another do not
-// inherit them. networkOf tells the network of a group, and is asked when only that is known.
+// placement determines the place of a pod. Each value is taken from the first source that has it: annotation of
+// the pod, its label, annotation of the namespace, its label. The network and the group of a namespace belong
+// to its tenant: pods of another tenant do not inherit them. networkOf returns the network of a group, and is
+// called if only the group is known.
 func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice,
 	networkOf func(tenant, group string) (string, error)) (place, error) {
 
@@ -81,8 +80,7 @@ func placement(pod *corev1.Pod, namespace *corev1.Namespace, choice TenantChoice
 	return at, nil
 }
 
-// checkName refuses what cannot be the name of anything: users write annotations, and what they
-// write goes into the state and into messages.
+// checkName refuses an invalid name: users write annotations, and the values go into the state and into messages.
 func checkName(pod *corev1.Pod, word, name string) error {
 	if name == "" || isName(name) {
 		return nil
@@ -91,7 +89,7 @@ func checkName(pod *corev1.Pod, word, name string) error {
 		pod.Namespace, pod.Name, word, name, maxName)
 }
 
-// maxName is what the model has as longest name; nameRule lets no name of the model out.
+// maxName is the maximum length of a name in the model; nameRule accepts all names of the model.
 const maxName = 64
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -103,7 +101,7 @@ func tenantOfNamespace(namespace *corev1.Namespace) string {
 	return cmp.Or(first(mastercfg.TenantLabel, []map[string]string{namespace.Annotations, namespace.Labels}), mastercfg.DefaultTenant)
 }
 
-// first is the value of a word in the first place that has it.
+// first returns the value of a word in the first source that has it.
 func first(word string, places []map[string]string) string {
 	for _, p := range places {
 		if p[word] != "" {

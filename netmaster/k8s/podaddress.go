@@ -2,12 +2,12 @@ package k8s
 
 import "github.com/contiv/netplugin/netmaster/mastercfg"
 
-// TellAddress tells of a pod that gets no address, for which of the reasons, and why; an empty lack: it has one. What a node
-// says of a pod counts if the pod is its own.
+// TellAddress reports whether a pod gets an address; lack is why not, with the reason of its event, and empty
+// if it does. A node's report counts only for its own pods.
 func (c *Controller) TellAddress(namespace, name, uid, node, reason, lack string) {
 	pod, err := c.informers.Core().V1().Pods().Lister().Pods(namespace).Get(name)
 	if err != nil || uidOf(pod) != uid || pod.Spec.NodeName != node {
-		return // it is gone, or another one has its name
+		return // it was deleted, or another one has its name
 	}
 	for _, known := range []string{mastercfg.PoolExhausted, mastercfg.TenantFull} {
 		said := ""
@@ -18,5 +18,5 @@ func (c *Controller) TellAddress(namespace, name, uid, node, reason, lack string
 	}
 }
 
-// podKey is what a pod is called among warnings.
+// podKey returns the key of a pod's warnings.
 func podKey(name string) string { return "pod/" + name }

@@ -19,20 +19,20 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// placer notes where pods belong.
+// placer writes the records of pods.
 type placer struct {
 	*Controller
 	policies   *policies
 	pods       corelisters.PodLister
 	namespaces corelisters.NamespaceLister
-	refused    refusalEvents // of pods that have no place
+	refused    refusalEvents // of pods that are not placed
 
 	mu      sync.Mutex
-	records map[string]map[string]struct{} // keys of the records of a pod, by namespace/name
+	records map[string]map[string]struct{} // keys of a pod's records, by namespace/name
 }
 
-// When a refused pod is looked at again: the group it wants may be there then. It is after a
-// tenth of its age, within these bounds.
+// When a refused pod is checked again: the group that it wants may
+// exist then. The time is a tenth of its age, within these limits.
 const (
 	refusedFirst = 3 * time.Second
 	refusedLast  = time.Minute
@@ -51,7 +51,7 @@ func (c *Controller) podReconciler(policies *policies) *reconciler {
 	}
 }
 
-// known finds the pods that have records. It remembers which.
+// known returns the pods with records, and remembers their keys.
 func (p *placer) known(r ledger.Reader) (pods []string, err error) {
 	err = ledger.ReadEach(r, mastercfg.K8sPodPrefix, func(key string, record mastercfg.K8sPod) error {
 		p.noteRecord(record.Pod(), key, true)
@@ -87,7 +87,7 @@ func (p *placer) recordsOf(pod string) (keys []string) {
 	return keys
 }
 
-// place makes the records of a pod what they should be.
+// place updates the records of a pod.
 func (p *placer) place(ctx context.Context, name string) (again time.Duration, err error) {
 	open, err := p.settle(ctx, name)
 	if pod, _, lost := p.lookUp(name); open && lost == nil && pod != nil {
@@ -103,8 +103,8 @@ func refusedAgain(created, now time.Time) time.Duration {
 	return min(max(now.Sub(created)/10, refusedFirst), refusedLast)
 }
 
-// settle makes the records of a pod what they should be. open tells that this may change though the pod does not: not all of what it asks
-// for can be had, or an address that it was promised is not yet its own.
+// settle updates the records of a pod. open tells that the result may change though the pod does not: a part of
+// its request was refused, or an address that it was promised is not its own yet.
 func (p *placer) settle(ctx context.Context, name string) (open bool, err error) {
 	pod, namespace, err := p.lookUp(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 		}
 		before, err = ledger.Read[mastercfg.K8sPod](tx, wanted)
 		if err == nil && before.Pod() != name {
-			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // whoever says that it has this UID, too
+			return fmt.Errorf("record %s is of pod %s", wanted, before.Pod()) // another pod with this UID
 		}
 		if now, err = p.record(tx, pod, namespace, before); err != nil {
 			return err
@@ -171,13 +171,13 @@ func (p *placer) settle(ctx context.Context, name string) (open bool, err error)
 	return open, nil
 }
 
-// isOpen tells whether a record is to be looked at again though nothing of its pod changes.
+// isOpen tells whether a record is to be checked again though its pod does not change.
 func isOpen(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) bool {
 	return !isFinished(pod) && (record.Reason != "" || record.Later != "" || waitsForAddress(r, pod, record))
 }
 
-// settled tells whether a pod's record is as it should be already, as it is after most
-// events: then the ledger, which others wait for, is left alone. A refusal that holds may have to be told again.
+// settled tells whether a pod's record is up to date, as it is after most events: then no plan is needed, which
+// others would wait for. A refusal may have to be reported again.
 func (p *placer) settled(key string, pod *corev1.Pod, namespace *corev1.Namespace) (settled, open bool, err error) {
 	var now mastercfg.K8sPod
 	err = p.ledger.View(func(r ledger.Reader) error {
@@ -204,7 +204,7 @@ func isOf(r ledger.Reader, key, pod string) bool {
 	return err != nil || record.Pod() == pod
 }
 
-// lookUp returns a pod and its namespace; a nil pod has to have no record.
+// lookUp returns a pod and its namespace; nil: the pod must have no record.
 func (p *placer) lookUp(name string) (*corev1.Pod, *corev1.Namespace, error) {
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
 	if err != nil {
@@ -219,12 +219,12 @@ func (p *placer) lookUp(name string) (*corev1.Pod, *corev1.Namespace, error) {
 	}
 	ns, err := p.namespaces.Get(namespace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // it comes by another watch
+		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // it arrives by another watch
 	}
 	return pod, ns, nil
 }
 
-// networkOf is the network of a group.
+// networkOf returns the network of a group.
 func networkOf(r ledger.Reader, tenant, group string) (string, error) {
 	g, err := master.Get[contivmodel.EndpointGroup](r, tenant+":"+group,
 		refuse("GroupNotFound", "tenant %s has no group %s: netctl group create -t %s NETWORK %s", tenant, group, tenant, group))
@@ -234,7 +234,7 @@ func networkOf(r ledger.Reader, tenant, group string) (string, error) {
 	return g.NetworkName, nil
 }
 
-// exists refuses a tenant or network that is not there, and a tenant that is not for pods of the namespace.
+// exists refuses a missing tenant or network, and a tenant that does not admit the namespace.
 func exists(r ledger.Reader, at place, namespace string) error {
 	tenant, err := master.Get[contivmodel.Tenant](r, at.tenant, refuse("TenantNotFound", "there is no tenant %s: netctl tenant create %s", at.tenant, at.tenant))
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// policies keeps classes of pods and rules about them as policies want them (package classes).
+// policies keeps the classes of pods, and the rules between classes, in line with the policies (package classes).
 //
-// Its things are what the engine is told: a pod, a namespace, a policy; and
-// at last everything that has to be written because of it. Whatever has happened in
-// the meantime is told first, so many changes at once are one transaction.
+// Its keys are the inputs of the engine: a pod, a namespace, a policy; and last,
+// writeAll, which writes everything that follows from them. All inputs that are
+// queued at the time come first, so many concurrent changes are one transaction.
 type policies struct {
 	*Controller
 	*reconciler
@@ -37,16 +37,16 @@ type policies struct {
 	cluster    *clusterPolicies
 
 	reportEvery time.Duration
-	epochFloor  uint32 // what epochs of this term are above: when it began, in seconds since 1970, which those of before have not come to
+	epochFloor  uint32 // lower limit of this term's epochs: its start in seconds since 1970, which earlier terms have not reached
 
 	mu           lock
 	engine       *classes.Engine
-	anyPod       bool                // rules are written as ones about any pod (anypod.go)
-	recorded     map[string]recorded // what earlier terms have written for pods, by the keys of their records
-	clusterSpecs map[string]spec     // ClusterNetworkPolicies as the engine has them, by name
-	versions     map[string]version  // namespaces and NetworkPolicies as the engine has them, by key
+	anyPod       bool                // rules about any pod are written (anypod.go)
+	recorded     map[string]recorded // classes that earlier terms have written for pods, by record key
+	clusterSpecs map[string]spec     // ClusterNetworkPolicies in the engine, by name
+	versions     map[string]version  // namespaces and NetworkPolicies in the engine, by key
 	ranks        map[string]rank     // of ClusterNetworkPolicies in the engine, by name
-	written      map[string]spec     // clusterSpecs when rules were written last; nil: nothing has been written yet
+	written      map[string]spec     // clusterSpecs of the last write; nil: nothing was written yet
 }
 
 // recorded is the class in the record of a pod.
@@ -55,14 +55,14 @@ type recorded struct {
 	classed bool
 }
 
-// What keys of things begin with.
+// Prefixes of keys.
 const (
 	ofPod           = "pod/"
 	ofUnclassed     = "unclassed/"
 	ofNamespace     = "namespace/"
 	ofNetworkPolicy = "networkpolicy/"
 	ofClusterPolicy = "clusternetworkpolicy/"
-	ofNodes         = "nodes/" // all of them, as peers
+	ofNodes         = "nodes/" // all nodes, as peers
 	writeAll        = "write"
 )
 
@@ -95,8 +95,8 @@ func prefixed(kind string) func(any) []string {
 	}
 }
 
-// adopt takes over what is written, and has all of it looked at. Nothing is written before the engine has
-// been told of every object: what it does not know would be removed.
+// adopt reads what is written, and queues all of it. Nothing is written before the engine has every object:
+// records of objects that it lacks would be removed.
 func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	if err == nil {
 		r.Range(mastercfg.K8sClassPrefix, func(key string, _ []byte) bool {
 			number, err := strconv.ParseUint(strings.TrimPrefix(key, mastercfg.K8sClassPrefix), 10, 16)
-			if err == nil { // else it is a stray
+			if err == nil { // otherwise it is a stray
 				p.engine.Recorded(uint16(number))
 			}
 			return true
@@ -130,13 +130,13 @@ func (p *policies) adopt(r ledger.Reader) (keys []string, err error) {
 	return append(keys, writeAll), err
 }
 
-// updateSelecting puts all objects that may select pods into the engine. That comes before the first pod, whatever has been
-// marked meanwhile: a pod whose selecting objects the engine lacks would lose the class that is written for it.
+// updateSelecting puts all objects that may select pods into the engine. It runs before the first pod, whatever
+// is queued: a pod whose selecting objects the engine lacks would lose its written class.
 func (p *policies) updateSelecting() error {
 	for _, f := range p.follows {
 		for _, object := range f.informer.GetStore().List() {
 			for _, key := range f.concerns(object) {
-				if key == ofNodes || strings.HasPrefix(key, ofPod) { // policies of which nodes are peers follow
+				if key == ofNodes || strings.HasPrefix(key, ofPod) { // policies with nodes as peers follow
 					continue
 				}
 				if err := p.updateEngine(key); err != nil {
@@ -153,9 +153,9 @@ func (p *policies) updateSelecting() error {
 	return nil
 }
 
-// hasClusterPolicies tells whether what is written has policies of the kind.
+// hasClusterPolicies tells whether the state has policies of the kind.
 func (p *policies) hasClusterPolicies() (has bool) {
-	_ = p.ledger.View(func(r ledger.Reader) error { // the audit that follows reports what cannot be read
+	_ = p.ledger.View(func(r ledger.Reader) error { // the following audit reports unreadable records
 		r.Range(mastercfg.K8sPolicyPrefix+ofClusterPolicy, func(string, []byte) bool {
 			has = true
 			return false
@@ -177,13 +177,13 @@ func (p *policies) reconcileKey(ctx context.Context, key string) (again time.Dur
 	return 0, err
 }
 
-// updateEngine sets or removes an object in the engine, as the caches have it now.
+// updateEngine sets or removes an object in the engine, from the present caches.
 func (p *policies) updateEngine(key string) error {
 	kind, name, _ := strings.Cut(key, "/")
 	kind += "/"
 	namespace, short, err := cache.SplitMetaNamespaceKey(name)
 	if err != nil {
-		kind = "" // nothing has such a name
+		kind = "" // no object has such a name
 	}
 	switch kind {
 	case ofNamespace:
@@ -231,12 +231,12 @@ func (p *policies) updateEngine(key string) error {
 	case ofNodes:
 		return p.updateNodes()
 	}
-	p.engine.RemovePolicy(key) // rules that are of no policy
+	p.engine.RemovePolicy(key) // rules without a policy
 	return nil
 }
 
-// isJudged tells whether policies can be about a pod: one with a network of its own, that has begun
-// and not ended.
+// isJudged tells whether policies can apply to a pod: it has a
+// network of its own, is bound to a node and has not finished.
 func isJudged(pod *corev1.Pod) bool {
 	return !pod.Spec.HostNetwork && pod.Spec.NodeName != "" && !isFinished(pod)
 }
@@ -244,17 +244,17 @@ func isJudged(pod *corev1.Pod) bool {
 func (p *policies) enter(pod *corev1.Pod) {
 	known := classPod(pod)
 	known.UID = uidOf(pod)
-	// One whose namespace is not known is of no tenant until the next audit, or until it changes itself:
-	// the API server has every namespace before its pods, and the informers are complete before anything is told.
+	// A pod whose namespace is unknown has no tenant until the next audit, or until it changes: the API server
+	// has every namespace before its pods, and the informers are complete before the engine is used.
 	if namespace, err := p.namespaces.Get(pod.Namespace); err == nil {
 		known.Tenant = cmp.Or(first(mastercfg.TenantLabel, []map[string]string{pod.Annotations, pod.Labels}), tenantOfNamespace(namespace))
 	}
-	before := p.recorded[mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))] // not of another pod that had its name
+	before := p.recorded[mastercfg.K8sPodKey(pod.Spec.NodeName, uidOf(pod))] // not of an earlier pod with its name
 	known.Recorded, known.Classed = before.class, before.classed
 	p.engine.SetPod(pod.Namespace, pod.Name, known)
 }
 
-// allowsNothing tells of what was not understood of a NetworkPolicy; empty: nothing was not.
+// allowsNothing describes the parts of a NetworkPolicy that were not understood; empty: there are none.
 func allowsNothing(doubts []string) string {
 	if len(doubts) == 0 {
 		return ""
@@ -266,7 +266,7 @@ func allowsNothing(doubts []string) string {
 func (p *policies) reportChanges(changes classes.Changes) {
 	for id := range changes.Policies {
 		policy, err := p.policy(id)
-		if err != nil { // it has gone meanwhile
+		if err != nil { // it was deleted meanwhile
 			p.warnings.clear(id)
 			continue
 		}
@@ -285,7 +285,7 @@ func (p *policies) reportChanges(changes classes.Changes) {
 	}
 }
 
-// policy finds one by its id.
+// policy returns a policy by its id.
 func (p *policies) policy(id string) (runtime.Object, error) {
 	if name, ours := strings.CutPrefix(id, ofClusterPolicy); ours {
 		return p.cluster.get(name)
@@ -294,24 +294,24 @@ func (p *policies) policy(id string) (runtime.Object, error) {
 	return p.network.NetworkPolicies(namespace).Get(name)
 }
 
-// classSoon is how long the place of a pod waits for its class, and all that is written with it.
+// classSoon is how long the placement of a pod waits for its class, and for all that is written with it.
 const classSoon = 10 * time.Millisecond
 
-// classOf is the class of a pod that is about to be placed. If it is not known yet, or not soon, the pod
-// is isolated, and unclassed has it written as soon as it is.
+// classOf returns the class of a pod that is about to be placed. If it is not known soon enough, the pod is
+// isolated, and unclassed queues it to be written later.
 func (p *policies) classOf(pod *corev1.Pod) (number uint16, known bool) {
 	if !p.mu.lockWithin(classSoon) {
 		return 0, false
 	}
 	defer p.mu.Unlock()
-	if p.written == nil { // not all policies may be known yet; what is written first has it, too
+	if p.written == nil { // not all policies may be known yet; the first write includes the pod
 		return 0, false
 	}
-	now, err := p.pods.Pods(pod.Namespace).Get(pod.Name) // pod may be older than what the engine knows
+	now, err := p.pods.Pods(pod.Namespace).Get(pod.Name) // pod may be older than the engine's version
 	if err != nil || now.UID != pod.UID || !p.engineHasAll(pod.Namespace) {
 		return 0, false
 	}
-	p.enter(now) // of which the engine may know nothing yet, or another pod that had its name
+	p.enter(now) // the engine may lack the pod, or have an earlier one with its name
 	p.enqueue(writeAll)
 	return p.engine.Class(pod.Namespace, pod.Name, uidOf(pod))
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A NetworkPolicy has no status in the API. Who asks netmaster is told where it is in force, as the condition of a
-// ClusterNetworkPolicy says (clusterstatus.go).
+// A NetworkPolicy has no status in the API. netmaster answers where it is in force, like the condition of a
+// ClusterNetworkPolicy (clusterstatus.go).
 
-// PolicyState is where a NetworkPolicy counts.
+// PolicyState is where a NetworkPolicy is in force.
 type PolicyState struct {
-	Tenant string       // of its namespace
-	Nodes  []PolicyNode // with pods that it selects, by name
+	Tenant string       // tenant of its namespace
+	Nodes  []PolicyNode // nodes with pods that it selects, by name
 }
 
-// PolicyNode is one of them.
+// PolicyNode is one of these nodes.
 type PolicyNode struct {
 	Name    string
-	Tenants []string // of these pods
-	Lacks   string   // why its switch does not do what the policy says; empty: it does
+	Tenants []string // tenants of these pods
+	Lacks   string   // why its switch does not enforce the policy; empty: it does
 }
 
-// NetworkPolicy tells where a NetworkPolicy counts. One that is not there is a fault.NotFound.
+// NetworkPolicy returns where a NetworkPolicy is in force; fault.NotFound if it does not exist.
 func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) (s PolicyState, err error) {
 	p, id := c.policies, ofNetworkPolicy+namespace+"/"+name
 	if !p.haveBegun() {
@@ -43,7 +43,7 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 	if err != nil {
 		return s, err
 	}
-	if home, err := p.namespaces.Get(namespace); err == nil { // else it has just gone
+	if home, err := p.namespaces.Get(namespace); err == nil { // otherwise it was just deleted
 		s.Tenant = tenantOfNamespace(home)
 	}
 	pods, err := p.pods.Pods(namespace).List(labels.Everything())
@@ -70,7 +70,7 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 			if err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
-			if on := pod.Spec.NodeName; placed.Tenant != "" && !slices.Contains(tenants[on], placed.Tenant) { // else it has no place, and does not start
+			if on := pod.Spec.NodeName; placed.Tenant != "" && !slices.Contains(tenants[on], placed.Tenant) { // otherwise it is not placed, and does not start
 				tenants[on] = append(tenants[on], placed.Tenant)
 			}
 		}
@@ -88,14 +88,15 @@ func (c *Controller) NetworkPolicy(ctx context.Context, namespace, name string) 
 	return s, err
 }
 
-// haveBegun tells whether everything that there was in the beginning is written.
+// haveBegun tells whether all initial policies are written.
 func (p *policies) haveBegun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.written != nil
 }
 
-// whyNotEnforced returns why a node does not enforce a policy that was written in an epoch, by the node's record; empty: it does.
+// whyNotEnforced returns why a node does not enforce a policy that
+// was written in an epoch, by the node's record; empty: it does.
 func whyNotEnforced(said mastercfg.K8sEnforced, id string, epoch uint32) string {
 	why, refused := said.Refused[id]
 	switch {

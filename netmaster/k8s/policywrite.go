@@ -11,8 +11,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// write makes the state what the engine says. Rules come before the classes that they name, and those
-// before their pods: a class without a record is isolated.
+// write writes the results of the engine to the state. Rules come before the classes that they name, and
+// classes before their pods: a class without a record is isolated.
 func (p *policies) write(ctx context.Context) error {
 	p.mu.Lock()
 	changes, told := p.engine.Take(), maps.Clone(p.clusterSpecs)
@@ -38,11 +38,12 @@ func (p *policies) write(ctx context.Context) error {
 
 func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	epoch, err := ledger.Read[mastercfg.K8sEpoch](tx, mastercfg.K8sEpochKey)
-	bump := changes.Moved || err != nil // there is always one; of a damaged one the number is not known
+	bump := changes.Moved || err != nil // there always is one; the number of a damaged one is unknown
 	epoch.Number = master.NextEpoch(epoch.Number, p.epochFloor)
 	lasting, other := lastingClasses(tx, changes.Classes)
 	bump = bump || other
-	// Whom no policy selects any more is told first: a large plan is stored in parts, and whose class is gone is isolated.
+	// Pods that are no longer selected come first: a large plan is
+	// stored in parts, and pods without a class record are isolated.
 	of := func(selected bool) error {
 		for name, class := range changes.Pods {
 			if (class.Number != 0) != selected {
@@ -76,18 +77,18 @@ func (p *policies) writeChanges(tx *ledger.Tx, changes classes.Changes) error {
 	if err := of(true); err != nil {
 		return err
 	}
-	for number, class := range changes.Classes { // which no pod is of any more
+	for number, class := range changes.Classes { // classes without pods
 		if class == nil {
 			tx.Delete(mastercfg.K8sClassKey(number))
 		}
 	}
 	if !bump {
-		return nil // else connections are judged anew
+		return nil // connections need not be judged again
 	}
 	return ledger.Write(tx, mastercfg.K8sEpochKey, epoch)
 }
 
-// put writes a record, or deletes it if there is none.
+// put writes a record, or deletes it if nil.
 func put[T any](tx *ledger.Tx, key string, record *T) error {
 	if record == nil {
 		tx.Delete(key)
@@ -96,7 +97,8 @@ func put[T any](tx *ledger.Tx, key string, record *T) error {
 	return ledger.Write(tx, key, record)
 }
 
-// lastingClasses are the numbers of those that are written down and stay. other tells that something else is judged of one.
+// lastingClasses returns the numbers of the classes that are written
+// and stay. other tells that the judgement of one of them changes.
 func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (numbers map[uint16]struct{}, other bool) {
 	numbers = map[uint16]struct{}{}
 	for number, class := range now {
@@ -110,27 +112,28 @@ func lastingClasses(r ledger.Reader, now map[uint16]*mastercfg.K8sClass) (number
 	return numbers, other
 }
 
-// writePolicy writes the rules of a policy, and tells whether it says something else than before,
-// which it then does in the epoch next, or the same of other pods: those of which lasting classes are by now.
+// writePolicy writes the rules of a policy. It tells whether their effect changes, which it then does in the
+// epoch next: the policy has changed, or the pods of lasting classes in its rules.
 func writePolicy(tx *ledger.Tx, key string, now *mastercfg.K8sPolicy, next uint32, lasting map[uint16]struct{}) (other bool, err error) {
 	before, err := ledger.Read[mastercfg.K8sPolicy](tx, key)
 	if now == nil {
 		return tx.Revision(key) != 0, put(tx, key, now)
 	}
-	record := *now                                                          // of the plan, which may be made again
-	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // one that is damaged said something else
+	record := *now                                                          // a copy: the plan may run again
+	if record.Epoch = before.Epoch; err != nil || before.Spec != now.Spec { // a damaged record counts as different
 		other, record.Epoch = true, next
 	}
 	return other || !classes.SameFor(lasting, before.Rules, now.Rules), put(tx, key, &record)
 }
 
-// writePod writes the class of a pod into its record, if it has one, and never into that of a pod that has its name since. first tells that
-// nobody knew the class of a pod that policies select: other nodes may have judged connections with it as of one that none selects.
+// writePod writes the class of a pod to its record, if it has one, but never to that of a later pod with its
+// name. first tells that the class of a selected pod was unknown so far: other nodes may have judged its
+// connections as those of an unselected pod.
 func (p *policies) writePod(tx *ledger.Tx, name string, class classes.PodClass) (first bool, err error) {
 	namespace, short, _ := strings.Cut(name, "/")
 	pod, err := p.pods.Pods(namespace).Get(short)
 	if err != nil || uidOf(pod) != class.UID {
-		return false, nil // it has gone meanwhile
+		return false, nil // it was deleted meanwhile
 	}
 	key := mastercfg.K8sPodKey(pod.Spec.NodeName, class.UID)
 	record, err := ledger.Read[mastercfg.K8sPod](tx, key)

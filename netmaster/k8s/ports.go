@@ -8,16 +8,17 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// maxPorts is how many ports of a service are served, each counted at every address: there each of them has flows, and a group,
-// on every node. Kubernetes has no limit.
+// maxPorts limits the ports of a service, each counted at every address: there each has flows, and a group, on
+// every node. Kubernetes has no limit.
 const maxPorts = 10 * 1000
 
-// maxRanges is how many source ranges of a service are served, the first ones: each has flows at every address of a load balancer.
+// maxRanges is how many source ranges of a service are used, from the first: each has flows at every load balancer address.
 const maxRanges = 1000
 
-// servedPorts are the ports of a service that are served, the first ones, one at least. They are counted at the addresses that
-// the service says: those that others have may be its own tomorrow. At one of a load balancer a port is counted for each source
-// range. A node port is one at an address of each version of IP.
+// servedPorts returns the ports of a service that are served: as many as fit, from the first, but at least one.
+// They are counted at all addresses that the service names: an address that is used by another service now may
+// be its own later. At a load balancer address a port counts once for each source range. A node port counts at
+// one address of each IP version.
 func servedPorts(s mastercfg.K8sService) []mastercfg.K8sServicePort {
 	addresses := len(s.Addresses) + min(len(s.External), maxExternal) + min(len(s.LoadBalancers), maxExternal)*max(1, len(s.SourceRanges))
 	total := 0
@@ -33,7 +34,7 @@ func servedPorts(s mastercfg.K8sService) []mastercfg.K8sServicePort {
 	return s.Ports
 }
 
-// tooMany tells of ports and source ranges that are not served.
+// tooMany describes the ports and source ranges that are not served.
 func tooMany(s *corev1.Service, served mastercfg.K8sService) (texts []string) {
 	if all, some := len(s.Spec.Ports), len(served.Ports); some < all {
 		texts = append(texts, fmt.Sprintf("%d of %d ports are not served: %d are, each counted at every address of the service, and there for each source range of load balancers; use several services, or fewer addresses",

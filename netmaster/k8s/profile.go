@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// profileOf is the profile that a pod of a tenant asks for, by its annotation or by what its namespace says of its own tenant;
-// without a name: none.
+// profileOf returns the profile that a pod of a tenant requests, by its annotation or, for the namespace's own
+// tenant, by that of the namespace; without a name: none.
 func profileOf(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, tenant string) (none mastercfg.K8sProfile, err error) {
 	sources := []map[string]string{pod.Annotations}
 	if tenantOfNamespace(namespace) == tenant {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// claim is a range of addresses, with what it is for.
+// claim is a range of addresses and its purpose.
 type claim struct {
 	what   string // for messages: "service range kubernetes"
 	prefix netip.Prefix
@@ -15,24 +15,24 @@ type claim struct {
 
 func (c claim) String() string { return c.what + " " + c.prefix.String() }
 
-// surroundings is what a new cluster says of addresses.
+// surroundings are the addresses in use around a new cluster.
 type surroundings struct {
-	services []claim  // ranges of services: pods get addresses of their versions of IP
-	pods     []source // of the ranges of pods, the preferred one first
-	taken    []claim  // other addresses that packets of pods must not be for
+	services []claim  // service CIDRs: pods get addresses of their IP versions
+	pods     []source // pod CIDRs, the preferred source first
+	taken    []claim  // other addresses that must not be those of pods
 }
 
-// source is a place that says which ranges pods have.
+// source is a configuration that names pod CIDRs.
 type source struct {
 	what   string
 	ranges []netip.Prefix
 }
 
-// ranges are those of a new cluster for one version of IP.
+// ranges are the ranges of a new cluster for one IP version.
 type ranges struct{ pods, nodes claim }
 
-// Ranges of which nobody says anything. Those of nodes are for their own interfaces in the
-// network of pods; the first that overlaps nothing is taken.
+// Default ranges. Those for nodes are for their own interfaces in
+// the network of pods; the first that overlaps nothing is used.
 var (
 	otherwise = source{"default range of pods", []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10:128::/64")}}
 	forNodes  = []netip.Prefix{
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// choose finds the ranges of pods and nodes, for every version of IP that services have. Ranges
-// of pods that overlap others are refused, and so are those of services.
+// choose returns the ranges of pods and nodes, for every IP version of the service CIDRs. It fails if the pod
+// range or a service CIDR overlaps other addresses.
 func (s surroundings) choose() (chosen []ranges, err error) {
 	if len(s.services) == 0 {
 		return nil, fmt.Errorf("the API server has no ServiceCIDR: it makes one at its start, from version 1.33 on")
@@ -82,7 +82,7 @@ func (s surroundings) choose() (chosen []ranges, err error) {
 	return chosen, nil
 }
 
-// rangeOfPods is what the first source says that knows this version of IP.
+// rangeOfPods returns the range of the first source with one of this IP version.
 func (s surroundings) rangeOfPods(v4 bool) claim {
 	for _, from := range append(slices.Clone(s.pods), otherwise) {
 		for _, p := range from.ranges {
@@ -103,7 +103,7 @@ func overlapping(p netip.Prefix, others []claim) *claim {
 	return nil
 }
 
-// block is the range that others make up without gaps: a power of two of them, aligned.
+// block returns the range that consists of these parts without gaps: a power of two of them, aligned.
 func block(parts []netip.Prefix) (whole netip.Prefix, ok bool) {
 	parts = slices.Clone(parts)
 	slices.SortFunc(parts, netip.Prefix.Compare)
@@ -126,7 +126,7 @@ func block(parts []netip.Prefix) (whole netip.Prefix, ok bool) {
 	return parts[0], true
 }
 
-// siblings makes one range of two that are its halves, the lower one first.
+// siblings returns the range whose halves are a and b, the lower one first.
 func siblings(a, b netip.Prefix) (double netip.Prefix, fits bool) {
 	if a.Bits() != b.Bits() || a.Bits() == 0 || a == b {
 		return netip.Prefix{}, false
@@ -135,7 +135,7 @@ func siblings(a, b netip.Prefix) (double netip.Prefix, fits bool) {
 	return double, double.Addr() == a.Addr() && double.Contains(b.Addr())
 }
 
-// ParseRanges reads "10.0.0.0/8,fd00::/64", at most one range of each version of IP.
+// ParseRanges parses "10.0.0.0/8,fd00::/64", at most one range of each IP version.
 func ParseRanges(text string) (all []netip.Prefix, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" {

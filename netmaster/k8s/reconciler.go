@@ -13,19 +13,18 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// reconciler keeps the records of one kind of thing, such as pods, equal to what the caches of the
-// informers say. Each thing has a key, and is reconciled whenever one of the objects that it
-// depends on has changed.
+// reconciler keeps the records of one kind of thing, such as pods, in line with the caches of the informers.
+// Each thing has a key, and is reconciled whenever one of the objects that it depends on has changed.
 type reconciler struct {
 	kind    string // for messages: "pod"
-	workers int    // how many are reconciled at once
+	workers int    // number of concurrent reconciliations
 	follows []followed
-	rest    time.Duration // how long a thing is left alone after it was looked at: what changes within it is looked at together
-	prepare func() error  // before the informers start; nil: nothing
-	// known finds what the state has of earlier terms, so that what is gone meanwhile is removed.
+	rest    time.Duration // how long a thing is not reconciled again after it was: changes within this time are handled together
+	prepare func() error  // called before the informers start; nil: nothing
+	// known returns the keys that the state has from earlier terms, so that those of deleted objects are removed.
 	known func(r ledger.Reader) (keys []string, err error)
-	// reconcile makes the records of one thing what they should be. again, if not zero, is when it is looked at again though
-	// nothing has changed. After an error it is tried again, less and less often.
+	// reconcile updates the records of one thing. again, if not zero, is when it is reconciled again though
+	// nothing has changed. After an error it is retried, less and less often.
 	reconcile func(ctx context.Context, key string) (again time.Duration, err error)
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -35,25 +34,25 @@ type reconciler struct {
 // followed is a kind of objects on which things depend.
 type followed struct {
 	informer cache.SharedIndexInformer
-	concerns func(object any) (keys []string) // things that an object, as it was or is, says something about
-	same     func(before, now any) bool       // a change says nothing new about them; nil: each may
+	concerns func(object any) (keys []string) // keys of the things that depend on an object, in its old or new version
+	same     func(before, now any) bool       // a change does not concern them; nil: every change may
 }
 
-// Times between tries of a thing that cannot be reconciled.
+// Backoff of a thing that cannot be reconciled.
 const (
 	retryFirst = 5 * time.Millisecond
 	retryMost  = time.Minute
 )
 
-// manyWorkers are for things whose records do not depend on each other. Workers wait for the ledger
-// side by side, and it commits what waits in one transaction.
+// manyWorkers is for things whose records do not depend on each other. Workers wait for the ledger
+// concurrently, and it commits the waiting plans in one transaction.
 const manyWorkers = 32
 
-// auditEvery is how often everything is looked at though nothing has changed: what was missed
-// by a fault of ours is made up for then.
+// auditEvery is how often everything is reconciled though nothing
+// has changed, to repair what a fault of ours has missed.
 const auditEvery = time.Hour
 
-// byName is for objects that say something about the thing of their own name.
+// byName is for objects that concern the thing of the same name.
 func byName(object any) []string {
 	key, err := cache.MetaNamespaceKeyFunc(object)
 	if err != nil {
@@ -62,7 +61,7 @@ func byName(object any) []string {
 	return []string{key}
 }
 
-// within is for things of a kind that depend on what their namespace says.
+// within is for things that depend on their namespace.
 func within(things cache.SharedIndexInformer) func(object any) []string {
 	return func(object any) []string {
 		namespace, ok := object.(*corev1.Namespace)
@@ -74,7 +73,7 @@ func within(things cache.SharedIndexInformer) func(object any) []string {
 	}
 }
 
-// subscribe has changes of the objects mark things. It comes before the informers start.
+// subscribe queues things when their objects change. It is called before the informers start.
 func (w *reconciler) subscribe() error {
 	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
 	if w.prepare != nil {
@@ -114,7 +113,7 @@ func (w *reconciler) enqueue(keys ...string) {
 	}
 }
 
-// audit marks all that there is, and all that the state has.
+// audit queues all objects, and all keys in the state.
 func (w *reconciler) audit(r ledger.Reader) error {
 	keys, err := w.known(r)
 	if err != nil {
@@ -147,7 +146,7 @@ func (c *Controller) run(ctx context.Context, w *reconciler) {
 	working.Wait()
 }
 
-// next works on one thing; false: there is nothing to do any more.
+// next reconciles one thing; false: the queue is closed.
 func (c *Controller) next(ctx context.Context, w *reconciler) bool {
 	key, done := w.queue.Get()
 	if done {
@@ -174,11 +173,11 @@ func (c *Controller) next(ctx context.Context, w *reconciler) bool {
 	return true
 }
 
-// leave lets a thing be looked at again when it has rested: until then the queue keeps its changes.
+// leave allows the next reconciliation of a thing after its rest: until then the queue holds its changes.
 func (w *reconciler) leave(key string) {
 	if w.rest == 0 {
 		w.queue.Done(key)
 		return
 	}
-	time.AfterFunc(w.rest, func() { w.queue.Done(key) }) // of no effect after the term
+	time.AfterFunc(w.rest, func() { w.queue.Done(key) }) // without effect after the term
 }

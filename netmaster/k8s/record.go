@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// record says where a pod belongs, or why nowhere. A pod that has a place keeps it while it lives, but for its group.
+// record returns the record of a pod: its place, or why it has none. A running pod keeps its place, except for its group.
 func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	before, err := formerPlace(r, pod, before)
 	if err != nil {
@@ -42,8 +42,9 @@ func (p *placer) record(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Name
 	return record, nil
 }
 
-// formerPlace is the record of the place that a pod has already; without a tenant it has none. A static pod may have got one before
-// there was its mirror pod. A pod that has not started, and would not get the address that it was promised any more, is placed anew.
+// formerPlace returns the record with the present place of a pod; without a tenant it has none. A static pod
+// may have got one before its mirror pod existed. A pod that has not started, and could not get its promised
+// address any more, is placed again.
 func formerPlace(r ledger.Reader, pod *corev1.Pod, before mastercfg.K8sPod) (mastercfg.K8sPod, error) {
 	if before.Tenant == "" && isMirror(pod) {
 		var err error
@@ -58,8 +59,8 @@ func formerPlace(r ledger.Reader, pod *corev1.Pod, before mastercfg.K8sPod) (mas
 	return before, err
 }
 
-// requested returns what a pod and its namespace request at present: the place, and a record with all else. The error is a refusal
-// if the pod cannot have that. A bandwidth or profile that cannot be parsed keeps the value from before.
+// requested returns what a pod and its namespace request at present: the place, and a record with all other fields. The error
+// is a refusal if the pod cannot have that. A bandwidth or profile that cannot be parsed keeps the former value.
 func (p *placer) requested(r ledger.Reader, pod *corev1.Pod, namespace *corev1.Namespace, before mastercfg.K8sPod) (record mastercfg.K8sPod, at place, err error) {
 	record = mastercfg.K8sPod{Namespace: pod.Namespace, Name: pod.Name, UID: uidOf(pod), Grace: graceOf(pod), Probed: isProbed(pod)}
 	isNew, ofPlace := before.Tenant == "", namespace
@@ -86,14 +87,14 @@ func (p *placer) requested(r ledger.Reader, pod *corev1.Pod, namespace *corev1.N
 	return record, at, cmp.Or(err, badPort, badRate, badProfile)
 }
 
-// stay sets the place in the record of a running pod: it keeps tenant, network and addresses; only the group may change. It returns
-// the reason why the pod does not get all that it requests; empty: it does.
+// stay sets the place in the record of a running pod: it keeps tenant, network and addresses; only the group
+// may change. It returns why the pod does not get all that it requests; empty: it does.
 func stay(r ledger.Reader, pod *corev1.Pod, record *mastercfg.K8sPod, before mastercfg.K8sPod, at place, refused *refusal) (later string) {
 	if refused == nil {
 		refused = checkUnchanged(pod, before, *record, at)
 	}
 	record.Tenant, record.Network, record.IPv4, record.IPv6 = before.Tenant, before.Network, before.IPv4, before.IPv6
-	record.Class, record.Classed = before.Class, before.Classed // written by policies
+	record.Class, record.Classed = before.Class, before.Classed // policies write these
 	var keeps *refusal
 	record.Group, keeps = groupOf(r, pod, *record, before.Group, at)
 	if refused == nil {
@@ -105,8 +106,8 @@ func stay(r ledger.Reader, pod *corev1.Pod, record *mastercfg.K8sPod, before mas
 	return refused.reason + ": " + refused.message
 }
 
-// graceOf returns the grace period of a pod in seconds. A pod that is deleted by force has it, too, though the API server removes it
-// at once. 0: unknown, for mirror pods (by their annotation).
+// graceOf returns the grace period of a pod in seconds. A pod that is force-deleted has it as well, though the
+// API server removes it at once. 0: unknown, for mirror pods (by their annotation).
 func graceOf(pod *corev1.Pod) int64 {
 	if pod.Annotations[mirrorAnnotation] != "" {
 		return 0
@@ -121,8 +122,8 @@ func graceOf(pod *corev1.Pod) int64 {
 	return max(grace, 1)
 }
 
-// groupOf returns the group of a running pod: the requested one if it belongs to the pod's network and its range has the pod's
-// address, even if other parts of the request are refused; else the one from before, with a refusal.
+// groupOf returns the group of a running pod: the requested one if it belongs to the pod's network and its range has the
+// pod's address, even if other parts of the request are refused; otherwise the former one, with a refusal.
 func groupOf(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod, before string, at place) (string, *refusal) {
 	if at.tenant != record.Tenant || at.network != record.Network {
 		return before, nil // checkUnchanged refuses it
@@ -144,7 +145,7 @@ func namespaceAtPlacement(pod *corev1.Pod, namespace *corev1.Namespace, before m
 	switch {
 	case home == before.Tenant:
 	case first(mastercfg.TenantLabel, ofPod) != "":
-		group = "" // of another tenant
+		group = "" // it belongs to another tenant
 	default:
 		group = before.Group
 	}
@@ -153,15 +154,15 @@ func namespaceAtPlacement(pod *corev1.Pod, namespace *corev1.Namespace, before m
 		allowedKey: namespace.Annotations[allowedKey] + "," + home,
 	}
 	if group == "" && first(mastercfg.GroupLabel, ofPod) == "" {
-		words[mastercfg.NetworkLabel] = before.Network // else it is the group's
+		words[mastercfg.NetworkLabel] = before.Network // otherwise that of the group
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, Annotations: words}}
 }
 
 const needsRestart = "PlacementNeedsRestart"
 
-// checkUnchanged refuses changes that a running pod cannot get: of tenant, network and addresses, as kubelet does not change the
-// address of a pod.
+// checkUnchanged refuses changes that a running pod cannot get: of tenant, network and addresses, because
+// kubelet does not change the address of a pod.
 func checkUnchanged(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) *refusal {
 	if at.tenant == before.Tenant && at.network == before.Network && wanted.IPv4 == before.IPv4 && wanted.IPv6 == before.IPv6 {
 		return nil
@@ -170,10 +171,10 @@ func checkUnchanged(pod *corev1.Pod, before, wanted mastercfg.K8sPod, at place) 
 		pod.Namespace, pod.Name, before.Network, before.Tenant)}
 }
 
-// misplaced finds a pod's endpoint if it is in another group than the record says.
+// misplaced returns a pod's endpoint if it is in another group than that of the record.
 func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep mastercfg.CfgEndpointState, differs bool) {
 	if record.Tenant == "" || isFinished(pod) {
-		return ep, false // its address may be another's by now
+		return ep, false // another pod may have its address by now
 	}
 	for _, at := range pod.Status.PodIPs {
 		addr, err := netip.ParseAddr(at.IP)
@@ -181,7 +182,7 @@ func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep ma
 			continue
 		}
 		ep, there, err := master.EndpointAt(r, mastercfg.NetworkID(record.Tenant, record.Network), addr)
-		itsOwn := ep.PodUID == record.UID || ep.PodUID == "" && ep.EPCommonName == pod.Name // which versions before did not note
+		itsOwn := ep.PodUID == record.UID || ep.PodUID == "" && ep.EPCommonName == pod.Name // earlier versions did not record the UID
 		if err == nil && there && itsOwn && ep.HomingHost == pod.Spec.NodeName {
 			return ep, ep.EndpointGroupKey != groupID(record)
 		}
@@ -189,7 +190,7 @@ func misplaced(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (ep ma
 	return ep, false
 }
 
-// groupID is the state id of a pod's group; empty: it has none.
+// groupID returns the state id of a pod's group; empty: none.
 func groupID(record mastercfg.K8sPod) string {
 	if record.Group == "" {
 		return ""
@@ -197,10 +198,10 @@ func groupID(record mastercfg.K8sPod) string {
 	return mastercfg.EndpointGroupID(record.Tenant, record.Group)
 }
 
-// reportEvents writes events about the changes of a record. A refusal of a pod is reported again after a time, and by each new
-// leader: the pod still waits, and events expire.
+// reportEvents writes events about the changes of a record. A refusal is reported again after a time, and by
+// each new leader: the pod still waits, and events expire.
 func (p *placer) reportEvents(pod *corev1.Pod, before, now mastercfg.K8sPod) {
-	if now.Reason == "" || isFinished(pod) { // which waits for nothing
+	if now.Reason == "" || isFinished(pod) { // a finished pod waits for nothing
 		p.refused.forget(now.Pod())
 	} else if p.refused.due(now.Pod(), time.Now(), now.Message != before.Message) {
 		p.event(pod, corev1.EventTypeWarning, now.Reason, "Place", now.Message)

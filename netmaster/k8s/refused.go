@@ -18,14 +18,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Reasons of events about policies of which a switch does not do what they say, and does it at last.
+// Reasons of events about policies that a switch does not enforce, and enforces again.
 const (
 	notEnforced = "PolicyNotEnforced"
 	isEnforced  = "PolicyEnforced"
 )
 
-// reportRefused tells of policies that switches of nodes refuse, and of those that none refuses any more: each node
-// that did has said so since. Of one that says nothing nothing is known.
+// reportRefused reports policies that switches of nodes refuse, and those that no switch refuses any more: each
+// node that did has reported otherwise since. A node without a report may still refuse.
 func (r *reports) reportRefused(ctx context.Context, nodes map[string]mastercfg.K8sEnforced) error {
 	upToDate, err := r.withoutReplaced(nodes)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *reports) reportRefused(ctx context.Context, nodes map[string]mastercfg.
 	return r.reportRecovered(ctx, nodes)
 }
 
-// reportOne reports one policy that switches refuse; an empty message: it is not refused any more.
+// reportOne reports one policy that switches refuse; an empty message: none refuses it any more.
 func (r *reports) reportOne(id, message string) {
 	delete(r.done, strings.TrimPrefix(id, ofClusterPolicy))
 	policy, err := r.policy(id)
@@ -65,14 +65,14 @@ func (r *reports) reportOne(id, message string) {
 func uidOfPolicy(policy runtime.Object) types.UID {
 	named, err := meta.Accessor(policy)
 	if err != nil {
-		return "" // it has none
+		return "" // it does not exist
 	}
 	return named.GetUID()
 }
 
-// withoutReplaced returns the nodes' records without refusals that were reported for a policy which was deleted and recreated since:
-// they are not about the policy that has the name now, until a node reports on that one's rules.
-// A reported refusal stays while the rules of the same policy change.
+// withoutReplaced returns the nodes' records without refusals that were reported for a policy which was deleted
+// and recreated since: they are not about the policy that has the name now, until a node reports on that
+// policy's rules. A reported refusal stays while the rules of the same policy change.
 func (r *reports) withoutReplaced(nodes map[string]mastercfg.K8sEnforced) (all map[string]mastercfg.K8sEnforced, err error) {
 	all = maps.Clone(nodes)
 	err = r.ledger.View(func(state ledger.Reader) error {
@@ -122,13 +122,13 @@ func (r *reports) reportRecovered(ctx context.Context, nodes map[string]mastercf
 			delete(r.recovered, id)
 		} else if policy, err := r.policy(id); err == nil && !r.recovered[id] {
 			r.event(policy, corev1.EventTypeNormal, isEnforced, "Enforce", "no node refuses rules of it any more")
-			r.recovered[id] = true // once, however often the store refuses what follows
+			r.recovered[id] = true // only once, even if the following write fails repeatedly
 		}
 	}
 	for id, by := range now {
 		slices.Sort(by)
 		if _, err := r.policy(id); err != nil {
-			delete(now, id) // of what is gone nothing is noted
+			delete(now, id) // a deleted policy has no record
 		}
 	}
 	if maps.EqualFunc(before, now, slices.Equal) {
@@ -156,8 +156,8 @@ func (r *reports) reportRecovered(ctx context.Context, nodes map[string]mastercf
 	return err
 }
 
-// refusedBefore are the nodes that had refused a policy when it was looked at last, and not said since that they do what
-// it says, by policy.
+// refusedBefore returns, by policy, the nodes that refused it at the
+// last report, and have not reported since that they enforce it.
 func (r *reports) refusedBefore() (by map[string][]string, err error) {
 	by = map[string][]string{}
 	err = r.ledger.View(func(state ledger.Reader) error {
@@ -169,8 +169,8 @@ func (r *reports) refusedBefore() (by map[string][]string, err error) {
 	return by, err
 }
 
-// mayRefuse tells whether a node that does not name a policy may refuse it all the same: it names only some, or says
-// nothing as long as the cluster has it.
+// mayRefuse tells whether a node that does not name a policy may still refuse it: it names only some, or it is
+// in the cluster and has not reported.
 func (r *reports) mayRefuse(node string, nodes map[string]mastercfg.K8sEnforced) bool {
 	if said, there := nodes[node]; there && said.Number != 0 {
 		return said.More
@@ -188,7 +188,7 @@ func refusedByAny(id string, nodes map[string]mastercfg.K8sEnforced) bool {
 	return false
 }
 
-// refusals are sentences about the policies that switches refuse, by policy.
+// refusals returns a sentence for each policy that switches refuse.
 func refusals(nodes map[string]mastercfg.K8sEnforced) map[string]string {
 	by := map[string][]string{}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
@@ -200,7 +200,7 @@ func refusals(nodes map[string]mastercfg.K8sEnforced) map[string]string {
 	for id, on := range by {
 		where := on[0]
 		if len(on) > 1 {
-			where += " and others" // not how many: another number would be another event
+			where += " and others" // without their number: another number would be another event
 		}
 		all[id] = fmt.Sprintf("not all of it is in force on %s: %s", where, nodes[on[0]].Refused[id])
 	}

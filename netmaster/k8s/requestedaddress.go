@@ -31,7 +31,7 @@ func (p *placer) requestedAddresses(r ledger.Reader, pod *corev1.Pod, at place, 
 	for _, one := range []struct {
 		annotation string
 		addr       *netip.Addr
-	}{{mastercfg.IPv4Annotation, &v4}, {mastercfg.IPv6Annotation, &v6}} { // in this order, so that a refusal is always the same
+	}{{mastercfg.IPv4Annotation, &v4}, {mastercfg.IPv6Annotation, &v6}} { // in this order, so that the same error is reported each time
 		annotation, addr := one.annotation, one.addr
 		text := pod.Annotations[annotation]
 		if text == "" {
@@ -48,8 +48,8 @@ func (p *placer) requestedAddresses(r ledger.Reader, pod *corev1.Pod, at place, 
 	return v4, v6, nil
 }
 
-// checkRequestedAddress refuses an address of a pod's annotation that an ADD would not get. A running pod has an address already:
-// there an address that is in use is not refused.
+// checkRequestedAddress refuses an address of a pod's annotation that an ADD would not get. A running pod has
+// an address already: for it, an address in use is not refused.
 func (p *placer) checkRequestedAddress(r ledger.Reader, pod *corev1.Pod, at place, addr netip.Addr, annotation string, isNew bool) error {
 	network, group := mastercfg.NetworkID(at.tenant, at.network), ""
 	if isNew && at.group != "" {

@@ -21,7 +21,7 @@ const (
 	notShared        = "SharingNotAllowed"
 )
 
-// Reasons of events that are no problems.
+// Reasons of events that are not problems.
 const (
 	externalIPUsed  = "ExternalIPUsed"
 	externalIPsOff  = "ExternalIPsOff"
@@ -29,8 +29,8 @@ const (
 	affinityTooLong = "AffinityTooLong"
 )
 
-// externalUsed is the note on external IPs, which the owner of a service has chosen: nothing else in a service takes
-// packets that may be for others.
+// externalUsed is the note on external IPs, which the owner of a service has chosen: no other part of a service
+// attracts packets that may be for others.
 func externalUsed(served mastercfg.K8sService) string {
 	if len(served.External) == 0 {
 		return ""
@@ -43,7 +43,7 @@ func externalUsed(served mastercfg.K8sService) string {
 		"use a service of type LoadBalancer, or node ports", first)
 }
 
-// unserved are the ports of a service that no node serves.
+// unserved returns messages about ports of a service that no node serves.
 func unserved(s mastercfg.K8sService) (texts []string) {
 	for _, p := range s.Ports {
 		if p.Protocol != string(corev1.ProtocolTCP) && p.Protocol != string(corev1.ProtocolUDP) {
@@ -63,8 +63,8 @@ func shortenedAffinity(s mastercfg.K8sService) string {
 		"let sessionAffinityConfig.clientIP.timeoutSeconds ask for %d at most", pipeline.MaxAffinity, s.Affinity, pipeline.MaxAffinity)
 }
 
-// invalidAddresses is the problem of backends in slices whose address is invalid or cannot be that of one host. Slices of type FQDN
-// are reported by unmatched.
+// invalidAddresses is the problem of backends in slices whose address is invalid or cannot be that of one host.
+// Slices of type FQDN are reported by unmatched.
 func invalidAddresses(objects []any) (texts []string) {
 	var odd []string
 	for _, object := range objects {
@@ -88,7 +88,7 @@ func invalidAddresses(objects []any) (texts []string) {
 	return texts
 }
 
-// tooLarge are the problems of ports with more backends, in one tenant, than a node balances over.
+// tooLarge returns messages about ports with more backends, in one tenant, than a node balances over.
 func tooLarge(all []backend, most int) (texts []string) {
 	type of struct {
 		port string
@@ -107,7 +107,7 @@ func tooLarge(all []backend, most int) (texts []string) {
 	return texts
 }
 
-// reportEvents reports what is not served of a service, and what else somebody should know; nil: there is none any more.
+// reportEvents reports the parts of a service that are not served, and its notes; nil: the service was deleted.
 func (b *balancer) reportEvents(service *corev1.Service, key string, should desired) {
 	if service == nil {
 		b.warnings.clear("service/" + key)

@@ -26,7 +26,7 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// balancer notes services and who is behind them, for the tenants that have pods there.
+// balancer writes the records of services and backends, for the tenants that have pods there.
 type balancer struct {
 	*Controller
 	services   corelisters.ServiceLister
@@ -34,26 +34,26 @@ type balancer struct {
 	pods       cache.Indexer
 	nodes      corelisters.NodeLister
 	slices     cache.Indexer
-	addressed  cache.Indexer             // services by their addresses
+	addressed  cache.Indexer             // services by address
 	ranges     cache.SharedIndexInformer // ServiceCIDRs
-	grace      time.Duration             // of slices that do not match
+	grace      time.Duration             // for slices that do not match
 
 	mu        sync.Mutex
-	tenants   map[string]map[string]struct{}      // for whom a service is noted, by namespace/name
+	tenants   map[string]map[string]struct{}      // tenants with a record of a service, by namespace/name
 	unreached map[string]map[netip.Addr]time.Time // since when backends of services are not reached, by namespace/name
-	unmatched map[string]unmatchedSince           // of services with backends in slices that are not served, by namespace/name
-	judged    map[string]int64                    // by which revision of its namespace's tenant a service was, by namespace/name
-	former    map[string]formerNames              // of services' ports, by namespace/name
+	unmatched map[string]unmatchedSince           // services with backends in unserved slices, by namespace/name
+	judged    map[string]int64                    // the revision of its namespace's tenant for which a service was reconciled, by namespace/name
+	former    map[string]formerNames              // former names of services' ports, by namespace/name
 }
 
-// sliceIndex finds the slices of a service, by namespace/name.
+// sliceIndex indexes the slices of a service, by namespace/name.
 const sliceIndex = "service"
 
-// changesTogether: the first change of a service is handled at once; changes within this time after it
-// are handled together. Pods come and go in groups, and each state is a transaction and news for every agent.
+// changesTogether: the first change of a service is handled at once; changes within this time after it are handled
+// together. Pods are created and deleted in groups, and each state is a transaction and an event for every agent.
 const changesTogether = 10 * time.Millisecond
 
-// serviceReconcilers keep a record of every service with an address of its own, and of each of its backends.
+// serviceReconcilers returns the reconcilers of services with an address of their own, and of their backends.
 func (c *Controller) serviceReconcilers() []*reconciler {
 	core, endpoints := c.informers.Core().V1(), c.informers.Discovery().V1().EndpointSlices().Informer()
 	b := &balancer{Controller: c, services: core.Services().Lister(), namespaces: core.Namespaces().Lister(), pods: core.Pods().Informer().GetIndexer(),
@@ -82,7 +82,7 @@ func (c *Controller) serviceReconcilers() []*reconciler {
 	return []*reconciler{services, b.tenantReconciler(services)}
 }
 
-// serviceOf is the service that a slice is of.
+// serviceOf returns the service of a slice.
 func serviceOf(object any) []string {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok || slice.Labels[discoveryv1.LabelServiceName] == "" {
@@ -91,15 +91,15 @@ func serviceOf(object any) []string {
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}
 }
 
-// publishing are the services that a pod is still behind that has ended, as they have pods which are not ready, too: Kubernetes
-// changes a slice as a pod becomes ready or no longer is, and not as it ends.
+// publishing returns the services that still have a finished pod as backend, because they include pods that are
+// not ready: Kubernetes changes a slice when the readiness of a pod changes, but not when the pod finishes.
 func (b *balancer) publishing(object any) (services []string) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || !isFinished(pod) {
 		return nil
 	}
 	all, err := b.services.Services(pod.Namespace).List(labels.Everything())
-	if err != nil { // of a cache it never fails
+	if err != nil { // a cache never fails
 		return nil
 	}
 	for _, s := range all {
@@ -110,13 +110,13 @@ func (b *balancer) publishing(object any) (services []string) {
 	return services
 }
 
-// bothRun tells whether a pod has not ended by now.
+// bothRun tells whether a pod has not finished by now.
 func bothRun(_, now any) bool {
 	pod, _ := now.(*corev1.Pod)
 	return pod != nil && !isFinished(pod)
 }
 
-// known finds the services that have records. It remembers for whom.
+// known returns the services with records, and remembers their tenants.
 func (b *balancer) known(r ledger.Reader) (services []string, err error) {
 	for _, prefix := range []string{mastercfg.K8sServicePrefix, mastercfg.K8sBackendPrefix} {
 		r.Range(prefix, func(key string, _ []byte) bool {
@@ -149,7 +149,7 @@ func (b *balancer) tenantsOf(service string) []string {
 	return slices.Collect(maps.Keys(b.tenants[service]))
 }
 
-// forget drops the tenants for whom a service is not noted any more.
+// forget drops tenants without a record of a service.
 func (b *balancer) forget(service string, gone []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +161,7 @@ func (b *balancer) forget(service string, gone []string) {
 	}
 }
 
-// reconcile makes the records of a service what they should be.
+// reconcile updates the records of a service.
 func (b *balancer) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	service, namespace, err := b.lookUp(key)
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *balancer) reconcile(ctx context.Context, key string) (time.Duration, er
 	return should.again, b.forgetTenants(key)
 }
 
-// lookUp finds a service and its namespace; nil: there is none of that key.
+// lookUp returns a service and its namespace; nil: no service has this key.
 func (b *balancer) lookUp(key string) (*corev1.Service, *corev1.Namespace, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -196,12 +196,12 @@ func (b *balancer) lookUp(key string) (*corev1.Service, *corev1.Namespace, error
 	}
 	within, err := b.namespaces.Get(namespace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // comes by a watch of its own: it is tried again
+		return nil, nil, fmt.Errorf("namespace %s: %w", namespace, err) // it arrives by another watch, and this is retried
 	}
 	return service, within, nil
 }
 
-// compare finds what a service should have, the records that differ from it, and the keys of those that it should not have.
+// compare returns what a service should have, the records that differ from it, and the keys of surplus records.
 func (b *balancer) compare(service *corev1.Service, key string, namespace *corev1.Namespace) (should desired, changed map[string][]byte, gone []string, err error) {
 	changed = map[string][]byte{}
 	err = b.ledger.View(func(r ledger.Reader) (err error) {
@@ -221,7 +221,8 @@ func (b *balancer) compare(service *corev1.Service, key string, namespace *corev
 	return should, changed, gone, err
 }
 
-// write writes and removes records of a service. Nobody else writes these keys, and one worker at a time those of a service.
+// write writes and deletes records of a service. Nothing else writes
+// these keys, and only one worker at a time those of a service.
 func (b *balancer) write(ctx context.Context, changed map[string][]byte, gone []string) error {
 	_, err := b.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		for _, key := range gone {
@@ -236,7 +237,7 @@ func (b *balancer) write(ctx context.Context, changed map[string][]byte, gone []
 	return err
 }
 
-// forgetTenants forgets the tenants that have no record of a service any more.
+// forgetTenants drops the tenants that have no record of a service any more.
 func (b *balancer) forgetTenants(key string) error {
 	var without []string
 	err := b.ledger.View(func(r ledger.Reader) error {
@@ -251,7 +252,7 @@ func (b *balancer) forgetTenants(key string) error {
 	return err
 }
 
-// surplus are the keys of a service's records for a tenant that are not wanted.
+// surplus returns the keys of a service's records for a tenant that are not wanted.
 func surplus(r ledger.Reader, wanted map[string][]byte, tenant, service string) (keys []string) {
 	namespace, name, _ := strings.Cut(service, "/")
 	add := func(key string, _ []byte) bool {
@@ -270,20 +271,20 @@ func surplus(r ledger.Reader, wanted map[string][]byte, tenant, service string) 
 // desired is what a service should have.
 type desired struct {
 	records  map[string][]byte   // by key
-	problems map[string][]string // why something of it is not served, by the event's reason
-	notes    map[string]string   // what somebody should know, by the event's reason; empty: nothing
-	again    time.Duration       // when it is looked at again; 0: when something changes
+	problems map[string][]string // messages about parts that are not served, by the event's reason
+	notes    map[string]string   // other messages, by the event's reason; empty: none
+	again    time.Duration       // when it is reconciled again; 0: only after a change
 }
 
-// problem adds what is not served, by the reason of its event.
+// problem adds messages about parts that are not served, by the reason of their event.
 func (d *desired) problem(reason string, texts ...string) {
 	d.problems[reason] = append(d.problems[reason], texts...)
 }
 
-// lookAgain has the service looked at again in a while, unless that is to be sooner already; 0: it has not.
+// lookAgain schedules the next reconciliation, unless an earlier one is scheduled; 0: none.
 func (d *desired) lookAgain(after time.Duration) { d.again = sooner(d.again, after) }
 
-// desired finds out what a service should have; nothing: there is none, or it is not ours.
+// desired returns what a service should have; nothing if it does not exist, or is not ours.
 func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string, namespace *corev1.Namespace) (d desired, err error) {
 	record, served := b.recordOf(service)
 	if !served {
@@ -339,14 +340,15 @@ func (b *balancer) desired(r ledger.Reader, service *corev1.Service, key string,
 	return d, err
 }
 
-// recordsFor makes the records that a service should have in each tenant. hosts is the tenant by whose backends hosts are served.
+// recordsFor adds the records that a service should have in
+// each tenant. hosts is the tenant whose backends serve hosts.
 func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sService, all tenantBackends, hosts string, d *desired) (err error) {
 	records := map[string]any{}
 	for tenant := range all.of {
 		serving := all.ofTenant(tenant)
 		d.problem(serviceTooLarge, tooLarge(serving, pipeline.ProvidersOf(record.Places()))...)
 		if record.Shared && tenant != hosts && len(serving) == 0 {
-			continue // its pods reach those of the other tenant
+			continue // its pods reach the backends of the other tenant
 		}
 		b.noteTenant(key, tenant)
 		enter(records, record, tenant, tenant != hosts, serving)
@@ -365,7 +367,7 @@ func (b *balancer) recordsFor(r ledger.Reader, key string, record mastercfg.K8sS
 	return err
 }
 
-// enter adds the records of a service as the pods of one tenant see it. A guest is a tenant whose backends hosts do not get.
+// enter adds the records of a service for the pods of one tenant. guest: hosts do not use this tenant's backends.
 func enter(records map[string]any, service mastercfg.K8sService, tenant string, guest bool, list []backend) {
 	service.Guest = guest
 	records[mastercfg.K8sServiceKey(tenant, service.Namespace, service.Name)] = service
@@ -374,7 +376,7 @@ func enter(records map[string]any, service mastercfg.K8sService, tenant string, 
 	}
 }
 
-// sooner is the earlier of two looks; 0: none.
+// sooner returns the earlier of two times; 0: none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return a + b

@@ -14,7 +14,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// serviceTenant is the tenant of services of a namespace; empty: of none.
+// serviceTenant returns the tenant of services of a namespace; empty: none.
 func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error) {
 	home := tenantOfNamespace(namespace)
 	if !isName(home) {
@@ -23,7 +23,7 @@ func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error)
 	tenant, err := master.GetShared[contivmodel.Tenant](r, home, errNoTenant)
 	switch {
 	case errors.Is(err, errNoTenant):
-		return home, nil // it may come
+		return home, nil // it may be created later
 	case err != nil || !tenant.Admits(namespace.Name):
 		return "", err
 	}
@@ -32,16 +32,16 @@ func serviceTenant(r ledger.Reader, namespace *corev1.Namespace) (string, error)
 
 var errNoTenant = errors.New("no such tenant")
 
-// tenantRevision is that of the record which says whether a namespace's tenant is for it; 0: there is none.
+// tenantRevision returns the revision of the tenant record that decides whether it admits the namespace; 0: none.
 func tenantRevision(r ledger.Reader, namespace *corev1.Namespace) int64 {
 	return r.Revision(mastercfg.ModelKey("tenant", tenantOfNamespace(namespace)))
 }
 
-// tenantsAgain is when tenants are looked at again, and how late services may learn of them.
+// tenantsAgain is the interval of checks for changed tenants, by which services may be late.
 const tenantsAgain = time.Second
 
-// tenantReconciler has services reconciled that were judged by another revision of their namespace's tenant than
-// there is now. Tenants are in the store, of which no informer tells.
+// tenantReconciler queues services that were reconciled for another revision of their namespace's tenant than
+// the present one. Tenants are in the store, which informers do not watch.
 func (b *balancer) tenantReconciler(services *reconciler) *reconciler {
 	return &reconciler{
 		kind: "service tenant", workers: 1,
@@ -69,13 +69,13 @@ func (b *balancer) forgetTenantRevision(service string) {
 	delete(b.judged, service)
 }
 
-// withOtherTenantRevision lists the services that were reconciled by another revision of their tenant than the present one. Services of
-// namespaces that are created or deleted are queued by the informer of namespaces.
+// withOtherTenantRevision lists the services that were reconciled for another revision of their tenant than the
+// present one. Services of created or deleted namespaces are queued by the informer of namespaces.
 func (b *balancer) withOtherTenantRevision(r ledger.Reader) (services []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for service, revision := range b.judged {
-		name, _, _ := cache.SplitMetaNamespaceKey(service) // it was one
+		name, _, _ := cache.SplitMetaNamespaceKey(service) // it was built by the same function
 		if namespace, err := b.namespaces.Get(name); err == nil && tenantRevision(r, namespace) != revision {
 			services = append(services, service)
 		}

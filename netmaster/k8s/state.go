@@ -11,22 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is how well the API server is followed.
+// State is the state of following the API server.
 type State struct {
-	Problem  string    // why it is not; empty: it is
-	Waiting  int       // objects that have changed, and are not written down yet
-	First    time.Time // when the first of them did; zero: nothing waits
+	Problem  string    // why the controller does not follow it; empty: it does
+	Waiting  int       // changed objects that are not written yet
+	First    time.Time // when the first of these changed; zero: none is waiting
 	Troubles []Trouble
 }
 
-// Trouble is what an object asks for and does not get, where the store has nothing about it. Reason and
-// message are those of its event.
+// Trouble is a request of an object that was refused, if the store
+// has no record of that. Reason and message are those of its event.
 type Trouble struct{ Object, Reason, Message string }
 
-// answerTime is how long the API server may take to answer whether it is there.
+// answerTime is the time limit for the API server's answer.
 const answerTime = 2 * time.Second
 
-// State tells how it goes now. It asks the API server.
+// State returns the present state. It asks the API server.
 func (c *Controller) State(ctx context.Context) (s State) {
 	s.Problem = *c.problem.Load()
 	switch err := c.answers(ctx); {
@@ -52,8 +52,8 @@ func (c *Controller) State(ctx context.Context) (s State) {
 // setProblem sets the reason why the controller cannot follow the API server; empty: it does.
 func (c *Controller) setProblem(what string) { c.problem.Store(&what) }
 
-// answers asks the API server for an object of each kind that is followed: rights may be taken away kind by kind, and watches that have
-// begun go on then for a while.
+// answers asks the API server for an object of each watched kind: permissions may be revoked kind by kind, and
+// running watches continue for a while then.
 func (c *Controller) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -75,7 +75,7 @@ func (c *Controller) answers(ctx context.Context) error {
 			if _, err := c.cfg.PolicyClient.PolicyV1alpha2().ClusterNetworkPolicies().List(ctx, one); !apierrors.IsNotFound(err) {
 				return err
 			}
-			return nil // the kind has just been removed
+			return nil // the kind was just removed
 		})
 	}
 	type answer struct {
@@ -86,7 +86,7 @@ func (c *Controller) answers(ctx context.Context) error {
 	for i, ask := range questions {
 		go func() { answers <- answer{i, ask()} }()
 	}
-	for range questions { // not for those that go on beyond their time
+	for range questions { // without waiting for requests that exceed the time limit
 		select {
 		case a := <-answers:
 			errs[a.of] = a.err

@@ -12,9 +12,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// forms tell for the rest of a key below a prefix, and its value, whether a leader can have
-// written them. The reconcilers find their records by the objects that the keys name, so a record
-// whose key names none would stay for good.
+// forms tell, for the rest of a key below a prefix, and its value, whether a leader can have written them. The
+// reconcilers find their records by the objects that the keys name, so a record with another key would stay for ever.
 var forms = map[string]func(rest string, value []byte) bool{
 	mastercfg.K8sPodPrefix: func(rest string, value []byte) bool {
 		var p mastercfg.K8sPod
@@ -39,7 +38,7 @@ var forms = map[string]func(rest string, value []byte) bool{
 	},
 }
 
-// parts are those of a key that has as many; nil: it has not, or one is empty.
+// parts splits a key into count parts; nil: it has another number, or one is empty.
 func parts(rest string, count int) []string {
 	all := strings.Split(rest, "/")
 	if len(all) != count {
@@ -71,7 +70,7 @@ func (c *Controller) strayReconciler() *reconciler {
 		reconcile: func(ctx context.Context, key string) (time.Duration, error) {
 			removed := false
 			_, err := c.ledger.Update(ctx, func(tx *ledger.Tx) error {
-				removed = isStray(tx, key) // it may have been written anew
+				removed = isStray(tx, key) // it may have been rewritten
 				if removed {
 					tx.Delete(key)
 				}

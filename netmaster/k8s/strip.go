@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// strip takes away what nobody here reads: pods are most of a cluster's memory. What it
-// is given may be somebody else's, too, and stays as it is.
+// strip removes the fields that netmaster does not read: pods are most of a cluster's memory. It does not
+// change the given object, which others may use.
 func strip(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -26,10 +26,11 @@ func strip(object any) (any, error) {
 		}
 		return copied, nil
 	}
-	return object, nil // the name of one that is gone
+	return object, nil // a deletion with the name only
 }
 
-// stripContainers leaves of containers which ports they have and whether kubelet asks them over the network; those without are left out.
+// stripContainers keeps the ports of containers, and whether kubelet
+// probes them over the network; containers without either are left out.
 func stripContainers(all []corev1.Container) (with []corev1.Container) {
 	for _, c := range all {
 		left := corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
@@ -43,5 +44,5 @@ func stripContainers(all []corev1.Container) (with []corev1.Container) {
 	return with
 }
 
-// probedSomehow stands for whatever kubelet sends to the address of a pod.
+// probedSomehow replaces any probe or hook that kubelet sends to the address of a pod.
 var probedSomehow = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}}

@@ -16,20 +16,21 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Two things keep pods away from a node until its agent can attach them. Whoever creates nodes sets a taint,
-// where it is needed: container runtimes before containerd 2.1 do not ask us whether we are ready. And a cloud's controller
-// may say that the node has no network, of which Kubernetes makes a taint of its own: it waits for routes, which pods of ours do not need.
+// Two things keep pods off a node until its agent can attach them. Node creators may set a taint, which is
+// needed with container runtimes before containerd 2.1, because these do not ask the plugin whether it is
+// ready. And a cloud controller may report that the node has no network, for which Kubernetes sets a taint of
+// its own: the controller waits for routes, which our pods do not need.
 const startupTaint = "node.contiv.io/agent-not-ready"
 
-// readyAgain is when the agent of a node with the taint is asked for again.
+// readyAgain is the interval of checks for the agent of a tainted node.
 const readyAgain = 2 * time.Second
 
-// taintReconciler has nodes take pods whose agents are ready.
+// taintReconciler admits pods to nodes with ready agents.
 func (c *Controller) taintReconciler() *reconciler {
 	nodes := c.informers.Core().V1().Nodes()
 	return &reconciler{
 		kind: "startup taint", workers: 1, follows: []followed{{informer: nodes.Informer(), concerns: waiting}},
-		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has nothing of it
+		known: func(ledger.Reader) ([]string, error) { return nil, nil }, // the state has no records of it
 		reconcile: func(ctx context.Context, name string) (time.Duration, error) {
 			node, err := nodes.Lister().Get(name)
 			if apierrors.IsNotFound(err) || err == nil && waiting(node) == nil {
@@ -47,7 +48,7 @@ func (c *Controller) taintReconciler() *reconciler {
 	}
 }
 
-// waiting names a node if something keeps pods away from it.
+// waiting returns the name of a node if something keeps pods off it.
 func waiting(object any) []string {
 	node, ok := object.(*corev1.Node)
 	if !ok || !slices.ContainsFunc(node.Spec.Taints, isStartup) && !slices.ContainsFunc(node.Status.Conditions, isWithoutNetwork) {
@@ -62,8 +63,8 @@ func isWithoutNetwork(c corev1.NodeCondition) bool {
 
 func isStartup(t corev1.Taint) bool { return t.Key == startupTaint }
 
-// untaint removes the taint from the node as it was seen; if it has changed meanwhile the
-// error says so, and it is looked at again.
+// untaint removes the taint from the node as it was seen. If the
+// node has changed meanwhile, it returns an error, and is retried.
 func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
 	if !slices.ContainsFunc(node.Spec.Taints, isStartup) {
 		return nil
@@ -83,7 +84,7 @@ func (c *Controller) untaint(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// connect says that the node has a network, where somebody has said that it has none.
+// connect sets the condition that the node has a network, if it says otherwise.
 func (c *Controller) connect(ctx context.Context, node *corev1.Node) error {
 	if !slices.ContainsFunc(node.Status.Conditions, isWithoutNetwork) {
 		return nil

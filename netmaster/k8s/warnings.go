@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// warnings are what objects ask for and do not get, as long as that holds. Where pods belong is in
-// the pods' records, with why nowhere.
+// warnings are refused requests of objects, as long as they apply.
+// Those about the place of a pod are in the pod's record instead.
 type warnings struct {
 	mu    sync.Mutex
 	holds map[string]map[string]warning // by object, such as networkpolicy/shop/db, and reason
 }
 
-// warning is a message about an object; of some it is not known which one of its name.
+// warning is a message about an object; the uid of some is unknown.
 type warning struct {
 	message string
 	uid     types.UID
 }
 
-// set notes what is wrong with an object for a reason; an empty message: nothing is any more. news
-// tells that there is a message, and another one than before, or about another object of that name. An empty uid says nothing of that.
+// set sets the message about an object for a reason; empty: the problem is solved. news tells that the message
+// is new, has changed, or is about another object with the same name. An empty uid matches any.
 func (w *warnings) set(object string, uid types.UID, reason, message string) (news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *warnings) clear(object string) {
 	delete(w.holds, object)
 }
 
-// troubles are the warnings that hold.
+// troubles returns all warnings.
 func (w *warnings) troubles() (all []Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,22 +66,22 @@ func (w *warnings) troubles() (all []Trouble) {
 	return all
 }
 
-// warn notes what is wrong with an object that is called key among warnings, and makes an event of
-// it once for each new message; an empty message: nothing is wrong.
+// warn sets the message about an object whose warnings have this
+// key, and writes an event for each new message; empty: no problem.
 func (c *Controller) warn(object runtime.Object, key, reason, action, message string) {
 	if c.warnings.set(key, uidOfRuntime(object), reason, message) {
 		c.event(object, corev1.EventTypeWarning, reason, action, message)
 	}
 }
 
-// inform makes an event of what an object gets, and somebody should know of, once for each new message. It is no trouble.
+// inform writes an event once for each new message that is not a problem.
 func (c *Controller) inform(object runtime.Object, key, reason, action, message string) {
 	if c.notes.set(key, uidOfRuntime(object), reason, message) {
 		c.event(object, corev1.EventTypeWarning, reason, action, message)
 	}
 }
 
-// uidOfRuntime is what tells an object from others that have its name; empty: it has none.
+// uidOfRuntime returns the UID of an object; empty: it has none.
 func uidOfRuntime(object runtime.Object) types.UID {
 	is, err := meta.Accessor(object)
 	if err != nil {
@@ -90,10 +90,10 @@ func uidOfRuntime(object runtime.Object) types.UID {
 	return is.GetUID()
 }
 
-// maxNote is the longest text that the API server takes in an event, in bytes.
+// maxNote is the longest text of an event that the API server accepts, in bytes.
 const maxNote = 1024
 
-// event records an event, of which the API server takes the first part if it is long.
+// event writes an event; a long text is cut.
 func (c *Controller) event(object runtime.Object, kind, reason, action, note string) {
 	c.recorder.Eventf(object, nil, kind, reason, action, "%s", strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 }

@@ -1,9 +1,7 @@
-// Package rights is the roles, as one table, and the rights that a set of roles in some
-// tenants adds up to.
+// Package rights is the roles, as one table, and the rights that a set of roles in some tenants adds up to.
 //
-// A right is about an area of the REST interface and, in the areas of tenants, about
-// one tenant. Rights add up; nothing takes one away. Which roles a user has is in package access; where a
-// request needs which right is in package auth.
+// A right is about an area of the REST interface and, in the areas of tenants, about one tenant. Rights add up; none removes
+// another. The roles of a user are in package access; which request needs which right is in package auth.
 package rights
 
 import (
@@ -16,52 +14,50 @@ import (
 // Role is a name for a set of rights.
 type Role string
 
-// The roles. The first four are given by bindings and to API tokens; the others come
-// with an identity.
+// The roles. The first five are granted by bindings and to API tokens; the other comes with an identity.
 const (
-	Viewer      Role = "viewer"       // sees what is in its tenants
-	TenantAdmin Role = "tenant-admin" // changes it
-	Operator    Role = "operator"     // runs the cluster
-	Admin       Role = "admin"        // everything, also who may what
+	Viewer      Role = "viewer"       // reads its tenants
+	TenantAdmin Role = "tenant-admin" // changes them
+	Operator    Role = "operator"     // administers the cluster
+	Admin       Role = "admin"        // everything, including users and roles
 	Metrics     Role = "metrics"      // reads metrics
 
 	nodeRole Role = "node" // an agent
 )
 
-// Area is a part of the REST interface. The zero value is that of routes which nobody
-// has put into one: nobody may use them.
+// Area is a part of the REST interface. The zero value is that of routes without an area, which are refused to all.
 type Area int
 
 // The areas.
 const (
 	Unlisted   Area = iota
-	Public          // for everybody, without an identity
-	Known           // for everybody with an identity; the answer is cut to what it may see
+	Public          // for all clients, without an identity
+	Known           // for all clients with an identity; the answer is limited to what they may see
 	OfKind          // of objects of the model: one of the next three, by their kind
 	Objects         // objects of a tenant
 	Tenants         // tenants themselves
 	Cluster         // objects of no tenant: global settings, BGP, fabrics
-	RunTime         // what is known of a tenant at run time
-	Operations      // the cluster as a whole: its nodes, its store
-	Access          // users, who may what, tokens
-	Agents          // what agents ask for
+	RunTime         // run-time state of a tenant
+	Operations      // the cluster as a whole: nodes, store
+	Access          // users, roles, tokens
+	Agents          // routes of agents
 	Measured        // metrics
-	areas           // how many there are
+	areas           // number of areas
 )
 
 var areaNames = [areas]string{Unlisted: "unlisted", Public: "public", Known: "known", OfKind: "of kind", Objects: "objects", Tenants: "tenants",
 	Cluster: "cluster", RunTime: "run time", Operations: "operations", Access: "access", Agents: "agents", Measured: "metrics"}
 
-// String is how refusals call an area.
+// String returns the name of an area in refusals.
 func (a Area) String() string { return areaNames[a] }
 
 // OfTenants tells whether rights in an area are about one tenant.
 func (a Area) OfTenants() bool { return a == Objects || a == Tenants || a == RunTime }
 
-// Verb is what somebody does in an area.
+// Verb is the kind of access to an area.
 type Verb uint8
 
-// The verbs. Read is to get, list and watch.
+// The verbs. Read includes get, list and watch.
 const (
 	Read Verb = 1 << iota
 	Change
@@ -69,7 +65,7 @@ const (
 
 const both = Read | Change
 
-// table is what each role may, beside what is Public or Known.
+// table has the rights of each role, beyond Public and Known.
 var table = map[Role][areas]Verb{
 	Viewer:      {Objects: Read, Tenants: Read, RunTime: Read},
 	TenantAdmin: {Objects: both, Tenants: Read, RunTime: both},
@@ -80,7 +76,7 @@ var table = map[Role][areas]Verb{
 	nodeRole: {Agents: both},
 }
 
-// Everywhere is the tenant of grants that are about all of them, and the cluster.
+// Everywhere is the tenant of grants for all tenants and the cluster.
 const Everywhere = "*"
 
 // Grant is a role in a tenant, or everywhere.
@@ -89,13 +85,13 @@ type Grant struct {
 	Tenant string `json:"tenant"`
 }
 
-// Roles that can be given, in the order of their power, and whether also in one tenant.
+// Roles that can be granted, in the order of their power, and whether also for one tenant.
 var given = []struct {
 	role   Role
 	tenant bool
 }{{Viewer, true}, {TenantAdmin, true}, {Metrics, false}, {Operator, false}, {Admin, false}}
 
-// Roles are the names of roles that can be given.
+// Roles returns the names of the roles that can be granted.
 func Roles() []string {
 	var names []string
 	for _, g := range given {
@@ -104,8 +100,7 @@ func Roles() []string {
 	return names
 }
 
-// Valid tells whether the grant can be given: a role there is, in a tenant or
-// everywhere as its rights want.
+// Valid tells whether the grant can be made: the role exists, and its scope is one that the role permits.
 func (g Grant) Valid() bool {
 	for _, known := range given {
 		if known.role == g.Role {
@@ -115,11 +110,10 @@ func (g Grant) Valid() bool {
 	return false
 }
 
-// Set is what an identity was given.
+// Set is the grants of an identity.
 type Set []Grant
 
-// With are the rights that come with an identity, whatever bindings say. Users and
-// tokens have none but to ask who they are.
+// With returns the rights that come with an identity, without bindings. Users and tokens have none.
 func With(who identity.Identity) Set {
 	switch who.Kind {
 	case identity.Root, identity.Master:
@@ -132,8 +126,7 @@ func With(who identity.Identity) Set {
 	return nil
 }
 
-// May tells whether the set allows a verb in an area; tenant counts in areas of tenants,
-// and is empty there for whoever wants all of them.
+// May tells whether the set allows a verb in an area; tenant is used in areas of tenants, and empty there for all tenants.
 func (s Set) May(verb Verb, area Area, tenant string) bool {
 	return area == Public || area == Known || s.has(verb, area, tenant)
 }
@@ -148,7 +141,7 @@ func (s Set) has(verb Verb, area Area, tenant string) bool {
 	})
 }
 
-// Tenants are those in which a verb is allowed in an area, sorted; all: in every one.
+// Tenants returns the tenants in which a verb is allowed in an area, sorted; all: in every tenant.
 func (s Set) Tenants(verb Verb, area Area) (names []string, all bool) {
 	if s.has(verb, area, "") {
 		return nil, true
@@ -162,8 +155,8 @@ func (s Set) Tenants(verb Verb, area Area) (names []string, all bool) {
 	return slices.Compact(names), false
 }
 
-// MayGrant tells whether the set allows to give, or take, a role: an admin all, and who
-// administers a tenant those that are about this tenant.
+// MayGrant tells whether the set allows granting, or revoking, a role: an admin all roles, an administrator of
+// a tenant those for this tenant.
 func (s Set) MayGrant(g Grant) bool {
 	inTenant := g.Tenant != Everywhere && (g.Role == Viewer || g.Role == TenantAdmin)
 	return s.May(Change, Access, "") || inTenant && slices.Contains(s, Grant{TenantAdmin, g.Tenant})

@@ -8,7 +8,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// family is an address family a field of the store belongs to.
+// family is the address family of a field in the store.
 type family struct {
 	name string
 	bits int
@@ -19,7 +19,7 @@ var (
 	v6 = family{"IPv6", 128}
 )
 
-// parseAddr reads an address of a family; the empty text is the invalid address, "none".
+// parseAddr parses an address of a family. It returns the invalid address ("none") for the empty text.
 func parseAddr(text string, f family) (netip.Addr, error) {
 	if text == "" {
 		return netip.Addr{}, nil
@@ -31,7 +31,7 @@ func parseAddr(text string, f family) (netip.Addr, error) {
 	return addr, nil
 }
 
-// parseSubnet reads a subnet stored as address and length.
+// parseSubnet parses a subnet that the store has as address and length.
 func parseSubnet(text string, length uint, f family) (netip.Prefix, error) {
 	addr, err := parseAddr(text, f)
 	if err != nil || !addr.IsValid() {
@@ -43,7 +43,7 @@ func parseSubnet(text string, length uint, f family) (netip.Prefix, error) {
 	return netip.PrefixFrom(addr, int(length)).Masked(), nil
 }
 
-// parsePrefix reads an address or a CIDR of either family; empty is the invalid prefix, "any".
+// parsePrefix parses an address or a CIDR of either family. Empty text returns the invalid prefix, "any".
 func parsePrefix(text string) (netip.Prefix, error) {
 	if text == "" {
 		return netip.Prefix{}, nil

@@ -22,34 +22,35 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// Config is what an agent is made of. HostLabel, Driver and DB are required.
+// Config configures an agent. HostLabel, Driver and DB are required.
 type Config struct {
 	HostLabel string     // identity of this node in the store
 	VTEP      netip.Addr // this node's VTEP, for the operational records
-	FwdMode   string     // what the node was started with; the store's word counts
+	FwdMode   string     // forwarding mode of the command line; that of the store has precedence
 	Driver    drivers.NetworkDriver
-	Uplink    bool                                   // the driver serves networks of encapsulation vlan, too
-	Outside   bool                                   // endpoints of routed networks reach the outside by this host
-	Here      []netip.Addr                           // on the host's interfaces, when the agent starts
-	Needed    func(protocol uint8, port uint16) bool // a node needs it itself, at whatever address; nil: none
-	Border    Border                                 // makes the node a router; nil: it has no uplink
+	Uplink    bool                                   // the driver serves networks of encapsulation vlan as well
+	Outside   bool                                   // endpoints of routed networks reach the outside through this host
+	Here      []netip.Addr                           // addresses on the host's interfaces when the agent starts
+	Needed    func(protocol uint8, port uint16) bool // whether the node itself uses the port, at any of its addresses; nil: it uses none
+	Border    Border                                 // the node's BGP speaker; nil: the node has no uplink
 	DB        *objdb.DB
-	Shown     bool                  // DB is what netmasters show the node, and not the whole store
-	Names     *nameserver.Zones     // told what has a name here; nil: nobody asks
+	Shown     bool                  // DB is the view that a netmaster's gate serves to the node, not the whole store
+	Names     *nameserver.Zones     // is given the names of endpoints; nil: no name server
 	Metrics   prometheus.Registerer // nil: no metrics
-	// AnswersFile is where it is written down for the next agent what names of domains stand for; empty: nowhere.
+	// AnswersFile caches the addresses of domain names for the next run of the agent; empty: they are not
+	// saved.
 	AnswersFile string
 	Log         *logrus.Entry
 
-	ReapInterval time.Duration // between two looks for orphaned ports; default 5 min
+	ReapInterval time.Duration // interval of the search for orphaned ports; default 5 min
 	ReapGrace    time.Duration // how long a port may be without an endpoint; default 1 min
-	SweepGrace   time.Duration // how long an endpoint of this node may be in nobody's hands; default 10 min
-	RewindGrace  time.Duration // how long what a store that went back has lost is kept; default 2 min
-	AnnounceWait time.Duration // how long the first state waits for the store to have the endpoints of containers that are here; default 15 s
-	Linger       time.Duration // how long a tenant stays in the switch when its last endpoint here has gone; default 5 min
+	SweepGrace   time.Duration // how long an endpoint of this node may be without a container; default 10 min
+	RewindGrace  time.Duration // how long records that a restored store lacks are kept; default 2 min
+	AnnounceWait time.Duration // how long the first state waits until the store has the endpoints of attached containers; default 15 s
+	Linger       time.Duration // how long a tenant stays in the switch after its last endpoint here is removed; default 5 min
 }
 
-// Agent keeps the driver's wanted objects equal to what the store says.
+// Agent keeps the driver's wanted objects equal to the state in the store.
 type Agent struct {
 	cfg     Config
 	log     *logrus.Entry
@@ -61,45 +62,45 @@ type Agent struct {
 	planner  planner
 	started  bool          // the driver has been given the first complete state
 	news     chan struct{} // closed and replaced whenever the cache has changed
-	wasReady time.Time     // when the agent was last seen to serve as it should
-	health   KubeHealth    // as of the last change that somebody has asked after
+	wasReady time.Time     // when the agent was last seen ready
+	health   KubeHealth    // as of the last change for which it was asked
 	troubles troubles
-	told     *BGP   // what the border was told
-	spoken   bool   // whether it was told anything
-	mute     string // why the node is not the router that it is to be
+	told     *BGP   // the configuration that the border has
+	spoken   bool   // the border has been configured
+	mute     string // why the node cannot be the BGP router that is configured
 	held     held
 
 	changed notify.Signal // there may be something to plan
 	given   notify.Signal // the driver was given a change
 	behind  notify.Signal // there is a backlog
 	report  notify.Signal // ports or local endpoints changed
-	tell    notify.Signal // the switch has the policies of another epoch, or other ports are in use
-	host    notify.Signal // what the host itself is to have may have changed
-	settle  notify.Signal // names of domains may have other addresses
-	inSync  flag          // the switch has once had all that was wanted
-	serving flag          // the first state was given
+	tell    notify.Signal // the switch has the policies of another epoch, or conflicts of ports changed
+	host    notify.Signal // the wanted configuration of the host may have changed
+	settle  notify.Signal // domain names may have other addresses
+	inSync  flag          // the switch has once had all wanted objects
+	serving flag          // the driver has been given the first state
 
-	// Of the reaper alone.
+	// Only the reaper uses these.
 	orphans   orphans
 	unclaimed orphans
-	spared    map[string]bool // endpoints whose port it leaves to a pod, and has said so
+	spared    map[string]bool // orphaned ports that it leaves to a pod, and has logged
 
-	enforced     atomic.Pointer[mastercfg.K8sEnforced] // which policies the switch has; nil: it is not known
-	outsideWaits atomic.Bool                           // the port to the host comes with the next endpoint's
-	ports        keylock.Locks[string]                 // by endpoint: one of PreparePort, Detach and the reaper at a time
+	enforced     atomic.Pointer[mastercfg.K8sEnforced] // policies that the switch enforces; nil: not known
+	outsideWaits atomic.Bool                           // the port to the host is added together with the next endpoint's
+	ports        keylock.Locks[string]                 // by endpoint: serializes PreparePort, Detach and the reaper
 }
 
-// follower is one followed prefix.
+// follower mirrors one prefix of the store.
 type follower struct {
 	*mirror.Mirror
 	prefix   string
 	complete bool // the first snapshot is in the cache
 }
 
-// followed are the prefixes an agent needs; the state comes first.
+// followed are the prefixes that an agent mirrors; the state is the first.
 var followed = []string{mastercfg.StateRoot, mastercfg.GlobalRoot, objdb.ServicePrefix}
 
-// New makes an agent; nothing happens before Run.
+// New returns an agent, which does nothing before Run.
 func New(cfg Config) *Agent {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "agent")
@@ -134,7 +135,7 @@ func New(cfg Config) *Agent {
 	return a
 }
 
-// Run follows the store until ctx is done. It does not run the driver.
+// Run mirrors the store until ctx is done. It does not run the driver.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.metrics.register(a.cfg.Metrics); err != nil {
 		return err
@@ -165,13 +166,13 @@ func (a *Agent) takeIn(m *follower, b mirror.Batch) {
 		a.log.WithFields(logrus.Fields{"prefix": m.prefix, "revision": b.Revision}).
 			Warn("the store went back or is another one; what it lacks is kept for a while")
 	}
-	if m.prefix == objdb.ServicePrefix { // what vanished while nobody listened refuses nothing that came
+	if m.prefix == objdb.ServicePrefix { // deletions first: a registration that vanished while we were disconnected must not refuse a new one
 		slices.SortStableFunc(b.Events, func(x, y mirror.Event) int { return min(len(x.Value), 1) - min(len(y.Value), 1) })
 	}
 	until := time.Now().Add(a.cfg.RewindGrace)
-	for _, event := range b.Events { // first, as whether their tenants' policies are kept depends on them
+	for _, event := range b.Events { // endpoints first: they decide whether the policies of their tenants are kept
 		if event.Value == nil && strings.HasPrefix(event.Key, mastercfg.EndpointPrefix) {
-			a.held.keep(event.Key, b.Another, until) // what it says is heard below
+			a.held.keep(event.Key, b.Another, until) // the second loop acts on the result
 		}
 	}
 	for _, event := range b.Events {
@@ -227,5 +228,5 @@ func (a *Agent) noteGlobal(global mastercfg.GlobConfig) {
 // AwaitState blocks until the first complete state is known.
 func (a *Agent) AwaitState(ctx context.Context) error { return a.serving.await(ctx) }
 
-// AwaitSync blocks until the switch has once had everything that was wanted.
+// AwaitSync blocks until the switch has once had all wanted objects.
 func (a *Agent) AwaitSync(ctx context.Context) error { return a.inSync.await(ctx) }

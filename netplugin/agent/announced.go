@@ -7,11 +7,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Services of routed VLANs are reached from outside by the nodes that have providers, and there
-// by these alone: what the uplink brings does not leave by it again.
+// Packets from outside reach services of routed VLANs at the nodes that have providers, and a node balances
+// them over its own providers only: packets from the uplink do not leave through the uplink again.
 
-// announcedPorts returns the ports at which this node serves a service for packets from the uplink: none without a
-// provider on this node. Then its addresses are not announced to routers.
+// announcedPorts returns the ports at which this node serves a service for packets from the uplink. Without a
+// provider on this node there are none, and routers do not learn the service's addresses from it.
 func (c *cache) announcedPorts(ports []pipeline.ServicePort, providers, draining []netip.Addr) (all []pipeline.ServicePort) {
 	for _, p := range ports {
 		if p.From != pipeline.FromOutside {
@@ -26,7 +26,7 @@ func (c *cache) announcedPorts(ports []pipeline.ServicePort, providers, draining
 	return all
 }
 
-// ofThisNode are the providers that are endpoints of this node and serve a port.
+// ofThisNode returns the providers that are endpoints of this node, with the target of a port.
 func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some []netip.AddrPort) {
 	for _, a := range providers {
 		if a.Is4() == p.Address.Is4() && c.routedHere(a) {
@@ -36,11 +36,11 @@ func (c *cache) ofThisNode(providers []netip.Addr, p pipeline.ServicePort) (some
 	return some
 }
 
-// attachedHere tells whether an address may be that of an endpoint of this node, of whatever tenant.
+// attachedHere tells whether an address may be that of an endpoint of this node, of any tenant.
 func (c *cache) attachedHere(a netip.AddrPort) bool { return len(c.here[a.Addr().String()]) > 0 }
 
-// routedHere tells whether an address is that of an endpoint of this node in a routed VLAN. Endpoints
-// in networks of other kinds may have the same address.
+// routedHere tells whether an endpoint of this node in a routed VLAN has the address. Endpoints in networks of
+// other kinds may have the same one.
 func (c *cache) routedHere(a netip.Addr) bool {
 	for id := range c.here[a.String()] {
 		e := c.endpoints[id]
@@ -51,8 +51,8 @@ func (c *cache) routedHere(a netip.Addr) bool {
 	return false
 }
 
-// indexAddresses applies change, which adds or removes, to the index of this node's addresses, for each address of an
-// endpoint.
+// indexAddresses applies change, which adds or removes, to the index of this node's addresses, for each address
+// of an endpoint.
 func (c *cache) indexAddresses(id string, e endpoint, change func(x index, address, id string)) {
 	if e.host != c.host {
 		return
@@ -65,7 +65,7 @@ func (c *cache) indexAddresses(id string, e endpoint, change func(x index, addre
 	c.markServed(e)
 }
 
-// markServed marks the services that an endpoint is a provider of, by its addresses.
+// markServed marks the services that have an address of the endpoint as provider.
 func (c *cache) markServed(e endpoint) {
 	for service, providers := range c.providers {
 		_, serves := providers[e.part.IPv4]

@@ -8,16 +8,17 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A load balancer without addresses of its own gives services those of nodes. There a service has its ports and nothing else, and of
-// these not what nodes have at all their addresses: what every node needs itself, node ports, and those at which load balancers ask.
+// A load balancer without addresses of its own gives addresses of nodes to services. At these, a service has
+// its own ports only, without those that the node uses at all its addresses: ports that each node needs itself,
+// node ports, and health check ports of load balancers.
 
-// isPortOfNode tells whether a service's port at the address of a node is left to the node.
+// isPortOfNode tells whether a service's port at an address of a node belongs to the node itself.
 func (c *cache) isPortOfNode(p kubePort) bool {
 	key := nodePortKey(p.Protocol, p.Port)
 	return p.ofNode && (c.needed != nil && c.needed(p.Protocol, p.Port) || len(c.nodePorts[key])+len(c.kube.askedAt[key]) > 0)
 }
 
-// placeAtNodes enters the ports of a service at addresses of nodes in the index, or removes them.
+// placeAtNodes adds the ports of a service at addresses of nodes to the index, or removes them.
 func (c *cache) placeAtNodes(id string, ports []kubePort, change func(x index, port, service string)) {
 	for _, p := range ports {
 		if p.ofNode {
@@ -33,7 +34,8 @@ func (c *cache) indexHealthPort(id string, port uint16, change func(x index, por
 	c.markAtNodes(key)
 }
 
-// markAtNodes has the services looked at that have a port at addresses of nodes, which may have become the nodes', or be so no more.
+// markAtNodes marks the services with this port at addresses of nodes: the node may have begun or ceased to use
+// it.
 func (c *cache) markAtNodes(key string) {
 	for service := range c.kube.atNodes[key] {
 		c.mark(pipeline.KindService, service)
@@ -41,8 +43,8 @@ func (c *cache) markAtNodes(key string) {
 	}
 }
 
-// isOwnBackend tells whether an address and port is a backend of the service at that address and port, such as of a pod with
-// hostNetwork. Packets of the host to it are not sent to the switch, which would send them back.
+// isOwnBackend tells whether the address and port of a service are also those of one of its backends, such as a
+// pod with hostNetwork. The host does not send packets to it through the switch, which would send them back.
 func (c *cache) isOwnBackend(id string, p kubePort) bool {
 	return c.servesAt(id, p.name, netip.AddrPortFrom(p.Address, p.Port))
 }

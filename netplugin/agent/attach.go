@@ -13,22 +13,21 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Attachment is an endpoint that forwards: its port and what to configure in
-// the pod. The network's record comes without its address maps.
+// Attachment is an endpoint that forwards: its port, and what to configure in the pod. The network's record is
+// without its address maps.
 type Attachment struct {
 	Port     drivers.Port
 	Endpoint mastercfg.CfgEndpointState
 	Network  mastercfg.CfgNetworkState
 	VRF      uint16 // number of the tenant's routing domain
-	// Where the endpoint asks for names, and the domain of its tenant's own; empty:
-	// nobody answers.
+	// Name servers of the endpoint, and the domain of its tenant; empty without a name server.
 	NameServers []netip.Addr
 	Domain      string
 }
 
-// PreparePort makes the link and switch port of an endpoint, the pod's end in
-// the network namespace behind a descriptor (0: in ours). It does not need the
-// endpoint's record, so that a caller can do it while netmaster works.
+// PreparePort creates the link and the switch port of an endpoint; podNetNS is a descriptor of the network
+// namespace for the pod's end (0: the agent's own). It does not need the endpoint's record, so it can run while
+// netmaster creates that.
 func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (drivers.Port, error) {
 	if err := a.Ready(); err != nil {
 		return drivers.Port{}, err
@@ -47,8 +46,8 @@ func (a *Agent) PreparePort(ctx context.Context, epID string, podNetNS int) (dri
 	return a.cfg.Driver.AddPort(ctx, encap, epID, podNetNS)
 }
 
-// awaitEncap waits until it is known which bridge an endpoint belongs to. On a
-// node with one bridge there is no question.
+// awaitEncap waits until the encapsulation of an endpoint's network is known, which selects the bridge. A node
+// with one bridge does not wait.
 func (a *Agent) awaitEncap(ctx context.Context, epID string) (pipeline.Encap, error) {
 	for a.cfg.Uplink {
 		a.mu.Lock()
@@ -67,8 +66,8 @@ func (a *Agent) awaitEncap(ctx context.Context, epID string) (pipeline.Encap, er
 	return pipeline.VXLAN, nil
 }
 
-// networkOf finds the network of an endpoint by its record or, before there is
-// one, by its id, which is that of the network, a dash and the container's.
+// networkOf finds the network of an endpoint by its record or, before the record arrives, by its id, which
+// joins the ids of network and container by a dash.
 func (c *cache) networkOf(epID string) (network, bool) {
 	if e, known := c.endpoints[epID]; known {
 		n, known := c.networks[e.netID]
@@ -82,8 +81,8 @@ func (c *cache) networkOf(epID string) (network, bool) {
 	return network{}, false
 }
 
-// awaitFlows waits until the switch has what an endpoint needs to forward. Rules of policies
-// come before the endpoint, which overtakes all else that the switch is to have.
+// awaitFlows waits until the switch has the objects that an endpoint needs to forward. It waits for rules of
+// policies first, then for the endpoint, which the driver programs before everything else.
 func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.CfgNetworkState) error {
 	a.mu.Lock()
 	policies := a.cache.tierRulesAbout(epID)
@@ -107,8 +106,8 @@ func (a *Agent) awaitFlows(ctx context.Context, epID string, network mastercfg.C
 	return nil
 }
 
-// awaitRules waits until the switch has rules. One that it refuses is logged by the
-// driver and keeps nobody from being attached.
+// awaitRules waits until the switch has the rules. A rule that the switch refuses is logged by the driver and
+// does not prevent the attachment.
 func (a *Agent) awaitRules(ctx context.Context, rules []pipeline.Key, what string) error {
 	if len(rules) == 0 {
 		return nil
@@ -119,16 +118,15 @@ func (a *Agent) awaitRules(ctx context.Context, rules []pipeline.Key, what strin
 	return nil
 }
 
-// claim keeps the reaper away from an endpoint's port until Detach.
+// claim protects an endpoint's port from the reaper until Detach.
 func (a *Agent) claim(epID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held.claimed[epID] = struct{}{}
 }
 
-// Await waits until this node has seen the store at a revision, which should be
-// the one netmaster answered with (0: not known), and knows an endpoint of its
-// own with all that it needs to be served. The attachment has no port.
+// Await waits until this node has read the store up to a revision, which should be that of netmaster's answer
+// (0: not known), and knows an endpoint of its own with everything that it needs. The attachment has no port.
 func (a *Agent) Await(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	if err := a.mirrors[0].WaitRevision(ctx, revision); err != nil {
 		return Attachment{}, explain(err, "endpoint %s: store revision %d has not arrived", epID, revision)
@@ -136,8 +134,8 @@ func (a *Agent) Await(ctx context.Context, epID string, revision int64) (Attachm
 	return a.awaitEndpoint(ctx, epID, revision > 0)
 }
 
-// Attach awaits an endpoint and forwards for it. Its port must be there; it is
-// held from then on until Detach. Attach is idempotent.
+// Attach awaits an endpoint and programs it. The port must exist; it is kept from then on until Detach. Attach
+// is idempotent.
 func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	if err := a.Ready(); err != nil {
 		return Attachment{}, err
@@ -163,7 +161,7 @@ func (a *Agent) Attach(ctx context.Context, epID string, revision int64) (Attach
 	return at, nil
 }
 
-// Detach removes an endpoint's port and link. Its flows and connections go with its record.
+// Detach removes an endpoint's port and link. Its flows and connections are removed with its record.
 func (a *Agent) Detach(ctx context.Context, epID string) error {
 	unlock, err := a.ports.Lock(ctx, epID)
 	if err != nil {
@@ -173,7 +171,7 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	a.mu.Lock()
 	delete(a.held.attached, epID)
 	a.mu.Unlock()
-	a.changed.Send() // what only this container needed may go
+	a.changed.Send() // objects that only this container needed may be removed
 	if err := a.cfg.Driver.RemovePort(ctx, epID); err != nil {
 		return err
 	}
@@ -185,8 +183,8 @@ func (a *Agent) Detach(ctx context.Context, epID string) error {
 	return nil
 }
 
-// awaitEndpoint waits until the endpoint is wanted on this node. If the cache
-// is known to be recent enough, what is missing now will not come.
+// awaitEndpoint waits until the endpoint is wanted on this node. If the cache is known to be recent enough, it
+// returns the error at once: waiting would not help.
 func (a *Agent) awaitEndpoint(ctx context.Context, epID string, recent bool) (Attachment, error) {
 	for {
 		a.mu.Lock()
@@ -204,7 +202,7 @@ func (a *Agent) awaitEndpoint(ctx context.Context, epID string, recent bool) (At
 	}
 }
 
-// servedLocally finds a local endpoint that has all it needs; it is called with the lock.
+// servedLocally returns a local endpoint that has everything it needs. The caller holds the lock.
 func (a *Agent) servedLocally(epID string) (Attachment, error) {
 	wanted, err := a.cache.wantedEndpoint(epID)
 	if err != nil {
@@ -225,8 +223,8 @@ func (a *Agent) servedLocally(epID string) (Attachment, error) {
 	return at, nil
 }
 
-// explain says what an error was about. Running out of time is Unavailable: the
-// store or the switch was too slow, and trying again helps.
+// explain adds context to an error. A timeout or cancellation becomes Unavailable: the store or the switch was
+// too slow, and a retry helps.
 func explain(err error, format string, args ...any) error {
 	kind := fault.KindOf(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -12,32 +12,32 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// BGP is what the store says of this node as a router.
+// BGP is the BGP configuration of this node in the store.
 type BGP struct {
 	AS         uint32
-	Link       netip.Prefix // the node's IPv4 address among the routers, with the length of their subnet
-	Link6      netip.Prefix // the same of IPv6; invalid: none but the link-local one
+	Link       netip.Prefix // the node's IPv4 address in the subnet of its neighbours, with the length of that subnet
+	Link6      netip.Prefix // the same for IPv6; invalid: link-local only
 	Neighbours []bgp.Neighbour
 }
 
-// Border makes the node a router among those outside.
+// Border runs the node's BGP speaker.
 type Border interface {
-	// Configure tells what kind of router; nil: none. It returns at once.
+	// Configure replaces the configuration; nil stops the speaker. It does not block.
 	Configure(*BGP)
-	// Inspect says how it stands with that; nil: there is nothing to say.
+	// Inspect returns the state of the speaker; nil: there is none to report.
 	Inspect() *mastercfg.NodeBgp
 }
 
-// routers are the nodes that are routers.
+// routers are the BGP configurations of the nodes.
 type routers struct {
 	addresses map[string]netip.Addr // by host
 	own       *BGP
-	unusable  error // of this node's record; nil: there is none, or it is of use
+	unusable  error // why this node's record cannot be used; nil: it can, or does not exist
 }
 
 func newRouters() routers { return routers{addresses: map[string]netip.Addr{}} }
 
-// putBGP takes a record; what is wrong with that of this node is told to who asks for its BGP.
+// putBGP stores a record. Why that of this node cannot be used is reported by InspectBGP.
 func (c *cache) putBGP(host string, value []byte, _ int64) error {
 	var record mastercfg.CfgBgpState
 	var part *BGP
@@ -81,7 +81,7 @@ func (c *cache) setRouter(host string, part *BGP) {
 	c.markHost(host)
 }
 
-// bgpPart reads a record. Without a neighbour the node has the address only.
+// bgpPart decodes a record. Without a neighbour only the address is set.
 func bgpPart(r mastercfg.CfgBgpState) (*BGP, error) {
 	speaker, err := r.Speaker()
 	if err != nil {
@@ -117,8 +117,8 @@ func (a *Agent) updateBorder() {
 	}
 }
 
-// whyNoRouter returns why the node cannot be the router that is configured; "": it can, or none is configured.
-// A router needs routed networks.
+// whyNoRouter returns why the node cannot be the BGP router that is configured; "" if it can, or none is
+// configured. A router needs routed networks.
 func (a *Agent) whyNoRouter() string {
 	switch routers := a.cache.routers; {
 	case routers.unusable != nil:
@@ -133,7 +133,8 @@ func (a *Agent) whyNoRouter() string {
 	return ""
 }
 
-// InspectBGP says how it stands with the node as a router, or why it is none though the store has it be one; nil: it is to be none.
+// InspectBGP returns the state of the BGP speaker, or why the configured one cannot run; nil if none is
+// configured.
 func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
 	a.mu.Lock()
 	mute := a.mute
@@ -147,5 +148,5 @@ func (a *Agent) InspectBGP() *mastercfg.NodeBgp {
 	return a.cfg.Border.Inspect()
 }
 
-// routedVLAN is a network of encapsulation vlan in forwarding mode routing.
+// routedVLAN tells whether a network has encapsulation vlan and forwarding mode routing.
 func routedVLAN(n pipeline.Network) bool { return n.Encap == pipeline.VLAN && !n.Mode.Bridged() }

@@ -16,32 +16,31 @@ import (
 // peerPrefix is where agents register their VTEP.
 const peerPrefix = objdb.ServicePrefix + mastercfg.AgentVTEPService + "/"
 
-// cache is the store as this node needs it: decoded records, indexes between
-// them, and the keys of the datapath objects whose wanted form may have changed.
-// It has no lock; its owner has.
+// cache is the part of the store that this node needs: decoded records, indexes between them, and the keys of
+// the datapath objects whose wanted form may have changed. The agent's lock guards it.
 type cache struct {
 	host    string                                 // the label of this node
-	vtep    netip.Addr                             // our end of the tunnels; not valid: not known
+	vtep    netip.Addr                             // this node's VTEP; invalid: not known
 	uplink  bool                                   // networks of encapsulation vlan are served
-	outside bool                                   // endpoints may leave by the host
-	needed  func(protocol uint8, port uint16) bool // a node needs it itself; nil: it needs none
+	outside bool                                   // endpoints may reach the outside through the host
+	needed  func(protocol uint8, port uint16) bool // whether the node itself uses the port; nil: it uses none
 	log     *logrus.Entry
 
 	networks  map[string]network
 	endpoints map[string]endpoint
 	rules     map[string]rule
-	limits    map[string]pipeline.Limits // by group; of those that have some
+	limits    map[string]pipeline.Limits // by group; only groups with limits
 	vrfs      map[string]uint16          // by tenant
-	final     map[string]struct{}        // tenants in which rules of groups end the judgement of what they allow
+	final     map[string]struct{}        // tenants with policy mode final: what rules of groups allow skips the later tiers
 	peers     peers
 	nodes     nodes
 	global    mastercfg.GlobConfig // zero: not known
-	mode      pipeline.Mode        // of all networks; the last that made sense
+	mode      pipeline.Mode        // of all networks; the last valid one
 
 	networksOf  index                     // tenant -> networks
 	networksBy  index                     // tenant and encapsulation -> networks
 	rulesOf     index                     // tenant -> rules
-	endpointsIn index                     // network -> endpoints, the network known or not
+	endpointsIn index                     // network -> endpoints; the network's record may be missing
 	endpointsOn index                     // host -> endpoints
 	hostsIn     map[string]map[string]int // network -> host -> endpoints
 
@@ -71,9 +70,8 @@ func newCache(host string, log *logrus.Entry) *cache {
 	}
 }
 
-// kinds are the records the agent reads. put decodes a value and stores it; an
-// error means that the value cannot be used, and then the record counts as
-// absent, as it will after a restart.
+// kinds are the records that the agent reads. put decodes a value and stores it. If it returns an error, the
+// value is unusable and the record is treated as absent, as it will be after a restart.
 var kinds = []struct {
 	prefix string
 	put    func(c *cache, id string, value []byte, revision int64) error
@@ -101,7 +99,7 @@ var kinds = []struct {
 	{mastercfg.GlobalConfigKey, (*cache).putGlobal, func(c *cache, _ string) { c.global = mastercfg.GlobConfig{} }},
 }
 
-// apply takes in one key of the store; a nil value is a deletion.
+// apply applies a change of one key of the store; a nil value is a deletion.
 func (c *cache) apply(key string, value []byte, revision int64) {
 	for _, kind := range kinds {
 		id, ours := strings.CutPrefix(key, kind.prefix)
@@ -202,7 +200,7 @@ func (c *cache) setEndpoint(id string, e endpoint, exists bool) {
 		c.count(e, 1)
 	}
 	if existed && moved {
-		c.settle(old.host) // the last endpoint of a host takes its held VTEP along
+		c.settle(old.host) // the held VTEP of a host is dropped with its last endpoint
 	}
 	if c.host == old.host || c.host == e.host {
 		c.localsDirty = true
@@ -320,7 +318,7 @@ func (c *cache) setMode(mode pipeline.Mode) {
 // globalKnown tells whether netmaster has ever configured this cluster.
 func (c *cache) globalKnown() bool { return c.global.FwdMode != "" && c.global.PvtSubnet != "" }
 
-// count keeps count of the endpoints of a network, by host.
+// count updates the number of endpoints of a network, by host.
 func (c *cache) count(e endpoint, step int) {
 	hosts := c.hostsIn[e.netID]
 	if hosts == nil {

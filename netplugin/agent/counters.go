@@ -8,18 +8,18 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Counters is what a node has counted.
+// Counters are packet and byte counts of this node.
 type Counters struct {
-	Rules     map[string]drivers.Count  // by rule id: what the rule decided about here
+	Rules     map[string]drivers.Count  // by rule id: packets that the rule decided on this node
 	Endpoints map[string]EndpointCounts // by endpoint id, of those on this node
-	Services  map[string]ServiceCounts  // by service id, if they were asked for
+	Services  map[string]ServiceCounts  // by service id, if requested
 }
 
 // EndpointCounts is an endpoint's traffic as its container sees it.
 type EndpointCounts struct{ Received, Sent drivers.Count }
 
-// ServiceCounts is what the providers of a service received from clients of this node and answered them. Who comes in by
-// this node is one of them.
+// ServiceCounts counts what the providers of a service received from clients of this node, and what they sent
+// back. Clients outside that enter the cluster at this node are included.
 type ServiceCounts struct {
 	Tenant string
 	Ports  []PortCounts // at each address
@@ -31,8 +31,8 @@ type PortCounts struct {
 	Providers map[netip.Addr]EndpointCounts
 }
 
-// Counters asks the switch about the objects of a kind that are programmed here;
-// an id limits it to one of them. An empty kind means rules and endpoints.
+// Counters reads the counters of the programmed objects of a kind from the switch; an id selects one object. An
+// empty kind means rules and endpoints.
 func (a *Agent) Counters(ctx context.Context, kind pipeline.Kind, id string) (Counters, error) {
 	counted := Counters{Rules: make(map[string]drivers.Count), Endpoints: make(map[string]EndpointCounts)}
 	objects := a.countable(kind, id)
@@ -85,13 +85,13 @@ func (a *Agent) countable(kind pipeline.Kind, id string) (objects []pipeline.Key
 	return objects
 }
 
-// serviceCounts sorts what the switch has counted by the ports of a service.
+// serviceCounts groups the counts of the switch by the ports of a service.
 func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Count) (counts ServiceCounts, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, ok := a.cache.service[id]
 	if !ok {
-		return counts, false // it has gone meanwhile
+		return counts, false // deleted meanwhile
 	}
 	counts = ServiceCounts{Tenant: s.tenant}
 	type asked struct {
@@ -108,7 +108,7 @@ func (a *Agent) serviceCounts(id string, served map[pipeline.Served]drivers.Coun
 	for what, n := range served {
 		providers, known := of[asked{what.Address, what.Protocol, what.Port}]
 		if !known {
-			continue // the service has another record by now
+			continue // the service's record has changed meanwhile
 		}
 		sum := providers[what.Provider]
 		if what.Answers {

@@ -1,27 +1,22 @@
 // Package agent computes the wanted datapath of a node from the state records in the store.
 //
-// Three mirrors (the state records, the global configuration and the VTEP
-// registry) keep one cache equal to the store. The cache is level-triggered:
-// an event only changes a decoded record and marks the datapath objects that depend
-// on it dirty. A planner then computes, for every dirty object, its wanted
-// value (wanted.go, a pure function of the cache), compares that
-// with the value that was last passed to the driver, and passes the differences as one drivers.Change. The
-// same code runs for the first snapshot, for every change and after a gap.
+// Three mirrors (the state records, the global configuration and the VTEP registry) keep one cache equal to the store.
+// The cache is level-triggered: an event only changes a decoded record and marks the datapath objects that depend on
+// it dirty. A planner then computes, for every dirty object, its wanted value (wanted.go, a pure function of the
+// cache), compares that with the value that was last passed to the driver, and passes the differences as one
+// drivers.Change. The same code runs for the first snapshot, for every change and after a gap.
 //
 //	mirrors --> cache --dirty keys--> planner --Change--> driver
 //	              |                                         |
 //	   CNI: Attach waits for cache and driver ------------- +
 //
-// Wanted are, for each tenant that has an endpoint on this node, all its
-// networks, endpoints and rules, the flood set of each bridged network, and the
-// providers of each service; of other tenants nothing. An
-// object that lacks a part, such as an endpoint whose host has no known VTEP,
-// stays pending and is planned again when the part arrives.
+// For each tenant that has an endpoint on this node, all its networks, endpoints and rules are wanted, with the flood
+// set of each bridged network and the providers of each service; nothing of other tenants is. An object that lacks a
+// part, such as an endpoint whose host has no known VTEP, stays pending and is planned again when the part arrives.
 //
-// Nothing is removed from the switch before the first complete snapshot, or
-// while the store is down: a node that is cut off from the store goes on forwarding.
+// Nothing is removed from the switch before the first complete snapshot, or while the store is unreachable: a
+// node that is cut off from the store continues to forward.
 //
-// Two loops run beside this: the reaper removes switch
-// ports whose endpoint is no longer in the store and that no pod uses, and the reporter
-// writes the operational records of the node's endpoints.
+// Two more loops run: the reaper removes switch ports whose endpoint is no longer in the store and that no pod
+// uses, and the reporter writes the operational records of the node's endpoints.
 package agent

@@ -18,24 +18,25 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// named knows which rules have names of domains as peers, and what those stand for.
+// named knows which rules have domain names as peers, and the addresses of the names.
 type named struct {
 	names map[string][]string // by rule
 	users index               // name -> rules
 	book  domains.Book
 
-	changed   map[string]struct{} // names with other addresses than their rules were planned with
-	unwritten bool                // the book says more than its file
+	changed   map[string]struct{} // names whose addresses have changed since their rules were planned
+	unwritten bool                // the book has changes that are not in its file
 }
 
 func newNamed() named {
 	return named{names: make(map[string][]string), users: make(index), book: make(domains.Book), changed: make(map[string]struct{})}
 }
 
-// nameService ends the id of the service of Kubernetes whose answers are believed.
+// nameService is the suffix of the id of the cluster's DNS service, whose answers are trusted.
 const nameService = "/kube-system/kube-dns"
 
-// setNames says which names a rule has. What is known of a name that comes again later still counts.
+// setNames sets the domain names of a rule. Addresses of a name stay known while no rule has it, and count if
+// it returns.
 func (c *cache) setNames(rule string, names []string) {
 	before := len(c.named.users) > 0
 	for _, name := range c.named.names[rule] {
@@ -61,12 +62,13 @@ func (c *cache) wantsAnswersOf(service string) bool {
 	return len(c.named.users) > 0 && strings.HasSuffix(service, nameService)
 }
 
-// addressesFor are those of the names of a rule, and those that only connections keep which have begun.
+// addressesFor returns the addresses of a rule's names: open ones, and those that only established connections
+// keep.
 func (c *cache) addressesFor(rule string) (open, over []netip.Prefix) {
 	return c.named.book.Of(c.named.names[rule])
 }
 
-// renamed has the rules looked at whose names have other addresses.
+// renamed marks the rules whose names have changed addresses.
 func (c *cache) renamed() {
 	for name := range c.named.changed {
 		for rule := range c.named.users[name] {
@@ -76,8 +78,8 @@ func (c *cache) renamed() {
 	clear(c.named.changed)
 }
 
-// HearAnswer takes over what endpoints were told of a name. Connections are not judged anew for it: what was refused
-// until now tries again.
+// HearAnswer records a DNS answer that endpoints received. It does not start a new epoch: connections that were
+// refused before are retried by their clients.
 func (a *Agent) HearAnswer(answer domains.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,14 +89,14 @@ func (a *Agent) HearAnswer(answer domains.Answer) {
 	a.wakeFollowNames(changed)
 }
 
-// ForgetAnswers forgets what does not count any more.
+// ForgetAnswers drops expired addresses.
 func (a *Agent) ForgetAnswers(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changed := a.cache.named.book.Expire(now)
 	a.cache.named.unwritten = a.cache.named.unwritten || len(changed) > 0
 	a.wakeFollowNames(changed)
-	if a.cache.named.unwritten { // that addresses known already count for longer waits until now
+	if a.cache.named.unwritten { // longer lifetimes of known addresses are saved only now
 		a.settle.Send()
 	}
 }
@@ -109,17 +111,18 @@ func (a *Agent) wakeFollowNames(changed []string) {
 	}
 }
 
-// namesEvery is how often rules are planned at most because of their names, and what names stand for is written down. An
-// endpoint has as many answers as it likes, and each would cost all addresses of a rule. TCP tries again after a second.
+// namesEvery is the minimum interval of planning rules because of their names, and of saving addresses. An
+// endpoint can cause any number of answers, each of which would cost all addresses of a rule. TCP retries after
+// a second.
 const namesEvery = 200 * time.Millisecond
 
-// writingShare bounds what writing costs where there are very many answers: no more than one part of so many of the time.
+// writingShare limits the time spent on saving where there are very many answers, to one part in so many.
 const writingShare = 20
 
-// followNames has the rules planned whose names have other addresses, and writes down for the next agent of this node
-// what names stand for.
+// followNames plans the rules whose names have changed addresses, and saves the addresses for the node's next
+// agent.
 func (a *Agent) followNames(ctx context.Context) error {
-	var due time.Time // to write again
+	var due time.Time // when the next save is allowed
 	later := time.NewTimer(0)
 	defer later.Stop()
 	write := func() {
@@ -149,7 +152,7 @@ func (a *Agent) followNames(ctx context.Context) error {
 	}
 }
 
-// writeAnswers writes down what the file does not say yet, and returns how long that took.
+// writeAnswers saves the addresses if the file is out of date, and returns how long that took.
 func (a *Agent) writeAnswers() time.Duration {
 	a.mu.Lock()
 	write := a.cache.named.unwritten && a.cfg.AnswersFile != ""
@@ -163,7 +166,7 @@ func (a *Agent) writeAnswers() time.Duration {
 		return 0
 	}
 	began := time.Now()
-	text, err := json.Marshal(book) // takes long, of very many answers
+	text, err := json.Marshal(book) // slow if there are very many answers
 	if err == nil {
 		err = durable.Put(a.cfg.AnswersFile, text)
 	}
@@ -176,7 +179,7 @@ func (a *Agent) writeAnswers() time.Duration {
 	return time.Since(began)
 }
 
-// recallAnswers takes over what the agent before has heard.
+// recallAnswers loads the addresses that the previous agent saved.
 func (a *Agent) recallAnswers() {
 	text, err := os.ReadFile(a.cfg.AnswersFile)
 	if a.cfg.AnswersFile == "" || errors.Is(err, fs.ErrNotExist) {

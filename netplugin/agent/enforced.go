@@ -14,23 +14,24 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// enforcedEvery is how often a node tells at most which policies it enforces.
+// enforcedEvery is the minimum interval of reports of the enforced policies.
 const enforcedEvery = time.Second
 
-// A node tells of maxRefused policies at most why it does not enforce them, in maxReason bytes each: what it tells is one
-// record of the store.
+// A report names at most maxRefused policies that are not enforced, with a reason of at most maxReason bytes
+// each: it is one record of the store.
 const (
 	maxRefused = 50
 	maxReason  = 400
 )
 
-// Pauses before it is asked again for policies that the switch refuses: it may take them at last though nothing has changed.
+// Pauses before the policies that the switch refuses are checked again: a retry of the driver may succeed
+// without a change.
 const (
 	firstLook = time.Second
 	lastLook  = 30 * time.Second
 )
 
-// driverEpoch is the epoch that was last passed to the driver; 0: none.
+// driverEpoch returns the epoch that was last passed to the driver; 0: none.
 func (a *Agent) driverEpoch() uint32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,8 +39,8 @@ func (a *Agent) driverEpoch() uint32 {
 	return epoch.Number
 }
 
-// enforcement is which policies the switch enforces, where something is refused; that may be no policy. An error says that it is
-// not known.
+// enforcement returns the policies that the switch enforces, and those with refused rules. The epoch is 0 if
+// there are no policies. After an error the state is not known.
 func (a *Agent) enforcement(ctx context.Context, epoch uint32) (now mastercfg.K8sEnforced, err error) {
 	now.Number = epoch
 	var rules []pipeline.Key
@@ -50,7 +51,7 @@ func (a *Agent) enforcement(ctx context.Context, epoch uint32) (now mastercfg.K8
 		}
 	}
 	a.mu.Unlock()
-	slices.SortFunc(rules, func(x, y pipeline.Key) int { return cmp.Compare(x.ID, y.ID) }) // those told of are always the same
+	slices.SortFunc(rules, func(x, y pipeline.Key) int { return cmp.Compare(x.ID, y.ID) }) // so that the same policies are reported each time
 	if err := a.cfg.Driver.Sync(ctx, pipeline.Epoch{}.Key()); err != nil {
 		return now, err
 	}
@@ -86,23 +87,23 @@ func (a *Agent) findRefused(ctx context.Context, rules []pipeline.Key, found *ma
 	return nil
 }
 
-// policyOf is the policy that a rule is of.
+// policyOf returns the policy of a rule.
 func policyOf(rule pipeline.Key) string {
 	policy, _, _ := strings.Cut(rule.ID, "#")
 	return policy
 }
 
-// reportEnforced writes which policies the node enforces, if that differs from the store and is due. It returns the time until it is
-// due; 0: the store has it. A node without policies has no record.
+// reportEnforced writes the enforced policies if they differ from the store and the report is due. It returns
+// the time until it is due; 0: the store is up to date. A node without policies has no record.
 func (r *reporter) reportEnforced(ctx context.Context, enforced mastercfg.K8sEnforced, now time.Time) (time.Duration, error) {
 	if r.unsure {
 		if err := r.loadEnforced(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if enforced.Number == 0 { // nothing is known of policies: what was said of them stays
+	if enforced.Number == 0 { // the enforced policies are not known: the reported ones are kept
 		said := mastercfg.K8sEnforced{}
-		_ = json.Unmarshal(r.enforced.value, &said) // none, or one that says nothing
+		_ = json.Unmarshal(r.enforced.value, &said) // keeps the zero value without a valid record
 		said.Troubles = enforced.Troubles
 		enforced = said
 	}
@@ -118,13 +119,13 @@ func (r *reporter) reportEnforced(ctx context.Context, enforced mastercfg.K8sEnf
 	}
 	r.enforcedAt = now
 	if err := r.enforced.replace(ctx, r.store, value); err != nil {
-		r.unsure = true // nobody knows which one the store has
+		r.unsure = true // the write may or may not have happened
 		return 0, err
 	}
 	return 0, nil
 }
 
-// loadEnforced reads what the store has of it.
+// loadEnforced reads the record from the store.
 func (r *reporter) loadEnforced(ctx context.Context) error {
 	if err := r.enforced.readStored(ctx, r.store); err != nil {
 		return err
@@ -133,8 +134,9 @@ func (r *reporter) loadEnforced(ctx context.Context) error {
 	return nil
 }
 
-// isReregistration tells whether an event is the registration of this node after it was missing: netmaster may have removed
-// the node meanwhile, and deleted its reports. It is called with the lock, before the event is applied.
+// isReregistration tells whether an event registers this node again after its registration was missing:
+// netmaster may have removed the node meanwhile, and deleted its reports. The caller holds the lock and has not
+// applied the event yet.
 func (a *Agent) isReregistration(key string, value []byte) bool {
 	id, is := strings.CutPrefix(key, peerPrefix)
 	if !is || value == nil {

@@ -10,26 +10,26 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Services that hosts, and who comes in by them, reach too: every node serves them,
-// whether it has endpoints of their tenant or not.
+// Services that hosts reach, and clients outside that enter the cluster at a host: each node serves them, with
+// or without endpoints of their tenant.
 
-// Entrances are what the host leads to its port of the switch.
+// Entrances are the destinations that the host routes to its port of the switch.
 type Entrances struct {
-	Addresses []netip.Addr // external addresses of services that no node has, ascending
+	Addresses []netip.Addr // external addresses of services, without addresses of nodes, ascending
 	Cluster   []netip.Addr // cluster addresses, for the host itself only, ascending
 	NodePorts []NodePort   // ascending
 	Balanced  []Balanced   // ports at addresses of load balancers that this host has, ascending
 	StandIns  pipeline.StandIns
 }
 
-// NodePort is a port of every node that a service has.
+// NodePort is a port of a service at every node.
 type NodePort struct {
 	Protocol uint8
 	Port     uint16
 }
 
-// served returns the ports of a service at all of its addresses. Node ports have the unspecified address of their IP
-// family.
+// served returns the ports of a service at all of its addresses. Node ports have the unspecified address of
+// their IP family.
 func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePort, err error) {
 	node, err := parsePorts(r.NodePorts)
 	if err != nil {
@@ -65,8 +65,9 @@ func (s service) served(r mastercfg.CfgServiceLBState) (all []pipeline.ServicePo
 	return all, nil
 }
 
-// portsFromHost returns the ports of a service that are reached through this node's port to the host. In networks
-// without one, and in all but routed vxlan networks, they are those that endpoints reach. For the uplink see announced.go.
+// portsFromHost returns the ports of a service that clients reach through this node's port to the host. If the
+// node has no such port, and for networks other than routed vxlan ones, these are the ports that endpoints
+// reach. For the uplink see announced.go.
 func (c *cache) portsFromHost(ports []pipeline.ServicePort, encap pipeline.Encap) (all []pipeline.ServicePort) {
 	host, err := c.hostPort()
 	led := err == nil && !c.mode.Bridged() && encap == pipeline.VXLAN
@@ -86,7 +87,7 @@ func (c *cache) portsFromHost(ports []pipeline.ServicePort, encap pipeline.Encap
 	return all
 }
 
-// entrances are those of all services that hosts reach.
+// entrances returns those of all services that hosts reach.
 func (c *cache) entrances() (e Entrances) {
 	if c.mode.Bridged() {
 		return e
@@ -102,7 +103,7 @@ func (c *cache) entrances() (e Entrances) {
 			}
 		}
 	}
-	nodes := slices.Concat(c.nodes.list(), c.stand.here) // whoever leads them to the switch is cut off from them
+	nodes := slices.Concat(c.nodes.list(), c.stand.here) // routing them to the switch would cut the host off from these machines
 	for _, some := range []*[]netip.Addr{&e.Addresses, &e.Cluster} {
 		slices.SortFunc(*some, netip.Addr.Compare)
 		*some = slices.DeleteFunc(slices.Compact(*some), func(a netip.Addr) bool { return slices.Contains(nodes, a) || !pipeline.OfOneHost(a) })

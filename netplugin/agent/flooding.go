@@ -12,8 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// modeOf is how networks forward, by the cluster's configuration. Routing has
-// no use for an ARP mode.
+// modeOf returns the mode of the cluster's networks. Routing ignores the ARP mode.
 func modeOf(g mastercfg.GlobConfig) (pipeline.Mode, error) {
 	switch {
 	case g.FwdMode == "routing":
@@ -26,9 +25,8 @@ func modeOf(g mastercfg.GlobConfig) (pipeline.Mode, error) {
 	return pipeline.Routed, fault.New(fault.Mode, "forwarding mode %q of the cluster is not served by this agent", g.FwdMode)
 }
 
-// wantedFloodSet is who gets what a bridged network of this node floods. An
-// endpoint counts from its record on; one without a port yet, or on a host
-// without a known VTEP, gets nothing.
+// wantedFloodSet returns the receivers of what a bridged network of this node floods. An endpoint is included
+// as soon as it has a record; without a port, or on a host without a known VTEP, it receives nothing.
 func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	o, err := c.wantedNetwork(id)
 	if err != nil {
@@ -53,8 +51,8 @@ func (c *cache) wantedFloodSet(id string) (pipeline.Object, error) {
 	return s, nil
 }
 
-// floodedTo are the endpoints of a bridged network on this node that get what
-// it floods: the oldest, as many as a switch can flood to.
+// floodedTo returns the endpoints of a bridged network on this node that receive flooded packets: the oldest,
+// as many as the switch can flood to.
 func (c *cache) floodedTo(network string) []string {
 	var ids []string
 	for id := range c.endpointsOn[c.host] {
@@ -71,8 +69,8 @@ func (c *cache) floodedTo(network string) []string {
 	return ids[:pipeline.MaxMembers]
 }
 
-// roomToFlood says why the switch cannot flood to a local endpoint of a bridged
-// network: so many others were here before. It is nil if it can.
+// roomToFlood returns an error if the switch cannot flood to a local endpoint of a bridged network because
+// older ones have used up the limit.
 func (c *cache) roomToFlood(epID string) error {
 	network := c.endpoints[epID].netID
 	if n := c.hostsIn[network][c.host]; !c.mode.Bridged() || n <= pipeline.MaxMembers || slices.Contains(c.floodedTo(network), epID) {

@@ -14,35 +14,31 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// The store may lose records of containers that run: it is restored from an
-// older backup, wiped and set up anew, or netmaster gave a node up that was cut
-// off for too long. The container is still there, and its packets shall be, too.
+// The store may lose records of running containers: it is restored from an older backup, wiped and set up again, or
+// netmaster removed a node that was cut off for too long. The containers still run, and must still forward.
 //
-// So an endpoint that somebody on this node is attached to is held. What it
-// needs of the store (its record, its network's, its tenant's VRF) stays in the
-// cache when the store drops it, and its port is nobody's to reap, until it is
-// detached. Meanwhile the CNI server is told that the store does not know it
-// and announces it again.
+// So the agent holds each endpoint to which a container on this node is attached. The records that it needs (its own,
+// its network's, its tenant's VRF) stay in the cache when the store drops them, and the reaper leaves its port alone,
+// until it is detached. Meanwhile Unannounced lists it, and the CNI server announces it to netmaster again.
 //
-// A node that reads the state through netmasters is shown no rules of a tenant
-// of which the store has no endpoint here, and where no rule is, everything may
-// pass. So there the tenant's rules stay as long as the store lacks all of its
-// endpoints that containers here are attached to.
+// A node that reads the state through a netmaster's gate does not see the rules of a tenant without endpoints
+// here in the store, and without rules everything passes. So such a node keeps the tenant's rules as long as
+// the store lacks all endpoints of the tenant to which containers here are attached.
 //
-// A store that went back also drops what other nodes are about to announce. All
-// that it lacks is kept for RewindGrace, and longer while it has no global
-// configuration: a store that no netmaster has set up says nothing.
+// A rewound store (restored to an older revision, or replaced) also drops records that other nodes are about to
+// announce again. All records that it lacks are kept for RewindGrace, and longer while it has no global
+// configuration: no netmaster has set it up yet.
 type held struct {
-	shown    bool                  // the store is what netmasters show
-	claimed  map[string]struct{}   // endpoints whose port is in somebody's hands
-	attached map[string]Attachment // endpoints with a container behind the port
-	absent   map[string]time.Time  // keys the cache keeps though the store lacks them, and until when
+	shown    bool                  // the store is read through a netmaster's gate
+	claimed  map[string]struct{}   // endpoints whose ports the reaper leaves alone
+	attached map[string]Attachment // endpoints with an attached container
+	absent   map[string]time.Time  // keys that the cache keeps though the store lacks them, and until when; zero: as long as needed
 
-	unclaimed  []string  // endpoints of this node that nobody has claimed for long
-	twinSeen   time.Time // when another node was last registered with this one's label
-	unreported []string  // endpoints whose operational record has to go, if there is one
+	unclaimed  []string  // endpoints of this node that have had no claim for long
+	twinSeen   time.Time // when another node was last registered with this node's label
+	unreported []string  // endpoints whose operational record has to be deleted, if it exists
 	rewound    bool      // the store may have lost operational records, too
-	wentBack   bool      // the store has once lost records since this process began: that one is not there says nothing of what it is about
+	wentBack   bool      // the store was rewound since this process began: a missing record does not prove that its object was deleted
 }
 
 func newHeld(shown bool) held {
@@ -85,8 +81,8 @@ func (h *held) lacksTenant(tenant string) (lacks bool) {
 	return lacks
 }
 
-// keep decides about a key the store has dropped. A key that is needed stays as
-// long as it is; with rewound set, any other stays until a time.
+// keep decides whether the cache keeps a key that the store has dropped: a needed key as long as it is needed,
+// and after a rewind any other key until the given time.
 func (h *held) keep(key string, rewound bool, until time.Time) bool {
 	switch {
 	case rewound:
@@ -99,8 +95,8 @@ func (h *held) keep(key string, rewound bool, until time.Time) bool {
 	return true
 }
 
-// expired takes out the keys that need not be kept any longer, and tells when
-// to ask again; zero: no key waits for its time.
+// expired removes the keys whose time is over from the absent ones and returns them. next is when another key
+// expires; zero: no key has a time.
 func (h *held) expired(now time.Time) (keys []string, next time.Time) {
 	if _, unset := h.absent[mastercfg.GlobalConfigKey]; unset {
 		return nil, time.Time{}
@@ -119,9 +115,9 @@ func (h *held) expired(now time.Time) (keys []string, next time.Time) {
 	return keys, next
 }
 
-// Hold tells the agent of a container that was attached in an earlier run, with
-// what Attach returned then, or, of an older release, at least the ids of the
-// endpoint and the network. It is called before Run, and again with the rest.
+// Hold tells the agent of a container that was attached in an earlier run. at is
+// what Attach returned then; an older release has saved at least the ids of
+// endpoint and network. It is called before Run, and again with the other fields.
 func (a *Agent) Hold(at Attachment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,8 +125,8 @@ func (a *Agent) Hold(at Attachment) {
 	a.held.attached[at.Endpoint.ID] = at
 }
 
-// recallHeld puts into the cache what attached containers need and the store
-// does not have. It is called with the lock, before the first state is planned.
+// recallHeld adds the records to the cache that attached containers need and the store lacks. The caller holds
+// the lock, and has not planned the first state yet.
 func (a *Agent) recallHeld() error {
 	for id, at := range a.held.attached {
 		n := at.Endpoint.NetID
@@ -140,7 +136,7 @@ func (a *Agent) recallHeld() error {
 		}
 		a.cache.markAttachedBefore(id)
 		if at.VRF == 0 {
-			continue // attached by a release that did not write it down
+			continue // an older release did not save the VRF
 		}
 		_, networkKnown := a.cache.networks[n]
 		for _, r := range []struct {
@@ -167,8 +163,8 @@ func (a *Agent) recallHeld() error {
 	return nil
 }
 
-// existing lists all endpoints of the first state. It is nil if the store lacks the endpoint of an attached container: it may
-// have lost others, too. It is called with the lock, after recallHeld.
+// existing lists all endpoints of the first state. It returns nil if the store lacks the endpoint of an
+// attached container: it may have lost others as well. The caller holds the lock and has called recallHeld.
 func (a *Agent) existing() []string {
 	if len(a.missingInStore()) > 0 {
 		return nil
@@ -176,8 +172,8 @@ func (a *Agent) existing() []string {
 	return slices.AppendSeq([]string{}, maps.Keys(a.cache.endpoints))
 }
 
-// Unannounced lists the endpoints with an attached container that the store
-// does not know. It is empty while the store cannot be read.
+// Unannounced lists the endpoints with an attached container that
+// the store lacks. It is empty while the store cannot be read.
 func (a *Agent) Unannounced() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,7 +183,7 @@ func (a *Agent) Unannounced() []string {
 	return a.missingInStore()
 }
 
-// missingInStore lists, sorted, the endpoints of attached containers that the store does not have. It is called with the lock.
+// missingInStore lists, sorted, the endpoints of attached containers that the store lacks. The caller holds the lock.
 func (a *Agent) missingInStore() (ids []string) {
 	for id := range a.held.attached {
 		_, absent := a.held.absent[mastercfg.EndpointPrefix+id]
@@ -199,8 +195,8 @@ func (a *Agent) missingInStore() (ids []string) {
 	return ids
 }
 
-// followsStore tells whether the cache is what a store that a netmaster has set
-// up says now; it is called with the lock.
+// followsStore tells whether the cache has the present state of a
+// store that a netmaster has set up. The caller holds the lock.
 func (a *Agent) followsStore() bool {
 	if _, unset := a.held.absent[mastercfg.GlobalConfigKey]; unset || a.missing() != nil {
 		return false
@@ -208,8 +204,7 @@ func (a *Agent) followsStore() bool {
 	return !slices.ContainsFunc(a.mirrors, func(m *follower) bool { return !m.Connected() })
 }
 
-// dropExpired deletes from the cache what nobody needs any more, and says how
-// long until it is to be called again; 0: when something has changed.
+// dropExpired deletes expired keys from the cache. It returns the time until the next call; 0: only after a change.
 func (a *Agent) dropExpired(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -238,9 +233,8 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// expelClashing drops kept records whose numbers a store that went back has
-// given to others: a container without a network does less harm than one in
-// another tenant's. It is called with the lock.
+// expelClashing drops kept records whose numbers a rewound store has assigned to others: a container without a
+// network does less harm than a container in another tenant's network. The caller holds the lock.
 func (a *Agent) expelClashing() {
 	for key := range a.held.absent {
 		other := a.cache.sharesNumber(key, func(key string) bool { _, absent := a.held.absent[key]; return !absent })
@@ -254,13 +248,13 @@ func (a *Agent) expelClashing() {
 	}
 }
 
-// sameSegment tells whether two networks have a number that only one can have.
+// sameSegment tells whether two networks share a VNI or tag that must be unique.
 func sameSegment(a, b pipeline.Network) bool {
 	return a.Encap == b.Encap && a.Tag != 0 && (a.Tag == b.Tag || a.VNI != 0 && a.VNI == b.VNI)
 }
 
-// sharesNumber finds a network with the VNI or tag, or a tenant with the VRF, of
-// the record behind a key; stored says which records count. Empty: there is none.
+// sharesNumber returns a network with the VNI or tag, or a tenant with the VRF, of the record with this key;
+// empty if there is none. Only records for which stored returns true count.
 func (c *cache) sharesNumber(key string, stored func(key string) bool) (other string) {
 	if id, ok := strings.CutPrefix(key, mastercfg.NetworkPrefix); ok {
 		mine := c.networks[id].part

@@ -10,40 +10,40 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// infraNetwork is the kind of network in which each host has an endpoint of its own.
+// infraNetwork is the type of networks in which each host has its own endpoint.
 const infraNetwork = "infra"
 
-// HostAccess is what the store wants the host itself to have.
+// HostAccess is the wanted configuration of the host itself.
 type HostAccess struct {
 	Networks []HostNetwork                // infra networks, by id
-	Released []mastercfg.CfgEndpointState // the host's endpoints in networks that are gone
-	Outside  *pipeline.Outside            // the port by which endpoints leave; nil: there is none
+	Released []mastercfg.CfgEndpointState // the host's endpoints in deleted networks
+	Outside  *pipeline.Outside            // the port by which endpoints reach the outside; nil: none
 	IPv6     bool                         // some network is routed for IPv6
 	Entrances
-	Balancers bool // there are addresses of load balancers, which may be on an interface of this host
+	Balancers bool // a service has load balancer addresses, which may be on an interface of this host
 
-	Primary     []netip.Addr // by which Kubernetes knows this host, of each version of IP at most one; none: it does not know it
-	Nodes       []netip.Addr // of the cluster's machines, this one included
-	Reached     []netip.Addr // those of them at which agents and netmasters are reached
-	VTEPs       []netip.Addr // ends of tunnels that the switch believes
-	AllVTEPs    bool         // they are complete: those of nodes whose agents are away have been recalled
-	MasterPorts []uint16     // at which netmasters listen
-	HealthPorts []uint16     // at which this host is asked about services
+	Primary     []netip.Addr // the first address of each IP version that this node has in Kubernetes; empty: unknown to it
+	Nodes       []netip.Addr // addresses of all machines of the cluster, including this one
+	Reached     []netip.Addr // the control addresses of agents and netmasters among them
+	VTEPs       []netip.Addr // tunnel addresses from which the switch accepts packets
+	AllVTEPs    bool         // VTEPs is complete: those of nodes whose agents are down have been read from their records
+	MasterPorts []uint16     // ports of netmasters
+	HealthPorts []uint16     // health check ports of services on this host
 }
 
 // HostNetwork is an infra network as this host sees it.
 type HostNetwork struct {
 	Network  mastercfg.CfgNetworkState
-	Endpoint *mastercfg.CfgEndpointState // the host's own; nil: the store does not have it yet
-	Reached  []netip.Prefix              // subnets of the tenant that are reached through the network's gateway
+	Endpoint *mastercfg.CfgEndpointState // the host's own; nil: not in the store yet
+	Reached  []netip.Prefix              // subnets of the tenant that the host reaches through the network's gateway
 }
 
-// EndpointID is the id of the host's endpoint.
+// EndpointID returns the id of the host's endpoint.
 func (n HostNetwork) EndpointID(host string) string {
 	return mastercfg.EndpointID(n.Network.ID, host)
 }
 
-// HostAccess says what the host is to have; the error is that nobody knows yet.
+// HostAccess returns the wanted configuration of the host. It fails as long as the first state has not been read.
 func (a *Agent) HostAccess() (HostAccess, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,7 @@ func (a *Agent) HostAccess() (HostAccess, error) {
 	return access, nil
 }
 
-// HostChanged wakes its one reader when HostAccess may say something else.
+// HostChanged wakes its only reader when the result of HostAccess may have changed.
 func (a *Agent) HostChanged() <-chan struct{} { return a.host }
 
 func (c *cache) hostAccess() HostAccess {
@@ -84,8 +84,8 @@ func (c *cache) hostAccess() HostAccess {
 	return access
 }
 
-// reachedFrom lists the subnets that a host of a network reaches through its gateway. Into other infra networks it has
-// an interface of its own.
+// reachedFrom lists the subnets that a host in a network reaches through its gateway. In other infra networks
+// it has an interface of its own.
 func (c *cache) reachedFrom(from pipeline.Network) (subnets []netip.Prefix) {
 	if c.mode.Bridged() {
 		return nil
@@ -111,9 +111,8 @@ func (c *cache) reachedFrom(from pipeline.Network) (subnets []netip.Prefix) {
 	return subnets
 }
 
-// ServeHost waits until an endpoint of the host itself forwards; its port must be
-// there. Unlike a container's, it is not held when the store loses it: it can be
-// asked for again at any time.
+// ServeHost waits until an endpoint of the host itself forwards; its port must exist. Unlike a container's
+// endpoint, it is not held when the store loses it: netmaster can create it again at any time.
 func (a *Agent) ServeHost(ctx context.Context, epID string, revision int64) (Attachment, error) {
 	at, err := a.Await(ctx, epID, revision)
 	if err != nil {
@@ -123,6 +122,6 @@ func (a *Agent) ServeHost(ctx context.Context, epID string, revision int64) (Att
 	if err := a.awaitFlows(ctx, epID, at.Network); err != nil {
 		return Attachment{}, err
 	}
-	a.report.Send() // its port may have come after its record
+	a.report.Send() // the port may be newer than the record
 	return at, nil
 }

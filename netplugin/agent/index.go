@@ -1,6 +1,6 @@
 package agent
 
-// index finds the ids that share a property: the networks of a tenant, say.
+// index maps a property to the ids that share it: a tenant to its networks, for example.
 type index map[string]map[string]struct{}
 
 func (x index) add(property, id string) {

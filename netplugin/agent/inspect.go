@@ -9,29 +9,29 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Inspection is what the agent thinks, for people who look for a fault.
+// Inspection is the agent's state, for people who look for a fault.
 type Inspection struct {
 	HostLabel string
 	VTEP      netip.Addr
 	FwdMode   string
 	ArpMode   string
-	Peers     map[string]netip.Addr // host -> VTEP in force
+	Peers     map[string]netip.Addr // host -> VTEP in use
 	VRFs      map[string]uint16     // tenant -> routing domain
-	Objects   []pipeline.Object     // given to the driver, in order
+	Objects   []pipeline.Object     // passed to the driver, sorted
 	Pending   map[string]string     // "kind id" -> what it waits for
-	Refused   []string              // why registrations of nodes do not count
+	Refused   []string              // why registrations of nodes are refused
 	Status    drivers.Status
 }
 
-// Inspect returns a copy of the agent's present view.
+// Inspect returns a copy of the agent's present state.
 func (a *Agent) Inspect() Inspection {
 	view := a.inspected(a.cfg.Driver.Status())
-	// Not under the lock: there may be very many.
+	// Sorted without the lock: there may be very many.
 	slices.SortFunc(view.Objects, func(x, y pipeline.Object) int { return byKindAndID(x.Key(), y.Key()) })
 	return view
 }
 
-// inspected is the view with its objects in any order.
+// inspected returns the inspection with unsorted objects.
 func (a *Agent) inspected(status drivers.Status) Inspection {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// putPod notes a record. One that cannot be read says that there is a pod, which belongs nowhere: the pod of a record that is missed
-// may be taken for one that is gone.
+// putPod stores the record of a pod. An unreadable record becomes a pod with an error: without any record the
+// pod might be taken for deleted.
 func (c *cache) putPod(id string, value []byte, _ int64) error {
 	node, uid, _ := strings.Cut(id, "/")
 	var pod mastercfg.K8sPod
@@ -42,14 +42,14 @@ func (c *cache) removePod(id string) {
 	}
 }
 
-// hostPortsChange has the ports of the node looked at that lead into a pod.
+// hostPortsChange marks the node's ports that forward to pods if those of a pod have changed.
 func (c *cache) hostPortsChange(before, now mastercfg.K8sPod) {
 	if !slices.Equal(before.HostPorts, now.HostPorts) {
 		c.mark(pipeline.KindOutside, OutsideID)
 	}
 }
 
-// attachedChange has them looked at when an endpoint of a pod comes or goes.
+// attachedChange marks these ports when an endpoint of a pod is added or removed.
 func (c *cache) attachedChange(before, now endpoint) {
 	if before.pod == now.pod && before.host == now.host {
 		return
@@ -59,8 +59,9 @@ func (c *cache) attachedChange(before, now endpoint) {
 	}
 }
 
-// isAttached tells whether a pod has an endpoint on this node, as it has from before ports of the node lead to it until they
-// do no more. One that is refused, or has ended, or lost its port to another pod, has none: what it asks for is still the node's.
+// isAttached tells whether a pod has an endpoint on this node. It has one as long as
+// ports of the node forward to it. A pod that was refused, has ended, or lost its
+// port to another pod has none: the ports that it asks for still belong to the node.
 func (c *cache) isAttached(uid string) bool {
 	for id := range c.podsOf[uid] {
 		if c.endpoints[id].host == c.host {
@@ -70,8 +71,7 @@ func (c *cache) isAttached(uid string) bool {
 	return false
 }
 
-// Pod waits until netmaster has said where a pod of this node belongs. Who does
-// not know its UID leaves that empty.
+// Pod waits until netmaster has written the record of a pod of this node, and returns it. An empty uid matches any.
 func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg.K8sPod, error) {
 	for {
 		a.mu.Lock()
@@ -89,8 +89,9 @@ func (a *Agent) Pod(ctx context.Context, namespace, name, uid string) (mastercfg
 	}
 }
 
-// Recorded is what netmaster has written of a pod of this node. complete tells that what it has not written is not there: the store is
-// followed, and has not gone back since this process began, which loses records of pods that live until the API server tells of them again.
+// Recorded returns the record of a pod of this node. If complete, a missing record means that there is no such
+// pod: the store is being followed and was not rewound since this process began. A rewound store lacks records
+// of running pods until the API server reports these again.
 func (a *Agent) Recorded(uid string) (pod mastercfg.K8sPod, there, complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// kube is what the leader has written down of Kubernetes: services with who is behind them, nodes,
-// and the ranges of services. Backends may be known before their service, or outlive it.
+// kube is what the leader has recorded of Kubernetes: services and their backends, nodes, and the service
+// CIDRs. Backends may arrive before their service, or outlive it.
 type kube struct {
 	services map[string]kubeService // by id: tenant/namespace/name
 	backends map[string]backends    // by id of the service
 	of       index                  // tenant -> services
 	nodes    map[string]mastercfg.K8sNode
 	ranges   []netip.Prefix
-	atNodes  index               // protocol and number -> services of the pipeline that have the port at addresses of nodes
-	askedAt  index               // protocol and number at which load balancers ask -> services of the pipeline
-	asked    map[string]struct{} // services that load balancers ask about at a port of the node: of the tenant that hosts reach
+	atNodes  index               // protocol and port -> services of the pipeline with that port at addresses of nodes
+	askedAt  index               // protocol and health check port -> services of the pipeline
+	asked    map[string]struct{} // services with a health check port on this node: those of the tenant that hosts reach
 }
 
-// backends are those of a service, by port and address.
+// backends are those of one service, by port and address.
 type backends map[string]map[netip.AddrPort]kubeservice.Backend
 
 // kubeService is a decoded service.
@@ -37,12 +37,12 @@ type kubeService struct {
 
 // kubePort is a port at one address of a service, for some clients.
 type kubePort struct {
-	pipeline.ServicePort        // without those who serve; a node port has no address yet, but for its version of IP
+	pipeline.ServicePort        // without backends; a node port has the unspecified address of its IP version as yet
 	name                 string // of the port
-	local                bool   // backends of this node only
-	limited              bool   // source ranges say who is served
-	ofNode               bool   // the address is one by which Kubernetes knows a node
-	balancer             bool   // at what stands in for the address, of load balancers, where the host has it on an interface
+	local                bool   // only backends of this node serve it
+	limited              bool   // loadBalancerSourceRanges apply
+	ofNode               bool   // the address is one that a node has in Kubernetes
+	balancer             bool   // at the stand-in of a load balancer's address that the host has on an interface
 	cluster              bool   // at a cluster address
 }
 
@@ -50,7 +50,7 @@ func newKube() kube {
 	return kube{services: make(map[string]kubeService), backends: make(map[string]backends), of: make(index), nodes: make(map[string]mastercfg.K8sNode), atNodes: make(index), askedAt: make(index), asked: make(map[string]struct{})}
 }
 
-// kubeID begins the ids of the pipeline's objects for services of Kubernetes; no other has a slash.
+// kubeID is the prefix of the ids of the pipeline's objects for services of Kubernetes; other ids have no slash.
 const kubeID = "k8s/"
 
 func (c *cache) putKubeService(id string, value []byte, _ int64) error {
@@ -70,7 +70,7 @@ func (c *cache) putKubeService(id string, value []byte, _ int64) error {
 	}
 	c.kube.services[id] = s
 	c.kube.of.add(s.tenant, id)
-	if s.record.HealthPort != 0 && !s.record.Guest { // the same port is of each tenant's record
+	if s.record.HealthPort != 0 && !s.record.Guest { // the records of other tenants have the same port
 		c.kube.asked[id] = struct{}{}
 		c.indexHealthPort(id, s.record.HealthPort, index.add)
 	}
@@ -100,7 +100,7 @@ func (c *cache) removeKubeService(id string) {
 	c.mark(pipeline.KindService, kubeID+id)
 }
 
-// countEnteredKube counts a service that hosts lead to.
+// countEnteredKube updates the number of services that hosts reach.
 func (c *cache) countEnteredKube(s kubeService, step int) {
 	if slices.ContainsFunc(s.ports, func(p kubePort) bool { return p.From&^pipeline.FromPods != 0 }) {
 		c.countEntered(s.tenant, step)
@@ -108,7 +108,7 @@ func (c *cache) countEnteredKube(s kubeService, step int) {
 	}
 }
 
-// numbered gives the ports numbers of groups that no other service has.
+// numbered assigns group numbers to the ports that no other service has.
 func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 	o := pipeline.Service{ID: kubeID + id}
 	for _, p := range ports {
@@ -121,7 +121,7 @@ func (c *cache) numbered(id string, ports []kubePort) []kubePort {
 	return ports
 }
 
-// backendID takes the key of a backend apart: its service, the name of the port, and the address.
+// backendID splits the key of a backend into its service, the name of the port, and the address.
 func backendID(key string) (service, port string, at netip.AddrPort, err error) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 5 {
@@ -186,8 +186,8 @@ func (c *cache) removeKubeNode(name string) {
 	c.kubeNodeChanged(name, before, mastercfg.K8sNode{})
 }
 
-// kubeNodeChanged has the rules looked at of which the node may be a peer and, if it is this one, the services whose
-// choice depends on where it is.
+// kubeNodeChanged marks the rules of which the node may be a peer and, for this node, the services, whose
+// choice of backends depends on its zone and addresses.
 func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
 	if !slices.Equal(before.Addresses, now.Addresses) {
 		c.nodePeersChange()
@@ -201,7 +201,7 @@ func (c *cache) kubeNodeChanged(name string, before, now mastercfg.K8sNode) {
 	}
 }
 
-// primary are the addresses by which Kubernetes knows a node, of each version of IP the first.
+// primary returns the first address of each IP version that a node has in Kubernetes.
 func (k kube) primary(host string) (some []netip.Addr) {
 	for _, a := range k.nodes[host].Addresses {
 		if !slices.ContainsFunc(some, func(other netip.Addr) bool { return other.Is4() == a.Is4() }) {
@@ -226,7 +226,7 @@ func (c *cache) setKubeRanges(ranges []netip.Prefix) {
 	}
 }
 
-// markKubeServices has those of a tenant looked at.
+// markKubeServices marks the Kubernetes services of a tenant.
 func (c *cache) markKubeServices(tenant string) {
 	for id := range c.kube.of[tenant] {
 		c.mark(pipeline.KindService, kubeID+id)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// KubeHealth is what others ask a node about services of Kubernetes.
+// KubeHealth is the state that the health checks of load balancers ask for.
 type KubeHealth struct {
-	Ports   map[uint16]HealthPort // of services that have a port for that; only read
+	Ports   map[uint16]HealthPort // of services with a health check port; read-only
 	Leaving bool                  // the node is about to be deleted
-	Updated time.Time             // when the node was known to have what it should; now, if it has
-	Changed <-chan struct{}       // is closed when anything may be different
+	Updated time.Time             // when the node was last known to be ready; now, if it is
+	Changed <-chan struct{}       // is closed when any of this may have changed
 }
 
-// HealthPort is what load balancers ask about a service.
+// HealthPort is the state of a service with a health check port.
 type HealthPort struct {
 	Namespace, Name string
-	Backends        int // ready ones on this node, that are not about to end, by their addresses of the version of IP that has more: a pod may have one of each
+	Backends        int // ready, not terminating backends on this node, counted by addresses of the IP version that has more: a pod may have one of each
 }
 
-// KubeHealth tells how services of Kubernetes are served here.
+// KubeHealth returns how this node serves Kubernetes services.
 func (a *Agent) KubeHealth() KubeHealth {
 	ready := a.Ready() == nil
 	a.mu.Lock()
@@ -28,7 +28,7 @@ func (a *Agent) KubeHealth() KubeHealth {
 	if ready {
 		a.wasReady = time.Now()
 	}
-	if a.health.Changed != a.news { // all services are looked at when something has changed, not for whoever asks
+	if a.health.Changed != a.news { // all services are evaluated once for each change, not for each request
 		a.health = a.cache.kubeHealth()
 		a.health.Changed = a.news
 	}

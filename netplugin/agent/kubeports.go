@@ -10,21 +10,22 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// kubePorts are all ports of a service of a tenant at all of its addresses.
+// kubePorts returns all ports of a tenant's service at all of its addresses.
 func kubePorts(tenant string, s mastercfg.K8sService) []kubePort {
 	l := portLayout{service: s, inCluster: clientsInCluster(tenant, s), external: external(s)}
 	for _, p := range s.Ports {
 		protocol := inet.TransportNumber(strings.ToLower(p.Protocol))
 		if protocol != inet.TCP && protocol != inet.UDP || p.Port == 0 {
-			continue // SCTP: the switch's connection tracker does not know its ports
+			continue // includes SCTP, whose ports the switch's connection tracker does not know
 		}
 		l.add(p, protocol)
 	}
 	return slices.Concat(l.ports, l.atNodes, l.balanced)
 }
 
-// clientsInCluster are the clients of a service of a tenant at its cluster addresses. Hosts come to those of the default tenant as
-// its pods do, by their interface among these (reachedFrom), and so they come to what is shared. To others they come by the way out.
+// clientsInCluster returns the clients of a service at its cluster addresses. Hosts reach services of the
+// default tenant, and shared ones, like its pods, from their interface in its network (reachedFrom). They reach
+// services of other tenants through the port to the host.
 func clientsInCluster(tenant string, s mastercfg.K8sService) pipeline.Clients {
 	switch {
 	case s.Shared:
@@ -35,15 +36,16 @@ func clientsInCluster(tenant string, s mastercfg.K8sService) pipeline.Clients {
 	return pipeline.FromPods
 }
 
-// portLayout lays out the ports of a service: one for each of its addresses and kinds of clients. Ports for addresses of nodes and
-// of load balancers are behind all others, so that these keep the numbers of their groups when such an address comes or goes.
+// portLayout lays out the ports of a service: one for each of its addresses and
+// kinds of clients. Ports at addresses of nodes and load balancers come last, so
+// that the others keep their group numbers when such an address is added or removed.
 type portLayout struct {
 	service   mastercfg.K8sService
 	inCluster pipeline.Clients // at cluster addresses
-	external  []netip.Addr     // addresses besides those in the cluster
+	external  []netip.Addr     // addresses other than the cluster addresses
 
 	ports    []kubePort
-	atNodes  []kubePort // for pods, at addresses by which Kubernetes knows nodes
+	atNodes  []kubePort // for pods, at addresses that nodes have in Kubernetes
 	balanced []kubePort // for all but pods, at addresses of nodes and of load balancers
 }
 
@@ -68,7 +70,8 @@ func (l *portLayout) add(p mastercfg.K8sServicePort, protocol uint8) {
 	}
 }
 
-// addOutside lays out a port at an address that clients outside the cluster use, too: an external one, or any of a node's for a node port.
+// addOutside adds a port at an address that clients outside the cluster use as well: an external one, or for a
+// node port any address of the node.
 func (l *portLayout) addOutside(p mastercfg.K8sServicePort, protocol uint8, a netip.Addr, number uint16) {
 	ports := l.at(p, protocol, a, number, pipeline.FromPods|pipeline.FromHost, false)
 	if l.service.ExternalLocal {
@@ -95,7 +98,7 @@ func (l *portLayout) addOutside(p mastercfg.K8sServicePort, protocol uint8, a ne
 	}
 }
 
-// at is a port at one address for some clients; nothing if none of them reaches it there.
+// at returns a port at one address for some clients; nil if none of them reaches it there.
 func (l *portLayout) at(p mastercfg.K8sServicePort, protocol uint8, a netip.Addr, number uint16, from pipeline.Clients, local bool) []kubePort {
 	s := l.service
 	if s.Guest {
@@ -106,13 +109,13 @@ func (l *portLayout) at(p mastercfg.K8sServicePort, protocol uint8, a netip.Addr
 	}
 	return []kubePort{{
 		name: p.Name, local: local, cluster: slices.Contains(s.Addresses, a),
-		limited:     slices.Contains(s.LoadBalancers, a) || slices.Contains(s.AtNodes, a), // also if it is an external address as well
+		limited:     slices.Contains(s.LoadBalancers, a) || slices.Contains(s.AtNodes, a), // also if it is an external address at the same time
 		ServicePort: pipeline.ServicePort{Name: p.Name, Address: a, From: from, Protocol: protocol, Port: number, Shared: a.IsUnspecified()},
 	}}
 }
 
-// external are the addresses of a service, besides that in the cluster, of the versions of IP that
-// it has there. The leader leaves others out; leaders of earlier versions do not.
+// external returns the addresses of a service other than its cluster addresses, limited to the IP versions of
+// those. The present leader filters these itself, leaders of earlier versions do not.
 func external(s mastercfg.K8sService) (some []netip.Addr) {
 	for _, a := range slices.Concat(s.External, s.LoadBalancers, s.AtNodes) {
 		if s.Reaches(a) && !slices.Contains(s.Addresses, a) && !slices.Contains(some, a) {

@@ -12,7 +12,7 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// wantedKubeService computes a service with those who serve it for clients of this node.
+// wantedKubeService computes a service with its backends for clients of this node.
 func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 	s, known := c.kube.services[id]
 	if !known {
@@ -62,7 +62,7 @@ func (c *cache) wantedKubeService(id string) (pipeline.Object, error) {
 	return o, nil
 }
 
-// networkForServices is a network of a tenant by whose gateway services are reached.
+// networkForServices returns a network of the tenant through whose gateway pods reach services.
 func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error) {
 	ids := []string{mastercfg.NetworkID(tenant, mastercfg.DefaultNetwork)}
 	for id := range c.networksOf[tenant] {
@@ -75,13 +75,13 @@ func (c *cache) networkForServices(tenant string) (n pipeline.Network, err error
 			return n, nil
 		}
 		if fault.Is(err, fault.NotFound) {
-			return n, err // the tenant is not here
+			return n, err // the tenant has no endpoint here
 		}
 	}
 	return n, fault.New(fault.MissingReference, "tenant %s has no routed network of encapsulation vxlan", tenant)
 }
 
-// placedPort gives a port its address on this node; false: it is not reached here.
+// placedPort returns a port with its address on this node; reached is false if clients do not reach it here.
 func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 	host, err := c.hostPort()
 	p = of.ServicePort
@@ -104,7 +104,8 @@ func (c *cache) placedPort(of kubePort) (p pipeline.ServicePort, reached bool) {
 	return p, p.From != 0 && !p.Address.IsUnspecified()
 }
 
-// standing is how many more places a service's ports have on this node, at addresses of load balancers that the host has.
+// standing returns how many additional ports a service has on this node
+// at addresses of load balancers that are on the host's interfaces.
 func (c *cache) standing(s kubeService) (n int) {
 	for _, p := range s.ports {
 		if _, reached := c.placedPort(p); p.balancer && reached && p.From&pipeline.FromHost != 0 {
@@ -114,9 +115,9 @@ func (c *cache) standing(s kubeService) (n int) {
 	return n
 }
 
-// sources are the clients that a service serves at the addresses of its load balancers, if it says so; a range of
-// everybody is none, and of everybody in one version of IP none in the other, if that has no range. A node that is
-// meant is so by its address at the switch, too.
+// sources returns the clients that a service accepts at addresses of load balancers; nil: all. A range of all
+// addresses counts as no limit, also for the other IP version if that has no range of its own. If a range
+// contains an address of this node, the node's address at the switch is added.
 func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	has := func(everybody, four bool) bool {
 		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Addr().Is4() == four && (r.Bits() == 0 || !everybody) })
@@ -124,7 +125,7 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	if has(true, ipv4) || has(true, !ipv4) && !has(false, ipv4) {
 		return nil
 	}
-	all = slices.Clone(ranges) // those of the other version of IP serve nobody in this one
+	all = slices.Clone(ranges) // ranges of the other IP version match no client of this one
 	host, err := c.hostPort()
 	for _, a := range c.kube.nodes[c.host].Addresses {
 		if err == nil && slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) }) {
@@ -139,8 +140,8 @@ func (c *cache) sources(ranges []netip.Prefix, ipv4 bool) (all []netip.Prefix) {
 	return slices.Compact(all)
 }
 
-// insideSources are the sources of packets from the host that count as inside the cluster: the node itself, and its pods with
-// their private addresses.
+// insideSources returns the source addresses of packets from the host that count as inside the cluster: the
+// node's own, and the private addresses of its pods.
 func (c *cache) insideSources() (all []netip.Prefix) {
 	if host, err := c.hostPort(); err == nil {
 		all = host.Prefixes()
@@ -151,7 +152,7 @@ func (c *cache) insideSources() (all []netip.Prefix) {
 	return all
 }
 
-// kubeEntrances are what the host leads to the switch for services of Kubernetes.
+// kubeEntrances returns the destinations of Kubernetes services that the host routes to the switch.
 func (c *cache) kubeEntrances() (e Entrances) {
 	standing := c.stand.known.Balancers()
 	for id, s := range c.kube.services {
@@ -174,7 +175,7 @@ func (c *cache) kubeEntrances() (e Entrances) {
 	return e
 }
 
-// servedRanges are the ranges of services that a network has a gateway of their version of IP to.
+// servedRanges returns the service CIDRs for whose IP version the network has a gateway.
 func (k kube) servedRanges(from pipeline.Network) (some []netip.Prefix) {
 	for _, r := range k.ranges {
 		if gateway := from.Gateway6; r.Addr().Is6() && gateway.IsValid() || r.Addr().Is4() && from.Gateway.IsValid() {

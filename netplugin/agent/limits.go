@@ -13,15 +13,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A group's record carries the limits of its profile, and that of a pod of Kubernetes what its annotations say: a
-// profile in place of that, and bandwidths beside it. They are those of each endpoint of the group, not of all
-// together, and concern the node that an endpoint is on: its others need not know.
+// A group's record has the limits of its profile. That of a Kubernetes pod has the limits of its annotations: a
+// profile, which replaces the group's, and bandwidths, which are added. Limits apply to each endpoint, not to
+// all of the group together, and only the node of an endpoint needs them.
 
-// bandwidth is a rate as a profile says it: 10Mbps, 10 mb, 10M.
+// bandwidth matches a rate of a profile: 10Mbps, 10 mb, 10M.
 var bandwidth = regexp.MustCompile(`^([1-9][0-9]*) ?([kmgKMG])(?:b|bps)?$`)
 
-// Units of profiles: a bandwidth counts in 1024, 1024² or 1024³ bit/s, a burst
-// in 1024 bytes. Those of the switch are 1000 bits.
+// Units of profiles: a bandwidth counts in 1024, 1024² or 1024³
+// bit/s, a burst in 1024 bytes. The switch counts in 1000 bits.
 const (
 	unit        = 1024
 	bitsOfBurst = unit * 8
@@ -36,7 +36,7 @@ func decodeLimits(value []byte) (pipeline.Limits, error) {
 	return profileLimits(r.Bandwidth, r.DSCP, r.Burst)
 }
 
-// profileLimits are those of a profile that says this.
+// profileLimits returns the limits of a profile.
 func profileLimits(bandwidth string, dscp, burst int) (pipeline.Limits, error) {
 	rate, err := parseBandwidth(bandwidth)
 	switch {
@@ -67,8 +67,8 @@ func parseBandwidth(text string) (uint32, error) {
 	return kbits(number, size), nil
 }
 
-// kbits converts a number of units of some bits, rounding down. What the switch
-// cannot count is as much as it can.
+// kbits converts a number of units, size bits each, to kbit,
+// rounding down. The result is capped at what the switch can count.
 func kbits(number, size uint64) uint32 {
 	high, low := bits.Mul64(number, size)
 	if high > 0 || low/bitsOfKbit > math.MaxUint32 {
@@ -77,12 +77,13 @@ func kbits(number, size uint64) uint32 {
 	return uint32(low / bitsOfKbit)
 }
 
-// limitsOf are those of an endpoint of this node: its group's or its pod's profile, and its pod's bandwidths.
+// limitsOf returns the limits of an endpoint of this node: the
+// profile of its pod or else its group, and its pod's bandwidths.
 func (c *cache) limitsOf(e endpoint) pipeline.Limits {
 	limits := c.limits[e.record.EndpointGroupKey]
 	if pod, known := c.pods[e.pod]; known {
 		if p := pod.Profile; p.Name != "" {
-			if own, err := profileLimits(p.Bandwidth, p.DSCP, p.Burst); err == nil { // netmaster writes no others
+			if own, err := profileLimits(p.Bandwidth, p.DSCP, p.Burst); err == nil { // netmaster writes valid ones only
 				limits = own
 			}
 		}
@@ -91,7 +92,7 @@ func (c *cache) limitsOf(e endpoint) pipeline.Limits {
 	return limits
 }
 
-// rateOf is a number of bit/s in kbit/s; 0: no limit.
+// rateOf converts bit/s to kbit/s; 0: no limit.
 func rateOf(bits int64) uint32 {
 	if bits <= 0 {
 		return 0
@@ -108,7 +109,7 @@ func (c *cache) putLimits(group string, value []byte, _ int64) error {
 	return nil
 }
 
-// setLimits enters the limits of a group, by its key; the zero value is none.
+// setLimits sets the limits of a group, by its key; the zero value means none.
 func (c *cache) setLimits(group string, limits pipeline.Limits) {
 	if c.limits[group] == limits {
 		return

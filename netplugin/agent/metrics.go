@@ -6,8 +6,7 @@ import (
 	"github.com/contiv/netplugin/drivers"
 )
 
-// metrics are the agent's numbers. Those that something else keeps anyway are
-// read when they are asked for.
+// metrics are the agent's metrics. Values that exist elsewhere are read when Prometheus asks.
 type metrics struct {
 	sync   prometheus.Histogram
 	attach prometheus.Histogram
@@ -58,7 +57,7 @@ func newMetrics(a *Agent) metrics {
 	return m
 }
 
-// hasAll tells whether the switch has what the state says, as far as it has been read.
+// hasAll tells whether the switch has the whole state that has been read so far.
 func (a *Agent) hasAll() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,20 +10,19 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// What is wanted of a tenant has names for the endpoints that the tenant has on this
-// node. Names follow the wanted objects, in the same steps; what waits for a part,
-// such as the VTEP of its node, has its names already.
+// The name server knows the endpoints of the tenants that have endpoints on this node. Names are updated
+// together with the wanted objects; an object that is pending, for example because the VTEP of its node is
+// unknown, has its names already.
 
-// namesFollow says whether names are still to come with the backlog: before a step, as the step
-// may enter the first names of a tenant, and after it.
+// namesFollow tells the name server whether the backlog has more names. It is called before a step, which may
+// add the first names of a tenant, and after it.
 func (p *planner) namesFollow(c *cache) {
 	if p.names != nil {
 		p.names.SetPartial(len(c.backlog) > 0)
 	}
 }
 
-// name enters the names of an object, or takes them away. The error is why it is not
-// wanted, or not yet.
+// name adds the names of an object, or removes them. problem is why the object is not wanted, or is pending.
 func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	if p.names == nil {
 		return
@@ -56,7 +55,7 @@ func (p *planner) name(c *cache, key pipeline.Key, problem error) {
 	}
 }
 
-// askedBy are the addresses at which an endpoint of this node can ask for names.
+// askedBy returns the addresses of the name server for an endpoint of this node.
 func (a *Agent) askedBy(o pipeline.Object) (servers []netip.Addr) {
 	e, ok := o.(pipeline.Endpoint)
 	if !ok || a.cfg.Names == nil {

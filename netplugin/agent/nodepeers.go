@@ -9,12 +9,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// infraAddressesOfNodes returns the addresses to add to the peers of a rule about nodes: those that other nodes have in infra networks
-// of the subjects' tenants. A policy knows only the addresses of Kubernetes, but processes of nodes send to pods from these.
+// infraAddressesOfNodes returns the addresses to add to the peers of a rule about nodes: those that other nodes
+// have in infra networks of the subjects' tenants. A policy names only the nodes' addresses in Kubernetes, but
+// their processes send to pods from these.
 //
-// A rule for ingress is about the nodes whose InternalIPs are in its networks. A rule for egress is about the nodes that it names by
-// single addresses, like those of ClusterNetworkPolicies; larger networks are destinations, not nodes. Addresses that
-// the rule's networks contain already are left out, and those that the policy excepts.
+// A rule for ingress is about the nodes whose InternalIPs are in its networks. A rule for egress is about the
+// nodes that it names by single addresses, as ClusterNetworkPolicies do; larger networks are destinations, not
+// nodes. Addresses that the rule's networks contain already are left out, and those that the policy excepts.
 func (c *cache) infraAddressesOfNodes(rule pipeline.TierRule) (more []netip.Prefix) {
 	if !c.mayBeAboutNodes(rule.ID) {
 		return nil
@@ -43,11 +44,12 @@ func (c *cache) infraAddressesOfNodes(rule pipeline.TierRule) (more []netip.Pref
 	return slices.Compact(more)
 }
 
-// infraAddresses are the addresses that a host has in infra networks, but for those that may be another's in another tenant.
+// infraAddresses returns the addresses of a host in infra networks,
+// except those that may belong to another endpoint in another tenant.
 func (c *cache) infraAddresses(host string, networks []access) (own []netip.Addr) {
 	for _, network := range networks {
 		e := c.endpoints[mastercfg.EndpointID(network.id, host)]
-		if e.host != host || e.netID != network.id { // names hold dots
+		if e.host != host || e.netID != network.id { // other names may join to the same id
 			continue
 		}
 		for _, a := range []netip.Addr{e.part.IPv4, e.part.IPv6} {
@@ -59,7 +61,7 @@ func (c *cache) infraAddresses(host string, networks []access) (own []netip.Addr
 	return own
 }
 
-// except is what was taken out of a network.
+// except is what a policy excepts from a network.
 type except struct {
 	net    netip.Prefix
 	except []netip.Prefix
@@ -79,7 +81,7 @@ func parseExcepts(all []mastercfg.TierExcept) (list []except, err error) {
 	return list, nil
 }
 
-// isExcepted tells whether each of the networks with a node's known address excepts its own one.
+// isExcepted tells whether each of the networks that contain the node's known address excepts its own address.
 func isExcepted(list []except, known, own netip.Addr) bool {
 	names := func(x except) bool { return x.net.Contains(known) && !x.excepts(known) }
 	return slices.ContainsFunc(list, names) && !slices.ContainsFunc(list, func(x except) bool { return names(x) && !x.excepts(own) })
@@ -89,13 +91,13 @@ func (x except) excepts(a netip.Addr) bool {
 	return slices.ContainsFunc(x.except, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// isOfHost tells whether an endpoint with this id is that of its host itself in a network.
+// isOfHost tells whether an endpoint with this id is the host's own in a network.
 func (e endpoint) isOfHost(id string) bool { return id == mastercfg.EndpointID(e.netID, e.host) }
 
-// access is an infra network by which processes of nodes reach endpoints.
+// access is an infra network through which processes of nodes reach endpoints.
 type access struct {
 	id     string
-	others []netip.Prefix // subnets of other tenants, whose endpoints here the rule is about, too
+	others []netip.Prefix // subnets of other tenants that also have subjects of the rule on this node
 }
 
 // mayBeOfOtherTenant tells whether an address may belong to another endpoint in another tenant.
@@ -133,20 +135,21 @@ func (c *cache) infraNetworksOf(classes []uint16) (networks []access) {
 	return networks
 }
 
-// mayBeAboutNodes tells whether the peers of a rule depend on the registered nodes.
+// mayBeAboutNodes tells whether the peers of a rule may depend on the registered nodes.
 func (t *tiers) mayBeAboutNodes(rule string) bool {
 	_, may := t.nodePeers[rule]
 	return may
 }
 
-// nodePeersChange has the rules looked at of which nodes may be peers.
+// nodePeersChange marks the rules that may have nodes as peers.
 func (c *cache) nodePeersChange() {
 	for rule := range c.nodePeers {
 		c.mark(pipeline.KindTierRule, rule)
 	}
 }
 
-// holder tells whether one of some networks, which are masked, holds an address. They may be thousands.
+// holder returns a function that tells whether any of the
+// masked networks, which may be thousands, contains an address.
 func holder(nets []netip.Prefix) func(netip.Addr) bool {
 	all, lengths := make(map[netip.Prefix]struct{}, len(nets)), map[int]struct{}{}
 	for _, n := range nets {
@@ -154,7 +157,7 @@ func holder(nets []netip.Prefix) func(netip.Addr) bool {
 	}
 	return func(addr netip.Addr) bool {
 		for bits := range lengths {
-			if net, err := addr.Prefix(bits); err == nil { // else it is too long for this version of IP
+			if net, err := addr.Prefix(bits); err == nil { // otherwise the prefix is too long for this IP version
 				if _, holds := all[net]; holds {
 					return true
 				}

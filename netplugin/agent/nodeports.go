@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A node port is of one service in the whole cluster, and all of them are at one address of the node. So an ICMP error
-// about an answer tells whose it is by the number that it quotes, and by nothing else.
+// A node port belongs to one service of the whole cluster, and all node ports share the address of the node. So
+// the tenant of an ICMP error about an answer follows only from the port number that it quotes.
 
 func nodePortKey(protocol uint8, port uint16) string { return fmt.Sprint(protocol, " ", port) }
 
@@ -21,7 +21,8 @@ func (c *cache) placeNodePort(tenant string, p pipeline.ServicePort, service str
 	}
 }
 
-// NodePortVRF is the VRF of the tenant whose service has a node port; 0: nobody's, or nothing of the tenant is known here.
+// NodePortVRF returns the VRF of the tenant whose service has a node
+// port; 0: no service has it, or nothing of the tenant is known here.
 func (a *Agent) NodePortVRF(protocol uint8, port uint16) uint16 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +33,7 @@ func (a *Agent) NodePortVRF(protocol uint8, port uint16) uint16 {
 	return 0
 }
 
-// nodePortsVRF is the VRF of the tenant whose services have node ports; 0: none has, or more than one.
+// nodePortsVRF returns the VRF of the only tenant with node ports; 0: none has, or more than one.
 func (c *cache) nodePortsVRF() uint16 {
 	only := ""
 	for _, owners := range c.nodePorts {

@@ -15,43 +15,42 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// nodes are the addresses by which the machines of the cluster know each other, and the
-// ports of netmasters, from the registry. Endpoints are kept away from them.
+// nodes are the addresses by which the machines of the cluster know each other, and the ports of netmasters,
+// from the registry. Endpoints must not reach them.
 //
-// The addresses of an entry that vanished stay for nodeGrace, and ports of netmasters until the agent ends: a process is gone
-// then, but perhaps not its machine. Its end of the tunnels stays for peerGrace, as it lets a
-// machine send in the name of clients outside, and the next one that has the address may be another.
+// After an entry is removed, its addresses stay for nodeGrace, and ports of netmasters until the agent ends: a
+// process has ended, but its machine may still run. Its tunnel address stays for peerGrace only: packets from
+// that address may carry the sources of clients outside, and the address may be assigned to another machine.
 type nodes struct {
 	addresses   map[string][]netip.Addr // by key of the entry; sorted
-	reached     map[string]netip.Addr   // the one of them at which its agent or netmaster is reached, by key of the entry
-	vanished    map[string]time.Time    // keys of entries that are gone -> when their addresses are forgotten; zero: not yet said
+	reached     map[string]netip.Addr   // the control address of the agent or netmaster among them, by key of the entry
+	vanished    map[string]time.Time    // keys of removed entries -> when their addresses expire; zero: not decided yet
 	masterPorts map[uint16]struct{}
-	peers       map[netip.Addr]time.Time // other machines' ends of tunnels -> when that is forgotten; zero: it is in use
+	peers       map[netip.Addr]time.Time // tunnel addresses of other machines -> when they expire; zero: in use
 }
 
-// peerGrace is how long another machine's end of the tunnels is known when nobody registers it
-// and its host has no endpoints. An agent's repair takes less time, and whoever gives addresses
-// to machines seldom gives one to another machine sooner.
+// peerGrace is how long the tunnel address of another machine stays known without a registration and without endpoints
+// on its host. Repairing an agent takes less time, and addresses are seldom assigned to another machine sooner.
 const peerGrace = time.Hour
 
-// nodeGrace is how long the addresses of a machine are kept from endpoints, and from services, when nobody registers them
-// any more. What runs there without our daemons is open to endpoints afterwards.
+// nodeGrace is how long endpoints and services are kept off the addresses of a machine without a registration.
+// After that endpoints can reach what runs there.
 const nodeGrace = 24 * time.Hour
 
 func newNodes() nodes {
 	return nodes{addresses: make(map[string][]netip.Addr), reached: make(map[string]netip.Addr), vanished: make(map[string]time.Time), masterPorts: make(map[uint16]struct{}), peers: make(map[netip.Addr]time.Time)}
 }
 
-// nodePrefixes are where machines register: all of them have an address of a node.
+// nodePrefixes are the prefixes of registrations, each with the address of a machine.
 const (
 	agentPrefix  = objdb.ServicePrefix + mastercfg.AgentService + "/"
 	masterPrefix = objdb.ServicePrefix + mastercfg.MasterService + "/"
 )
 
-// recalled begins the keys of what was not read from the registry.
+// recalled is the prefix of keys for addresses that are not from the registry.
 const recalled = "recalled/"
 
-// setNode takes over the addresses of a machine as an entry has them.
+// setNode stores the addresses of a registry entry.
 func (c *cache) setNode(key string, addresses ...netip.Addr) {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	addresses = slices.Compact(addresses)
@@ -78,7 +77,7 @@ func (c *cache) putMaster(id string, value []byte, _ int64) error {
 	return err
 }
 
-// putNode takes over the addresses of a registry entry, and returns its ports.
+// putNode stores the addresses of a registry entry, and returns its ports.
 func (c *cache) putNode(key string, value []byte) (ports []uint16, err error) {
 	var r struct {
 		HostAddr  string
@@ -101,12 +100,12 @@ func (c *cache) putNode(key string, value []byte) (ports []uint16, err error) {
 	for i, a := range addresses {
 		addresses[i] = a.Unmap()
 	}
-	// A zone may be any text, and the host's rules have these addresses as text.
+	// Addresses of one host only: a zone may be any text, and the host's rules contain these addresses as text.
 	c.setNode(key, slices.DeleteFunc(addresses, func(a netip.Addr) bool { return !pipeline.OfOneHost(a) })...)
 	return append(r.Ports, r.Port), nil
 }
 
-// parseMachine reads the address by which an entry says that a machine is reached.
+// parseMachine parses the control address of a registry entry.
 func parseMachine(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -118,7 +117,7 @@ func parseMachine(text string) (netip.Addr, error) {
 	return a, nil
 }
 
-// setPeer takes over another machine's end of the tunnels.
+// setPeer stores the tunnel address of another machine.
 func (c *cache) setPeer(vtep netip.Addr) {
 	if _, known := c.nodes.peers[vtep]; !known {
 		c.peerChanged(vtep)
@@ -126,13 +125,13 @@ func (c *cache) setPeer(vtep netip.Addr) {
 	c.nodes.peers[vtep] = time.Time{}
 }
 
-// peerChanged has the switch and the host look at an end of tunnels.
+// peerChanged marks a tunnel address for the switch and the host.
 func (c *cache) peerChanged(vtep netip.Addr) {
 	c.mark(pipeline.KindPeer, pipeline.Peer{VTEP: vtep}.Key().ID)
 	c.hostDirty = true
 }
 
-// unsetPeer forgets an end of tunnels at once, as it is not what its registration says.
+// unsetPeer removes a tunnel address at once: its registration was wrong.
 func (c *cache) unsetPeer(vtep netip.Addr) {
 	if _, known := c.nodes.peers[vtep]; known && !c.peers.addresses()[vtep] {
 		delete(c.nodes.peers, vtep)
@@ -140,8 +139,8 @@ func (c *cache) unsetPeer(vtep netip.Addr) {
 	}
 }
 
-// agePeers begins the grace of peers that are out of use, and forgets those whose grace is over.
-// It says when the next one's is; zero: there is none.
+// agePeers starts the grace period of tunnel addresses that are out of use, and removes those whose grace
+// period is over. It returns when the next one expires; zero: none does.
 func (c *cache) agePeers(now time.Time) (next time.Time) {
 	used := c.peers.addresses()
 	for vtep, until := range c.nodes.peers {
@@ -161,7 +160,7 @@ func (c *cache) agePeers(now time.Time) (next time.Time) {
 	return next
 }
 
-// ageNodes does the same with addresses of machines. One that is an end of tunnels in use is no machine that has gone.
+// ageNodes does the same for addresses of machines. A machine whose tunnel address is in use counts as present.
 func (c *cache) ageNodes(now time.Time) (next time.Time) {
 	used := c.peers.addresses()
 	for key, until := range c.nodes.vanished {
@@ -195,7 +194,7 @@ func (n nodes) wantedPeer(id string) (pipeline.Object, error) {
 	return pipeline.Peer{VTEP: vtep}, nil
 }
 
-// vanish begins the grace of the addresses of an entry that is gone.
+// vanish starts the grace period of a removed entry's addresses.
 func (c *cache) vanish(key string) {
 	if _, known := c.nodes.addresses[key]; known {
 		c.nodes.vanished[key] = time.Time{}

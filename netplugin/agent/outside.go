@@ -12,12 +12,11 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// OutsideID is the endpoint id of the port to the host, as operators of the original
-// controller know it.
+// OutsideID is the endpoint id of the port to the host, the same as in the original controller.
 const OutsideID = "hostcontivh0"
 
-// wantedOutside is the way out by the host. Bridged networks have none: their router
-// is a host of the network, or there is none.
+// wantedOutside returns the port through which endpoints reach the outside by the host. Bridged networks have
+// none: their router, if any, is a host in the network.
 func (c *cache) wantedOutside() (pipeline.Object, error) {
 	o, err := c.hostPort()
 	if err == nil && c.mode.Bridged() {
@@ -28,7 +27,7 @@ func (c *cache) wantedOutside() (pipeline.Object, error) {
 	return o, err
 }
 
-// ownNode are the addresses that this node has in Kubernetes, and its ports that lead to services and pods.
+// ownNode returns this node's addresses in Kubernetes, and its ports that forward to services and pods.
 func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
 	own = slices.SortedFunc(slices.Values(c.kube.nodes[c.host].Addresses), netip.Addr.Compare)
 	if own == nil {
@@ -51,13 +50,13 @@ func (c *cache) ownNode() (own []netip.Addr, led []pipeline.PortRange) {
 	return slices.Compact(own), slices.Compact(led)
 }
 
-// hostChanges has the host looked at, and what is known of it at its port.
+// hostChanges marks the host's configuration and its port as changed.
 func (c *cache) hostChanges() {
 	c.hostDirty = true
 	c.mark(pipeline.KindOutside, OutsideID)
 }
 
-// hostPort is the host's side of it, which is there in every mode.
+// hostPort returns the host's side of the port, which is the same in every mode.
 func (c *cache) hostPort() (pipeline.Outside, error) {
 	prefix, err := netip.ParsePrefix(c.global.PvtSubnet)
 	switch {
@@ -72,10 +71,9 @@ func (c *cache) hostPort() (pipeline.Outside, error) {
 	return o, nil
 }
 
-// OutsideWaits tells whether the port to the host has to wait for another endpoint's:
-// a link that comes costs the tunnels of a userspace datapath packets. So where
-// endpoints have ports already, on a node whose earlier agent had no way out, its
-// link comes with the next endpoint's. HostChanged tells of that.
+// OutsideWaits tells whether the port to the host has to wait for another endpoint's port: adding a link makes the
+// tunnels of a userspace datapath lose packets. So if endpoints have ports already, because an earlier agent on the
+// node had no port to the host, it is added together with the next endpoint's. HostChanged wakes the caller then.
 func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {
 	if err := a.Ready(); err != nil {
 		return false, err
@@ -83,9 +81,9 @@ func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {
 	if _, err := a.cfg.Driver.FindPort(ctx, OutsideID); !fault.Is(err, fault.NotFound) {
 		return false, err
 	}
-	waited := a.outsideWaits.Swap(true) // before the driver is asked, so that no port comes unheard
+	waited := a.outsideWaits.Swap(true) // before the driver's ports are read, so that no new port is missed
 	ports := a.cfg.Driver.Ports()
-	ours := slices.ContainsFunc(ports, func(p drivers.Port) bool { return p.EndpointID == OutsideID }) // its link has gone
+	ours := slices.ContainsFunc(ports, func(p drivers.Port) bool { return p.EndpointID == OutsideID }) // the port has lost its link
 	waits := len(ports) > 0 && !ours && !a.cfg.Driver.Status().PortAdded
 	a.outsideWaits.CompareAndSwap(true, waits)
 	if waits && !waited {
@@ -94,14 +92,14 @@ func (a *Agent) OutsideWaits(ctx context.Context) (bool, error) {
 	return waits, nil
 }
 
-// noteAdded wakes who waits for an endpoint's port.
+// noteAdded wakes the waiting caller of OutsideWaits when a port was added.
 func (a *Agent) noteAdded() {
 	if a.outsideWaits.Load() && a.cfg.Driver.Status().PortAdded && a.outsideWaits.CompareAndSwap(true, false) {
 		a.host.Send()
 	}
 }
 
-// PrepareOutside makes the link and the port to the host; PreparePort tells the rest.
+// PrepareOutside creates the link and the port to the host, as PreparePort does.
 func (a *Agent) PrepareOutside(ctx context.Context) (drivers.Port, error) {
 	if err := a.Ready(); err != nil {
 		return drivers.Port{}, err

@@ -10,26 +10,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// peers knows the VTEP of each host from the registry.
+// peers has the VTEP of each host from the registry.
 //
-// A registry entry that vanishes means that a host's agent is gone, not that
-// its switch stopped forwarding: agents are restarted, hosts rarely. So the
-// last known VTEP of a host is held as long as endpoints live there.
+// When a registry entry is removed, the host's agent has ended, but its switch may still forward: agents are
+// restarted often, hosts rarely. So the last known VTEP of a host is held as long as the host has endpoints.
 //
-// Of live entries that name one host with different VTEPs, or one VTEP for
-// different hosts, the oldest counts and the others are refused: whoever starts
-// a second agent with the name of a host does not get the traffic of the first
-// as long as that is registered. A host whose address has changed is reached
-// there once its former entry has run out, which takes the TTL of
-// registrations. The second agent looks the same from then on: it counts if
-// the first was away for that long, and the first, whose entry is new when it
-// is back, is refused.
+// If live entries give one host different VTEPs, or different hosts one VTEP, the oldest entry counts and the
+// others are refused: a second agent with the name of a host does not receive the traffic of the first as long
+// as that is registered. A host whose address has changed is reachable there once its former entry has expired,
+// after the TTL of registrations. From then on a second agent cannot be told from it: it counts if the first
+// was away for that long, and the first, whose entry is newer when it returns, is refused.
 type peers struct {
 	entries map[string]peer       // live registry entries by key
 	byHost  index                 // host -> keys of its live entries
 	byVTEP  index                 // VTEP -> keys of the live entries that name it
-	vtep    map[string]netip.Addr // host -> VTEP in force, live or held
-	refused map[string]string     // keys of live entries that do not count -> why
+	vtep    map[string]netip.Addr // host -> VTEP in use, live or held
+	refused map[string]string     // keys of refused live entries -> why
 	newest  int64                 // largest since
 }
 
@@ -37,7 +33,7 @@ type peers struct {
 type peer struct {
 	host  string
 	vtep  netip.Addr
-	since int64 // revision at which it began to say this, as far as is known
+	since int64 // store revision of its present content, as far as known
 }
 
 func newPeers() peers {
@@ -50,7 +46,7 @@ func (p *peers) set(key string, entry peer) []string {
 	switch {
 	case known && old.host == entry.host && old.vtep == entry.vtep:
 		return nil
-	case known: // the key is as old as it was, but what it says is new
+	case known: // an old key with new content counts as a new entry
 		entry.since = max(entry.since, p.newest+1)
 	}
 	p.newest = max(p.newest, entry.since)
@@ -61,8 +57,8 @@ func (p *peers) set(key string, entry peer) []string {
 	return append(hosts, p.related(entry)...)
 }
 
-// storeRewound is called when the store was restored to an older revision, or replaced: revisions of before cannot be compared
-// with new ones. All present entries count as older than later ones.
+// storeRewound is called when the store was restored to an older revision, or replaced: older revisions cannot
+// be compared with new ones. All present entries count as older than later ones.
 func (p *peers) storeRewound() {
 	for key, entry := range p.entries {
 		entry.since -= p.newest
@@ -71,7 +67,7 @@ func (p *peers) storeRewound() {
 	p.newest = 0
 }
 
-// made tells when the key of a live entry was made, and returns the hosts to settle.
+// made sets the revision at which the key of a live entry was created, and returns the hosts to settle.
 func (p *peers) made(key string, revision int64) []string {
 	entry, known := p.entries[key]
 	if !known || entry.since <= revision {
@@ -112,8 +108,8 @@ func (p *peers) related(entry peer) []string {
 	return hosts
 }
 
-// refusals says of a host's live entries why they do not count; empty: they do. The
-// oldest of all that may contradict each other counts, and what contradicts none that counts.
+// refusals returns why each live entry of a host is refused; empty: it counts. Of all entries that may
+// contradict each other, in order of age, an entry counts if it contradicts no older one that counts.
 func (p *peers) refusals(host string) map[string]string {
 	var keys []string
 	for _, h := range p.related(peer{host: host}) {
@@ -139,16 +135,15 @@ func (p *peers) refusals(host string) map[string]string {
 	return why
 }
 
-// settle brings a host's VTEP in force in line with its live entries; inUse
-// says whether endpoints live there. It tells whether the VTEP changed, and
-// which entries have been refused by this.
+// settle updates the host's VTEP in use from its live entries; inUse tells whether the host has endpoints. It
+// returns whether the VTEP changed, and the newly refused entries.
 func (p *peers) settle(host string, inUse bool) (changed bool, refused []string) {
 	before, counts := p.vtep[host], false
 	for key, why := range p.refusals(host) {
 		switch {
 		case why == "":
 			delete(p.refused, key)
-			p.vtep[host], counts = p.entries[key].vtep, true // all that count name the same
+			p.vtep[host], counts = p.entries[key].vtep, true // all entries that count have the same VTEP
 		case p.refused[key] != why:
 			p.refused[key] = why
 			refused = append(refused, key)
@@ -160,7 +155,7 @@ func (p *peers) settle(host string, inUse bool) (changed bool, refused []string)
 	return p.vtep[host] != before, refused
 }
 
-// addresses are the VTEPs in force.
+// addresses returns the VTEPs in use.
 func (p *peers) addresses() map[netip.Addr]bool {
 	all := make(map[netip.Addr]bool, len(p.vtep))
 	for _, vtep := range p.vtep {
@@ -169,7 +164,7 @@ func (p *peers) addresses() map[netip.Addr]bool {
 	return all
 }
 
-// recall gives a host without a known VTEP the one it had before this agent started.
+// recall sets the VTEP that a host had before this agent started, unless it has one.
 func (p *peers) recall(host string, vtep netip.Addr) bool {
 	if p.vtep[host].IsValid() || !vtep.IsValid() {
 		return false
@@ -193,8 +188,8 @@ func (c *cache) removePeer(key string) {
 	c.settle(c.peers.remove(key)...)
 }
 
-// hasDuplicateLabel tells whether another node is registered with this one's label, or this one's
-// registration is refused.
+// hasDuplicateLabel tells whether another node is registered with
+// this node's label, or this node's registration is refused.
 func (c *cache) hasDuplicateLabel() bool {
 	for key := range c.peers.byHost[c.host] {
 		if c.peers.entries[key].vtep != c.vtep || c.peers.refused[key] != "" {
@@ -204,7 +199,7 @@ func (c *cache) hasDuplicateLabel() bool {
 	return false
 }
 
-// recallPeer supplies a VTEP remembered from before this agent started.
+// recallPeer sets the VTEP that a host had before this agent started.
 func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	c.setNode(recalled+vtep.String(), vtep)
 	c.vanish(recalled + vtep.String()) // unless the registry has it
@@ -214,9 +209,8 @@ func (c *cache) recallPeer(host string, vtep netip.Addr) {
 	}
 }
 
-// settle brings the VTEPs of these hosts in line with their registrations. What has
-// been refused is forgotten only when all are settled: before, a host of those that
-// follow may still be at an address that it gives up by the same change.
+// settle updates the VTEPs of these hosts from their registrations. Refused addresses are removed only after all hosts
+// are settled: until then, a later host in the list may still have an address that it loses by the same change.
 func (c *cache) settle(hosts ...string) {
 	var refused []string
 	for _, host := range hosts {

@@ -10,20 +10,19 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// planner turns dirty keys into changes, remembering what the driver was given.
+// planner turns dirty keys into changes; given is what the driver has.
 type planner struct {
 	given   map[pipeline.Key]pipeline.Object
-	pending map[pipeline.Key]error // wanted, but something is missing
-	names   *nameserver.Zones      // of what is wanted; nil: nobody asks
+	pending map[pipeline.Key]error // wanted, but incomplete
+	names   *nameserver.Zones      // the name server's; nil: no name server
 }
 
 func newPlanner() planner {
 	return planner{given: make(map[pipeline.Key]pipeline.Object), pending: make(map[pipeline.Key]error)}
 }
 
-// plan recomputes the cache's dirty objects, and at most so many of its backlog,
-// and returns the step from what the driver has to what it should have; ok is
-// false if there is none.
+// plan recomputes the dirty objects of the cache, and at most backlog objects of its backlog. It returns the
+// change from what the driver has to what it should have; ok is false if there is none.
 func (p *planner) plan(c *cache, backlog int) (change drivers.Change, ok bool) {
 	p.namesFollow(c)
 	for key := range c.dirty {
@@ -68,8 +67,8 @@ func (p *planner) step(c *cache, key pipeline.Key, change *drivers.Change) {
 	}
 }
 
-// withFormerAddresses returns the endpoint with the addresses that it has lost, if any: it was deleted and recreated,
-// and another endpoint may have them now.
+// withFormerAddresses returns the endpoint with the addresses that it has lost, if any: the endpoint was
+// deleted and recreated, and another one may have these addresses now.
 func withFormerAddresses(before, now pipeline.Endpoint) []pipeline.Endpoint {
 	if e := before.Without(now); e.IPv4.IsValid() || e.IPv6.IsValid() {
 		return []pipeline.Endpoint{e}
@@ -77,7 +76,7 @@ func withFormerAddresses(before, now pipeline.Endpoint) []pipeline.Endpoint {
 	return nil
 }
 
-// byKindAndID is the order in which objects are programmed; removals go the other way.
+// byKindAndID is the order in which objects are programmed; removals run in reverse.
 func byKindAndID(a, b pipeline.Key) int {
 	return cmp.Or(cmp.Compare(a.Kind.Place(), b.Kind.Place()), cmp.Compare(a.ID, b.ID))
 }

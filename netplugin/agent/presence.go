@@ -7,38 +7,35 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// presence says which tenants a node serves, and how they come and go.
+// presence decides which tenants a node programs, and how they are added and removed.
 //
-// The first endpoint of a tenant on the node makes all of the tenant wanted,
-// perhaps 50,000 endpoints elsewhere. It does not wait for them: networks,
-// rules and endpoints of the node itself are programmed at once, the others
-// follow in portions, from the backlog. Nothing is let through meanwhile that
-// the rules deny: towards an endpoint that is not programmed there is no way,
-// or that of a bridge, which asks the rules for each member on its own node; and
-// what such an endpoint sends through a tunnel is dropped, and what comes of it by an
-// uplink has passed the rules on its own node. Only coming and going take this
-// path. Every other change is programmed together with what changed with it.
+// The first endpoint of a tenant on the node makes the whole tenant wanted, perhaps 50,000 endpoints on other
+// nodes. It does not wait for them: networks, rules and endpoints of this node are programmed at once, the
+// others in portions, from the backlog. Meanwhile nothing passes that the rules deny. Towards an endpoint that
+// is not programmed yet there is no path, or in a bridged network the flooding, for which the rules are
+// evaluated for each member on its own node. Packets from such an endpoint are dropped at the tunnel; at an
+// uplink, they have passed the rules on its own node. Only additions and removals of tenants use the backlog.
+// Every other change is programmed as a whole.
 //
 // A tenant with services that hosts reach (entrance.go) is wanted on every node.
 //
-// Routed VLANs share one routing domain, whatever their tenants. So an endpoint in
-// one of them makes all of them wanted, and the rules of their tenants, beside
-// its own tenant.
+// Routed VLANs share one routing domain across tenants. So an endpoint in one of them makes all of them wanted,
+// and the rules of their tenants, in addition to its own tenant.
 //
-// The last endpoint leaves the tenant behind for a while. The next pod is often
-// about to start, and taking everything away to put it back costs more than
-// keeping it.
+// When its last endpoint is removed, the tenant stays for a while. The next pod often starts soon, and removing
+// and adding the tenant again would cost more than keeping it.
 type presence struct {
-	linger   time.Duration             // how long a tenant without endpoints stays; 0: not at all
+	linger   time.Duration             // how long a tenant without endpoints stays; 0: it is removed at once
 	localsOf map[string]int            // tenant, or routedVLANs -> endpoints on this node
 	entered  map[string]int            // tenant -> services that hosts reach
-	leaving  map[string]time.Time      // tenant, or routedVLANs, without endpoints that stays until then
+	leaving  map[string]time.Time      // tenant, or routedVLANs, without endpoints -> when it is removed
 	routedOf index                     // tenant -> its networks that are routed VLANs
-	ruled    map[string]bool           // tenants whose rules the switch is known to have
-	backlog  map[pipeline.Key]struct{} // endpoints elsewhere to be looked at, a portion at a time
+	ruled    map[string]bool           // tenants whose rules the switch is known to have had
+	backlog  map[pipeline.Key]struct{} // endpoints of other nodes to plan, in portions
 }
 
-// routedVLANs come and go together, as a tenant's networks do. It is no tenant's name.
+// routedVLANs is the key of all routed VLANs, which are added
+// and removed together like a tenant. No tenant has this name.
 const routedVLANs = "*"
 
 func newPresence() presence {
@@ -62,7 +59,7 @@ func (c *cache) knowsRulesOf(tenant string) bool {
 	return c.present(tenant) || len(c.routedOf[tenant]) > 0 && c.present(routedVLANs)
 }
 
-// routedVLAN tells whether tenants share a network's routing domain.
+// routedVLAN tells whether a network is in the shared routing domain.
 func (c *cache) routedVLAN(n network) bool { return n.part.Encap == pipeline.VLAN && !c.mode.Bridged() }
 
 // share counts a network in (1) or out (-1) if it is a routed VLAN.
@@ -79,7 +76,7 @@ func (c *cache) share(id string, n network, step int) {
 	c.markRules(n.record.Tenant)
 }
 
-// countEntered keeps count of a tenant's services that hosts reach.
+// countEntered updates the number of a tenant's services that hosts reach.
 func (c *cache) countEntered(tenant string, step int) {
 	wasPresent := c.present(tenant)
 	if c.entered[tenant] += step; c.entered[tenant] == 0 {
@@ -90,7 +87,7 @@ func (c *cache) countEntered(tenant string, step int) {
 	}
 }
 
-// countLocals keeps count of a tenant's endpoints on this node, or those in routed VLANs.
+// countLocals updates the number of a tenant's endpoints on this node, or of those in routed VLANs.
 func (c *cache) countLocals(tenant string, step int) {
 	before, wasPresent := c.localsOf[tenant], c.present(tenant)
 	after := before + step
@@ -109,8 +106,8 @@ func (c *cache) countLocals(tenant string, step int) {
 	}
 }
 
-// expireTenants removes the tenants without endpoints whose time is over, and returns when the next
-// one expires; zero: there is none.
+// expireTenants removes the tenants without endpoints whose time
+// is over, and returns when the next one expires; zero: none does.
 func (c *cache) expireTenants(now time.Time) (next time.Time) {
 	for tenant, until := range c.leaving {
 		if until.After(now) {
@@ -123,7 +120,7 @@ func (c *cache) expireTenants(now time.Time) (next time.Time) {
 	return next
 }
 
-// markPresence has everything of a tenant, or all routed VLANs, that come or go looked at.
+// markPresence marks everything of a tenant, or of all routed VLANs, that was added or removed.
 func (c *cache) markPresence(tenant string) {
 	delete(c.ruled, tenant)
 	if tenant != routedVLANs {
@@ -138,8 +135,7 @@ func (c *cache) markPresence(tenant string) {
 	}
 }
 
-// markComing has networks looked at: what is elsewhere a portion at a time, the rest
-// at once.
+// markComing marks networks and their local endpoints, and adds endpoints of other nodes to the backlog.
 func (c *cache) markComing(networks map[string]struct{}) {
 	for id := range networks {
 		c.mark(pipeline.KindNetwork, id)
@@ -155,9 +151,8 @@ func (c *cache) markComing(networks map[string]struct{}) {
 	}
 }
 
-// programmedFirst are the objects without which an endpoint of this node must
-// not forward: itself, its network, whom that floods to, and its tenant's rules,
-// unless the switch is known to have had them once.
+// programmedFirst returns the objects without which an endpoint of this node must not forward: the endpoint,
+// its network with its flood set, and its tenant's rules, unless the switch is known to have had these.
 func (c *cache) programmedFirst(epID string, n mastercfg.CfgNetworkState) (own, rules []pipeline.Key) {
 	own = []pipeline.Key{{Kind: pipeline.KindEndpoint, ID: epID}, {Kind: pipeline.KindNetwork, ID: n.ID}}
 	if c.mode.Bridged() {

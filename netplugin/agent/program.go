@@ -11,9 +11,8 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// missing says what the first complete state still lacks; nil if nothing. An
-// empty store that no netmaster has ever configured is not a state: taking it
-// for one would empty the switch.
+// missing returns what the first complete state still lacks; nil: nothing. An empty store that no netmaster has
+// configured is not a state: applying it would empty the switch.
 func (a *Agent) missing() error {
 	for _, m := range a.mirrors {
 		if err := m.Unreadable(); err != nil && !m.complete {
@@ -29,7 +28,7 @@ func (a *Agent) missing() error {
 	return nil
 }
 
-// program gives the driver the first complete state and then every change.
+// program passes the first complete state to the driver, and then every change.
 func (a *Agent) program(ctx context.Context) error {
 	if err := a.awaitFirstState(ctx); err != nil {
 		return err
@@ -46,7 +45,7 @@ func (a *Agent) program(ctx context.Context) error {
 		a.mu.Unlock()
 		return err
 	}
-	a.started, a.cache.hostDirty = true, true // the host waits for all ends of tunnels
+	a.started, a.cache.hostDirty = true, true // the host waits until all tunnel addresses are known
 	a.wakeHost()
 	a.updateBorder()
 	change, _ := a.planner.plan(a.cache, everything)
@@ -73,7 +72,7 @@ func (a *Agent) program(ctx context.Context) error {
 	}
 }
 
-// awaitFirstState waits without limit, telling now and then what for.
+// awaitFirstState waits without limit, and logs from time to time what is missing.
 func (a *Agent) awaitFirstState(ctx context.Context) error {
 	wait := retry.NewPacer(time.Second, time.Minute)
 	timer := time.NewTimer(wait.Next())
@@ -96,8 +95,9 @@ func (a *Agent) awaitFirstState(ctx context.Context) error {
 	}
 }
 
-// awaitAnnounced waits for a while until the store has the endpoints of the containers that are attached here, which the CNI server
-// announces. Without them a netmaster does not show the policies of their tenants, and the first state would take these off the switch.
+// awaitAnnounced waits for a while until the store has the endpoints of the containers attached here, which the
+// CNI server announces. Without them a netmaster does not show the policies of their tenants, and the first
+// state would remove these from the switch.
 func (a *Agent) awaitAnnounced(ctx context.Context) error {
 	patience := time.NewTimer(a.cfg.AnnounceWait)
 	defer patience.Stop()
@@ -122,8 +122,8 @@ func (a *Agent) awaitAnnounced(ctx context.Context) error {
 	}
 }
 
-// programDirty computes the change of the dirty objects and passes it to the driver. Attach calls it, too,
-// so that an endpoint does not wait for the loop.
+// programDirty passes the change of the dirty objects to the driver. Attach calls it as well, so that an
+// endpoint does not wait for the loop.
 func (a *Agent) programDirty() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,17 +145,16 @@ func (a *Agent) programDirty() {
 	}
 }
 
-// The backlog is programmed in portions that the switch takes in some tens of
-// milliseconds; longer than portionWait nobody waits for one, as the switch may
-// be away.
+// The switch programs a portion of the backlog in some tens of milliseconds. The next portion is passed on
+// after portionWait at the latest, because the switch may be unreachable.
 const (
 	everything  = -1
 	portion     = 1000
 	portionWait = 5 * time.Second
 )
 
-// programBacklog programs the backlog in portions. Each waits until the switch has the one
-// before, so that other changes can go in between.
+// programBacklog programs the backlog in portions. Each waits until the
+// switch has the previous one, so that other changes can go between.
 func (a *Agent) programBacklog(ctx context.Context) error {
 	for {
 		select {
@@ -175,8 +174,8 @@ func (a *Agent) programBacklog(ctx context.Context) error {
 	}
 }
 
-// handOverPortion gives the driver a portion of the backlog. It returns the
-// objects it has set, and whether there is more.
+// handOverPortion passes a portion of the backlog to the driver. It
+// returns the objects that it has set, and whether more are left.
 func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,8 +192,8 @@ func (a *Agent) handOverPortion() (keys []pipeline.Key, more bool) {
 	return keys, len(a.cache.backlog) > 0
 }
 
-// confirm waits after each change until the switch has it: the first time makes
-// the agent ready, and all of them feed the latency metric.
+// confirm waits after each change until the switch has it: the first
+// time makes the agent ready, and each one feeds the latency metric.
 func (a *Agent) confirm(ctx context.Context) error {
 	wait, look := retry.NewPacer(100*time.Millisecond, 10*time.Second), retry.NewPacer(firstLook, lastLook)
 	again := time.NewTimer(lastLook)
@@ -210,8 +209,8 @@ func (a *Agent) confirm(ctx context.Context) error {
 		again.Stop()
 		start, epoch := time.Now(), a.driverEpoch()
 		err := a.cfg.Driver.Sync(ctx)
-		// An object that is refused concerns those who want it, and is in the
-		// driver's status; the node serves all others, unless the switch has refused all.
+		// A refused object concerns its owners only, and is in the driver's status; the node serves all others,
+		// unless the switch has refused all.
 		if fault.Is(err, fault.Unavailable) || err != nil && !a.inSync.raised() && a.hasPending() {
 			a.log.WithError(err).Warn("switch is not in sync yet")
 			a.given.Send()

@@ -8,10 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Ready tells why endpoints cannot be attached at the moment: the first
-// complete state is not known, what has changed since cannot be read, the switch has never had all of it, or the
-// switch does not answer, which counts more than that nothing is known. The store
-// may be away: what is attached is served, and a new endpoint fails at netmaster.
+// Ready returns why endpoints cannot be attached at the moment: the first complete state or a later change cannot be
+// read, the switch has never had all of the state, or the switch does not answer, which is reported in preference to
+// missing state. The store may be unreachable: attached endpoints forward, and a new endpoint fails at netmaster.
 func (a *Agent) Ready() error {
 	a.mu.Lock()
 	err, global := a.missing(), a.cache.global
@@ -40,7 +39,8 @@ func (a *Agent) Ready() error {
 	return a.storeProblem()
 }
 
-// storeProblem returns the error if the store answers but changes cannot be read, so that a new endpoint would not be programmed.
+// storeProblem returns an error if the store answers but changes
+// cannot be read, so that a new endpoint would not be programmed.
 func (a *Agent) storeProblem() error {
 	for _, m := range a.mirrors {
 		if err := m.Unreadable(); err != nil {
@@ -50,8 +50,8 @@ func (a *Agent) storeProblem() error {
 	return nil
 }
 
-// owedLong is how long a switch may owe changes without taking any, or answering to anything else: as long as Kubernetes' own proxy may be
-// behind, and longer than a switch has time to answer.
+// owedLong is how long changes may be outstanding while the switch accepts none and answers nothing else: as
+// long as kube-proxy may be behind, and longer than a switch needs to answer.
 const owedLong = time.Minute
 
 // switchProblem returns an error if the switch does not answer, or accepts no changes.
@@ -73,7 +73,7 @@ func (a *Agent) hasPending() bool {
 	return slices.ContainsFunc(a.cfg.Driver.Status().Bridges(), func(s drivers.Status) bool { return !s.Owes.IsZero() })
 }
 
-// outage is a failure that attached endpoints feel, too.
+// outage is a failure that also affects attached endpoints.
 type outage struct{ cause *fault.Error }
 
 func (o *outage) Error() string { return o.cause.Error() }
@@ -89,8 +89,8 @@ func (a *Agent) storeRead() bool {
 	return !slices.ContainsFunc(a.mirrors, func(m *follower) bool { return !m.complete })
 }
 
-// unread is that this process has not read the store. The switch answers, and keeps what
-// it was given.
+// unread is the failure that this process has not read the store
+// yet. The switch answers, and keeps the flows that it has.
 type unread struct{ error }
 
 func (u *unread) Unwrap() error { return u.error }

@@ -16,18 +16,17 @@ import (
 // reapTimeout bounds the removal of one port.
 const reapTimeout = 10 * time.Second
 
-// orphans times how long endpoints have been without what they belong to.
+// orphans measures how long endpoints have been without their owner.
 type orphans struct {
 	grace time.Duration
-	since map[string]time.Time // endpoint id -> first seen alone
+	since map[string]time.Time // endpoint id -> when it was first seen without
 }
 
 func newOrphans(grace time.Duration) orphans {
 	return orphans{grace, make(map[string]time.Time)}
 }
 
-// expired returns the endpoints whose grace is over, and the time until the next
-// one's is; 0: there is none.
+// expired returns the endpoints whose grace period is over, and the time until the next one's ends; 0: none does.
 func (o orphans) expired(ids []string, belongs func(epID string) bool, now time.Time) (due []string, next time.Duration) {
 	alone := make(map[string]time.Time)
 	for _, id := range ids {
@@ -51,18 +50,17 @@ func (o orphans) expired(ids []string, belongs func(epID string) bool, now time.
 	return due, next
 }
 
-// reap removes ports that nobody in this process made or holds and whose
-// endpoint is not (or no longer) one of this node: left over from a time when
-// the agent was down. The port of a pod that lives stays: its checkpoint may be lost, and its
-// endpoint with a store that went back. It also finds the opposite, endpoints of this node
-// that nobody holds, for Unclaimed.
+// reap removes ports that nothing in this process claims and whose endpoint the store does not have on this
+// node: they are left over from a time when the agent was down. The port of a running pod stays: its checkpoint
+// may be lost, and its endpoint with a rewound store. The loop also finds the opposite, endpoints of this node
+// without a claim, for Unclaimed.
 func (a *Agent) reap(ctx context.Context) error {
 	if err := a.inSync.await(ctx); err != nil {
 		return err
 	}
 	for {
 		next := a.cfg.ReapInterval
-		if a.cfg.Driver.Status().Connected { // else its ports are not known
+		if a.cfg.Driver.Status().Connected { // otherwise its ports are not known
 			ports := a.portsByID()
 			due, soon := a.orphans.expired(slices.Sorted(maps.Keys(ports)), a.owned, time.Now())
 			maps.DeleteFunc(a.spared, func(epID string, _ bool) bool { return !slices.Contains(due, epID) })
@@ -72,7 +70,7 @@ func (a *Agent) reap(ctx context.Context) error {
 			if soon > 0 {
 				next = min(next, soon)
 			}
-			if len(a.spared) > 0 { // the pod may end at any time, and nobody tells us
+			if len(a.spared) > 0 { // the end of the pod is not reported to us
 				next = min(next, a.cfg.ReapGrace)
 			}
 		}
@@ -85,7 +83,7 @@ func (a *Agent) reap(ctx context.Context) error {
 	}
 }
 
-// portsByID are the ports in the switch by their endpoints.
+// portsByID returns the ports in the switch by their endpoints.
 func (a *Agent) portsByID() map[string]drivers.Port {
 	ports := make(map[string]drivers.Port)
 	for _, port := range a.cfg.Driver.Ports() {
@@ -98,7 +96,7 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 	epID := port.EndpointID
 	unlock, _ := a.ports.Try(epID)
 	if unlock == nil {
-		return // somebody works with it
+		return // in use by PreparePort or Detach
 	}
 	defer unlock()
 	if a.owned(epID) {
@@ -128,8 +126,8 @@ func (a *Agent) reapPort(ctx context.Context, port drivers.Port) {
 	a.report.Send()
 }
 
-// owned tells whether a port is in somebody's hands or the store has its
-// endpoint on this node. That of the way out is there as long as there is to be one: who opens it after a start may be held up.
+// owned tells whether a port is claimed, or the store has its endpoint on this node. The port to the host is
+// owned as long as one is wanted: after a start, its creation may be delayed.
 func (a *Agent) owned(epID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,8 +142,8 @@ func (a *Agent) owned(epID string) bool {
 	return known && e.host == a.cfg.HostLabel
 }
 
-// findUnclaimed looks for endpoints that the store has on this node and nobody
-// holds. It says how long until another one's grace is over; 0: there is none.
+// findUnclaimed finds the endpoints that the store has on this node and nothing claims. It returns the time
+// until another grace period ends; 0: none does.
 func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +155,7 @@ func (a *Agent) findUnclaimed(now time.Time) (next time.Duration) {
 	return next
 }
 
-// storedHere tells whether a key is that of an endpoint which the store has on this node, as far as is known. It is called with the lock.
+// storedHere tells whether a key is that of an endpoint of this node which the store has, as far as the cache shows. The caller holds the lock.
 func (a *Agent) storedHere(key string) bool {
 	id, is := strings.CutPrefix(key, mastercfg.EndpointPrefix)
 	if !is {
@@ -168,21 +166,21 @@ func (a *Agent) storedHere(key string) bool {
 	return known && !absent && e.host == a.cfg.HostLabel
 }
 
-// returned notes an endpoint of this node that a store which went back has again: it was deleted since, and need not wait for
-// SweepGrace. Until it is gone, a container that was given its address since cannot be announced, on this node or another. It is
-// called with the lock.
+// returned records an endpoint of this node that has reappeared with a rewound store: it was deleted since, and
+// does not wait for SweepGrace. Until it is deleted again, a container that was assigned its address meanwhile
+// cannot be announced, on this node or another. The caller holds the lock.
 func (a *Agent) returned(id string) {
 	a.unclaimed.since[id] = time.Now().Add(-a.cfg.SweepGrace)
 	a.held.unclaimed = append(a.held.unclaimed, id)
 }
 
-// Unclaimed lists the endpoints that the store has on this node although nobody
-// has held them since this process started or for SweepGrace, and at once those that were attached
-// in a boot that has ended, or that a store which went back has again. Who keeps record
-// of the containers decides whether one uses them: a port is given if there is one.
+// Unclaimed lists the endpoints that the store has on this node although nothing has claimed
+// them since this process started, or for SweepGrace; at once those that were attached in an
+// earlier boot, or have reappeared with a rewound store. The caller has the record of
+// containers and decides whether one uses the endpoint; the port is set if it exists.
 //
-// There are none while another node has this one's label, and for SweepGrace after: a copy of
-// this machine's disk knows its boots and its ports, and does not have its containers.
+// The list is empty while another node has this node's label, and for SweepGrace after that: a copy of this
+// machine's disk has its boots and ports, but not its containers.
 func (a *Agent) Unclaimed(ended func(boot string) bool) []Attachment {
 	ports := a.portsByID()
 	a.mu.Lock()

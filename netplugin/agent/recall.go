@@ -14,21 +14,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// recallLimit bounds asking: the node's own endpoints wait for it at a start.
+// recallLimit limits the time of these requests: programming the node's own endpoints waits for them at a start.
 const recallLimit = 10 * time.Second
 
-// How recallPeers asks: about so many hosts one by one, so many of them at once, and about so many
-// endpoints of each, as one that was just made may not be reported yet. What is known of more hosts, or
-// of a host none of these is reported for, is found among the records of all.
+// recallPeers asks for at most recallHosts hosts one by one, recallAtOnce at a time, and for recallTries
+// endpoints of each, because a new one may not be reported yet. For more hosts, or a host without a report
+// among these, it reads the records of all endpoints.
 const (
 	recallHosts  = 64
 	recallAtOnce = 8
 	recallTries  = 16
 )
 
-// recallPeers asks the operational records for the VTEPs of hosts that have
-// endpoints but are not registered. Their agents are down; their switches may
-// forward, and taking their endpoints away at our own start would cut them off.
+// recallPeers reads the VTEPs of hosts that have endpoints but no registration from the operational records. Their
+// agents are down, but their switches may forward; removing their endpoints at our own start would cut them off.
 func (a *Agent) recallPeers(ctx context.Context) {
 	a.mu.Lock()
 	unknown := a.cache.hostsWithoutVTEP()
@@ -77,7 +76,7 @@ func (a *Agent) recallPeer(ctx context.Context, host string, endpoints []string)
 	return nil
 }
 
-// recall takes the VTEP from the operational record of a host, if the host is wanted.
+// recall takes the VTEP from the operational record of a wanted host, and returns whether it has one.
 func (a *Agent) recall(value []byte, wanted func(host string) bool) bool {
 	var record mastercfg.OperEndpointState
 	if json.Unmarshal(value, &record) != nil || !wanted(record.HomingHost) {
@@ -93,8 +92,8 @@ func (a *Agent) recall(value []byte, wanted func(host string) bool) bool {
 	return true
 }
 
-// agePeerKeys asks which of the registrations that contradict each other is the oldest. An agent
-// that is restarted finds its key and writes it again: the key's age counts, not that of the write.
+// agePeerKeys finds out which of contradicting registrations is the oldest. A restarted agent finds its key and
+// writes it again: the creation of the key counts, not the last write.
 func (a *Agent) agePeerKeys(ctx context.Context) {
 	a.mu.Lock()
 	contradicted := len(a.cache.peers.refused) > 0
@@ -116,7 +115,7 @@ func (a *Agent) agePeerKeys(ctx context.Context) {
 	}
 }
 
-// hostsWithoutVTEP are other hosts with endpoints that cannot be reached, with recallTries endpoints of each at most.
+// hostsWithoutVTEP returns the other hosts with endpoints and without a VTEP, with at most recallTries endpoints each.
 func (c *cache) hostsWithoutVTEP() map[string][]string {
 	hosts := make(map[string][]string)
 	for host, endpoints := range c.endpointsOn {

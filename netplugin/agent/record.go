@@ -12,10 +12,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// A record is decoded and checked once, when it arrives. What the datapath
-// needs of it is kept as a comparable value, so that a rewrite which changes
-// only bookkeeping (an older netmaster rewrites a network's record for every
-// address it hands out) is recognised as no change.
+// A record is decoded and validated once, when it arrives. The part of it that the datapath needs is stored as
+// a comparable value, so that a write which changes only bookkeeping (an older netmaster rewrites a network's
+// record for each address that it assigns) is recognised as no change.
 
 // network is a decoded network; problem says why it cannot be served.
 type network struct {
@@ -24,29 +23,29 @@ type network struct {
 	problem string
 }
 
-// endpoint is a decoded endpoint. A node keeps those of the whole cluster, of
-// tenants that are not here as well, so that a tenant can be served at once;
-// the record itself, which is larger than the rest, is kept of its own ones.
+// endpoint is a decoded endpoint. A node caches the endpoints of the whole cluster, including tenants that it
+// does not program, so that a tenant can be programmed at once. The record itself, which is larger than the
+// rest, is kept for the node's own endpoints only.
 type endpoint struct {
 	netID   string
 	host    string
-	part    pipeline.Endpoint // own fields; the network's and the place are joined later
+	part    pipeline.Endpoint // own fields; those of the network and the node are set later
 	record  *mastercfg.CfgEndpointState
-	since   int64 // revision of the store that brought it to its host; 0: attached in an earlier run
+	since   int64 // store revision at which it was placed on its host; 0: attached in an earlier run
 	problem string
 
-	group, container string // names it has
-	pod              string // UID of the pod of Kubernetes that it is of; empty: of none
+	group, container string // names for the name server
+	pod              string // UID of its Kubernetes pod; empty: none
 }
 
-// rule is a decoded rule; an invalid one is not kept.
+// rule is a decoded rule; invalid ones are not stored.
 type rule struct {
 	tenant string
 	part   pipeline.Rule
-	ends   pipeline.Ends // what it ends where the tenant's rules are final
+	ends   pipeline.Ends // directions in which it is final, if the tenant's policy mode is final
 }
 
-// ignored takes the place of a member that is expensive to decode and not needed.
+// ignored decodes a member that is expensive to decode and not needed.
 type ignored struct{}
 
 // UnmarshalJSON accepts anything.
@@ -93,7 +92,7 @@ func networkPart(id string, r mastercfg.CfgNetworkState) (pipeline.Network, erro
 	return n, nil
 }
 
-// segmentPart is how a network is told from others between nodes.
+// segmentPart returns what identifies a network between nodes.
 func segmentPart(r mastercfg.CfgNetworkState) (encap pipeline.Encap, vni uint32, tag uint16, err error) {
 	switch {
 	case r.PktTagType == pipeline.VLAN.String():
@@ -111,14 +110,14 @@ func segmentPart(r mastercfg.CfgNetworkState) (encap pipeline.Encap, vni uint32,
 	return pipeline.VXLAN, uint32(r.ExtPktTag), uint16(r.PktTag), nil
 }
 
-// decodeEndpoint reads a record; own tells whose host's are kept whole.
+// decodeEndpoint decodes a record. It keeps the whole record if own is the endpoint's host.
 func decodeEndpoint(id string, value []byte, own string) (endpoint, error) {
 	var record mastercfg.CfgEndpointState
 	if err := json.Unmarshal(value, &record); err != nil {
 		return endpoint{}, err
 	}
 	record.ID = id
-	// The same few names again and again: one copy of each will do.
+	// The names repeat in very many records, so each is stored once.
 	record.NetID, record.HomingHost = unique.Make(record.NetID).Value(), unique.Make(record.HomingHost).Value()
 	group, _, _ := strings.Cut(record.EndpointGroupKey, ":")
 	e := endpoint{netID: record.NetID, host: record.HomingHost,
@@ -207,7 +206,8 @@ func rulePart(id string, r mastercfg.CfgPolicyRule) (pipeline.Rule, error) {
 	return rule, nil
 }
 
-// decodeVRF reads the number of a tenant, and whether its rules are final. A mode that a later netmaster knows is none.
+// decodeVRF returns the VRF number of a tenant, and whether its
+// rules are final. Unknown modes, of a later netmaster, are not.
 func decodeVRF(value []byte) (vrf uint16, final bool, err error) {
 	var r mastercfg.VRFState
 	if err := json.Unmarshal(value, &r); err != nil {
@@ -219,7 +219,7 @@ func decodeVRF(value []byte) (vrf uint16, final bool, err error) {
 	return r.VRF, r.PolicyMode == mastercfg.PolicyFinal, nil
 }
 
-// decodePeer reads a registry entry of the VTEP service.
+// decodePeer decodes a registry entry of the VTEP service.
 func decodePeer(value []byte) (host string, vtep netip.Addr, err error) {
 	var r struct{ Hostname, HostAddr string }
 	if err := json.Unmarshal(value, &r); err != nil {

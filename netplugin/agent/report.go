@@ -22,55 +22,52 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// reportBatch bounds the keys of one transaction, and its conditions: one for each key, and one more. etcd allows 128 of either,
-// and a gate adds its own conditions.
+// reportBatch limits the keys of one transaction, and its conditions: one for each key, and one more. etcd
+// allows 128 of each, and a gate adds conditions of its own.
 const reportBatch = 50
 
-// summaryEvery is how often the node's summary is written at most. It lists
-// all endpoints of the node, so writing it for each of them would cost what the
-// node has, not what has changed.
+// summaryEvery is the minimum interval between writes of the node's summary. It lists all endpoints of the
+// node, so writing it for each change would cost what the node has, not what has changed.
 const summaryEvery = 5 * time.Second
 
-// store is what the reporter needs of the database.
+// store is the part of the database that the reporter uses.
 type store interface {
 	Get(ctx context.Context, key string) (objdb.KV, error)
 	Txn(ctx context.Context, t objdb.Txn) (rev int64, ok bool, err error)
 }
 
-// reporter keeps the operational records of this node equal to its endpoints.
-// It works on levels: the records that should be there are compared with those
-// it knows to be there, so a repeated, late or lost trigger does no harm.
+// reporter keeps the operational records of this node equal to its endpoints. It is level-triggered: it compares the
+// wanted records with those that it knows to be in the store, so a repeated, late or lost trigger does no harm.
 //
-// It reads its own records only. Those of an earlier life are found by the
-// summary; one that was written after the last summary belongs to an endpoint
-// that is here, that a container holds although the store has lost it, or that
-// has a deletion to come, which names it.
+// It reads only its own records. It finds those of an earlier run through the summary. A record written after
+// the last summary belongs to an endpoint that is present, that a container holds although the store has lost
+// it, or that a pending deletion names.
 type reporter struct {
 	store   store
 	host    string
 	loaded  bool
-	written map[string]mastercfg.OperEndpointState // what the store has
+	written map[string]mastercfg.OperEndpointState // records that the store has
 	doubt   map[string]struct{}                    // ids of records that the store may have
 
-	summary   kept      // as the store has it
+	summary   kept      // as in the store
 	summaryAt time.Time // when it was last written
-	open      bool      // a transaction about endpoints had no answer, and may happen later
+	open      bool      // a transaction about endpoints had no answer, and may be executed later
 
-	enforced   kept // the epoch of policies, likewise
-	unsure     bool // the store may have something else
+	enforced   kept // the enforced epoch of policies, as in the store
+	unsure     bool // the store may have another value
 	enforcedAt time.Time
 }
 
-// kept is the value of one record as the store has it, and at which revision it was written; nil: absent. Who replaces it
-// compares that: what had no answer before may happen later, and does nothing then. Only what was to create the record may
-// come after it was deleted.
+// kept is the value of one record in the store and the revision of its last write; nil: absent. Writes compare
+// the revision, so an unanswered earlier write that is executed late has no effect. The exception is an
+// unanswered creation, which may be executed after the record was deleted.
 type kept struct {
 	key   string
 	value []byte
 	rev   int64
 }
 
-// readStored reads the reported records from the store.
+// readStored reads the record from the store.
 func (k *kept) readStored(ctx context.Context, from store) error {
 	kv, err := from.Get(ctx, k.key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -80,7 +77,7 @@ func (k *kept) readStored(ctx context.Context, from store) error {
 	return nil
 }
 
-// replace puts a value in its place, or deletes it; after an error the store may have either.
+// replace writes the value, or deletes the record if value is nil; after an error the store may have either state.
 func (k *kept) replace(ctx context.Context, in store, value []byte) error {
 	txn := objdb.Txn{If: []objdb.Guard{objdb.AtRevision(k.key, k.rev)}}
 	if value == nil {
@@ -101,22 +98,22 @@ func (k *kept) replace(ctx context.Context, in store, value []byte) error {
 	return nil
 }
 
-// operational is what this node has to report.
+// operational is what this node reports.
 type operational struct {
 	endpoints map[string]mastercfg.OperEndpointState
 	summary   mastercfg.OvsDriverOperState
 }
 
-// reporting is one of the things that the reporter does: when something has changed, and when the rest is due.
+// reporting is one task of the reporter: the signal that starts it, and when the rest is due.
 type reporting struct {
 	wake notify.Signal
 	due  *time.Timer
-	once func(context.Context, *reporter) (next time.Duration, err error) // next: when the rest is due; 0: all is written
+	once func(context.Context, *reporter) (next time.Duration, err error) // next is the time until the rest is due; 0: all is written
 
 	trouble logging.Trouble
 }
 
-// failed tells of records that are not written. Who is away is told of where that is noticed.
+// failed logs that records could not be written. An unreachable store is logged where that is noticed.
 func (what *reporting) failed(log *logrus.Entry, err error) {
 	level := logrus.DebugLevel
 	if !fault.Is(err, fault.Unavailable) && what.trouble.IsNews(err, time.Now()) {
@@ -125,8 +122,8 @@ func (what *reporting) failed(log *logrus.Entry, err error) {
 	log.WithError(err).Log(level, "operational records not written, trying again")
 }
 
-// reportLoop writes the records of endpoints with a port, off the attach path, and the epoch of policies. That one changes
-// with every policy of the cluster, and costs the same whatever the node has.
+// reportLoop writes the records of endpoints with a port, off the attach path, and the enforced epoch of policies. The
+// epoch changes with each policy of the cluster; its cost does not depend on the node's endpoints.
 func (a *Agent) reportLoop(ctx context.Context) error {
 	r := reporter{store: a.cfg.DB, host: a.cfg.HostLabel}
 	wait := retry.NewPacer(100*time.Millisecond, 30*time.Second)
@@ -164,7 +161,7 @@ func (a *Agent) reportLoop(ctx context.Context) error {
 	}
 }
 
-// reportOnce writes of endpoints what differs.
+// reportOnce writes the endpoint records that have changed.
 func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration, err error) {
 	if !a.cfg.Driver.Status().Connected {
 		return 0, fault.New(fault.Unavailable, "switch is away, its ports are not known")
@@ -199,21 +196,21 @@ func (a *Agent) reportOnce(ctx context.Context, r *reporter) (next time.Duration
 	return r.reportSummary(ctx, want.summary, now)
 }
 
-// tellEpoch writes which epoch of policies the switch has, and which ports of the node do not serve as they should.
+// tellEpoch writes the epoch of policies that the switch has, and the ports of the node that have conflicts.
 func (a *Agent) tellEpoch(ctx context.Context, r *reporter) (next time.Duration, err error) {
 	if err := r.load(ctx); err != nil {
 		return 0, err
 	}
 	enforced := a.enforced.Load()
 	if enforced == nil {
-		return 0, nil // this is called when it is known
+		return 0, nil // the signal is sent again once it is known
 	}
 	told := *enforced
 	told.Troubles = a.reportedTroubles()
 	return r.reportEnforced(ctx, told, time.Now())
 }
 
-// operational describes the local endpoints that have a port.
+// operational returns the reports of the local endpoints that have a port.
 func (c *cache) operational(ports []drivers.Port, vtep netip.Addr) operational {
 	o := operational{
 		endpoints: make(map[string]mastercfg.OperEndpointState),
@@ -248,13 +245,13 @@ func addrText(addr netip.Addr) string {
 	return addr.String()
 }
 
-// remove takes an endpoint out of the report.
+// remove removes an endpoint from the report.
 func (o *operational) remove(id string) {
 	delete(o.endpoints, id)
 	delete(o.summary.LocalEpInfo, id)
 }
 
-// load reads, once, what this node has reported in an earlier life.
+// load reads, once, what this node reported in an earlier run.
 func (r *reporter) load(ctx context.Context) error {
 	if r.loaded {
 		return nil
@@ -279,7 +276,7 @@ func (r *reporter) load(ctx context.Context) error {
 	return nil
 }
 
-// forget doubts everything: the store may have lost it.
+// forget marks all written records as uncertain: the store may have lost them.
 func (r *reporter) forget() {
 	for id := range r.written {
 		r.doubt[id] = struct{}{}
@@ -288,9 +285,9 @@ func (r *reporter) forget() {
 	r.loaded = false
 }
 
-// reconcile makes the store's records of endpoints those wanted. Each transaction compares the summary's revision: when one
-// had no answer the summary is written again, and what may happen late does nothing from then on. So there is a summary
-// before there are records. Where there is none, records are deleted only, and none is wanted.
+// reconcile makes the endpoint records in the store equal to the wanted ones. Each transaction compares the summary's
+// revision. After an unanswered transaction the summary is rewritten, and a late execution has no effect from then on.
+// So the summary is written before the first record. Without a summary, records are only deleted, and none are wanted.
 func (r *reporter) reconcile(ctx context.Context, want operational, now time.Time) error {
 	if r.summary.rev == 0 && len(want.endpoints) > 0 {
 		if _, err := r.reportSummary(ctx, want.summary, now); err != nil {
@@ -330,7 +327,7 @@ func (r *reporter) reconcile(ctx context.Context, want operational, now time.Tim
 	return nil
 }
 
-// settle ends the time in which a transaction without an answer may happen.
+// settle makes a late execution of an unanswered transaction impossible, by rewriting the summary.
 func (r *reporter) settle(ctx context.Context) error {
 	if r.open && r.summary.rev != 0 {
 		if err := r.summary.replace(ctx, r.store, r.summary.value); err != nil {
@@ -342,11 +339,11 @@ func (r *reporter) settle(ctx context.Context) error {
 	return nil
 }
 
-// resolve reads the wanted records that the store may have already.
+// resolve reads the wanted records that the store may already have.
 func (r *reporter) resolve(ctx context.Context, want operational) error {
 	for id := range r.doubt {
 		if _, wanted := want.endpoints[id]; !wanted {
-			continue // it will be deleted, there or not
+			continue // it will be deleted, whether it exists or not
 		}
 		kv, err := r.store.Get(ctx, mastercfg.OperEndpointPrefix+id)
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -361,8 +358,8 @@ func (r *reporter) resolve(ctx context.Context, want operational) error {
 	return nil
 }
 
-// commit writes or deletes some endpoints' records. The other guards keep a record
-// from appearing for an endpoint that netmaster has deleted meanwhile.
+// commit writes or deletes the records of some endpoints. Its guards on the endpoints prevent a record for an
+// endpoint that netmaster has deleted meanwhile.
 func (r *reporter) commit(ctx context.Context, want operational, ids []string) (ok bool, err error) {
 	txn := objdb.Txn{If: []objdb.Guard{objdb.AtRevision(r.summary.key, r.summary.rev)}}
 	for _, id := range ids {
@@ -394,8 +391,8 @@ func (r *reporter) commit(ctx context.Context, want operational, ids []string) (
 	return ok, err
 }
 
-// commitEach writes a refused batch one by one, so that an endpoint that is
-// gone from the store does not keep the others from being reported.
+// commitEach writes a refused batch one by one, so that an endpoint
+// missing in the store does not block the reports of others.
 func (r *reporter) commitEach(ctx context.Context, want operational, ids []string) error {
 	var refused error
 	for _, id := range ids {
@@ -416,8 +413,8 @@ func (r *reporter) commitEach(ctx context.Context, want operational, ids []strin
 	return refused
 }
 
-// reportSummary writes the node's summary if it has changed and is due; the first and the last one are always due. It returns the
-// time until it is due; 0: the store has it.
+// reportSummary writes the node's summary if it has changed and is due; the first and the last summary are
+// always due. It returns the time until it is due; 0: the store is up to date.
 func (r *reporter) reportSummary(ctx context.Context, want mastercfg.OvsDriverOperState, now time.Time) (time.Duration, error) {
 	var value []byte
 	if len(want.LocalEpInfo) > 0 {
@@ -433,7 +430,7 @@ func (r *reporter) reportSummary(ctx context.Context, want mastercfg.OvsDriverOp
 		return rest, nil
 	}
 	if err := r.summary.replace(ctx, r.store, value); err != nil {
-		r.loaded = false // nobody knows which one the store has
+		r.loaded = false // the store has either of the two
 		return 0, err
 	}
 	r.summaryAt = now

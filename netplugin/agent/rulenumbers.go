@@ -9,45 +9,47 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// ruleNumbers gives rules of tiers the numbers of their conjunctions. The first number of a rule is a hash of its id, so that it is
-// the same in every run, or if that is taken the next one that is not.
+// ruleNumbers assigns conjunction numbers to rules of tiers. The first number of a rule is a hash of its id, so
+// that it is the same in every run, or the next free number.
 //
-// What changes of a rule may take the switch several bundles. Meanwhile it has flows of both under one number, and peers
-// of the one would have the ports of the other. So a rule that has changed in more than one of its dimensions, or in how many
-// it has, gets another number: its flows are complete before those of the former number go. The next run gives it the first one again.
+// The switch may need several bundles to apply a change of a rule. Meanwhile it has flows of the old and the
+// new form under one number, and would combine peers of one with ports of the other. So a rule that changes in
+// more than one dimension, or in the number of its dimensions, gets another number: its new flows are complete
+// before the old ones are removed. After a restart the rule has its first number again.
 type ruleNumbers struct {
 	taken   map[uint32]struct{}
 	given   map[string]givenNumber // by id of the rule
 	retired []retired              // in the order of their times
 }
 
-// givenNumber is the number of a rule, and what has changed since it was given, if that was within settleTime.
+// givenNumber is the number of a rule, and the dimensions that have changed within settleTime.
 type givenNumber struct {
 	rule    pipeline.TierRule
 	names   []string
 	changed [ruleDimensions]bool
 	at      time.Time // of the last change
-	left    time.Time // when the rule went; zero: it is there
+	left    time.Time // when the rule was deleted; zero: it exists
 }
 
-// retired is a number that no rule has any more, or a rule that is gone.
+// retired is a former number of a rule, or a deleted rule.
 type retired struct {
-	rule   string // a rule that is gone; empty: a number
+	rule   string // the deleted rule; empty: a number
 	number uint32
 	at     time.Time
 }
 
-// Dimensions of a rule: its subjects, peers, receivers and ports, and what it says of them.
+// ruleDimensions: a rule's subjects, peers, receivers, ports, and its verdict with place and direction.
 const ruleDimensions = 5
 
-// settleTime is when the switch has taken all flows of a rule that were given to it, unless it takes none.
+// settleTime is the time after which the switch has all flows
+// of a rule that were passed to it, unless it accepts none.
 const settleTime = time.Minute
 
 func newRuleNumbers() ruleNumbers {
 	return ruleNumbers{taken: make(map[uint32]struct{}), given: make(map[string]givenNumber)}
 }
 
-// of is the number of a rule as it is now, with the names of domains among its peers.
+// of returns the number of a rule in its present form; names are the domain names among its peers.
 func (n *ruleNumbers) of(rule pipeline.TierRule, names []string, now time.Time) uint32 {
 	n.forget(now)
 	g, known := n.given[rule.ID]
@@ -75,24 +77,24 @@ func (n *ruleNumbers) leave(id string, now time.Time) {
 	n.retired = append(n.retired, retired{rule: id, at: now})
 }
 
-// forget frees what was retired long enough ago.
+// forget frees numbers that were retired longer than settleTime ago.
 func (n *ruleNumbers) forget(now time.Time) {
 	for len(n.retired) > 0 && now.Sub(n.retired[0].at) > settleTime {
 		r := n.retired[0]
 		n.retired = n.retired[1:]
 		if r.rule == "" {
 			delete(n.taken, r.number)
-		} else if g := n.given[r.rule]; g.left.Equal(r.at) { // else it has come back
+		} else if g := n.given[r.rule]; g.left.Equal(r.at) { // otherwise the rule exists again
 			delete(n.given, r.rule)
 			delete(n.taken, g.rule.Number)
 		}
 	}
 }
 
-// take finds a number that nothing has.
+// take reserves a free number.
 func (n *ruleNumbers) take(seed string) uint32 {
 	h := fnv.New32a()
-	h.Write([]byte(seed)) // never fails, as hash.Hash promises
+	h.Write([]byte(seed)) // never fails, see hash.Hash
 	number := h.Sum32()
 	for {
 		if _, taken := n.taken[number]; number != 0 && !taken {
@@ -103,7 +105,7 @@ func (n *ruleNumbers) take(seed string) uint32 {
 	}
 }
 
-// compared returns the dimensions in which a rule differs from before, and whether it has other dimensions.
+// compared returns the dimensions in which a rule has changed, and whether the set of its dimensions has changed.
 func compared(g givenNumber, now pipeline.TierRule, names []string) (changed [ruleDimensions]bool, reshaped bool) {
 	before := g.rule
 	for i, same := range [ruleDimensions]bool{

@@ -16,26 +16,26 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// services knows the virtual addresses and, by a record each, the addresses
-// behind them. A provider may be known before its service, or outlive it.
+// services has the services and, by a record each, their providers.
+// A provider may arrive before its service, or outlive it.
 type services struct {
 	service    map[string]service             // by id, S:T
-	providers  map[string]map[netip.Addr]bool // by service id: does it drain?
-	servicesIn index                          // network -> services, the network known or not
+	providers  map[string]map[netip.Addr]bool // service id -> provider -> is it draining
+	servicesIn index                          // network -> services; the network's record may be missing
 	groups     map[uint32]struct{}            // numbers of the services' groups in the switch
 	here       index                          // address -> endpoints of this node
-	udpAt      index                          // tenant and address -> the services of the pipeline with ports of UDP there
-	nodePorts  index                          // protocol and number -> tenant and service of the pipeline that has the node port
+	udpAt      index                          // tenant and address -> services of the pipeline with UDP ports there
+	nodePorts  index                          // protocol and port -> tenant and service of the pipeline with that node port
 }
 
 // service is a decoded service.
 type service struct {
 	netID  string
 	tenant string
-	name   string                 // without its tenant
-	vips   [2]netip.Addr          // of IPv4 and IPv6; invalid: none
+	name   string                 // without the tenant
+	vips   [2]netip.Addr          // IPv4, IPv6; invalid: none
 	own    []pipeline.ServicePort // as the model has them
-	part   pipeline.Service       // own fields; the network's, the node's and the providers are joined later
+	part   pipeline.Service       // own fields; those of the network, the node and the providers are set later
 }
 
 func newServices() services {
@@ -78,7 +78,7 @@ func parsePorts(texts []string) (all []pipeline.ServicePort, err error) {
 	return all, nil
 }
 
-// parsePort reads servicePort:providerPort:protocol.
+// parsePort parses servicePort:providerPort:protocol.
 func parsePort(text string) (pipeline.ServicePort, error) {
 	parts := strings.Split(text, ":")
 	protocol := inet.TransportNumber(strings.ToLower(parts[len(parts)-1]))
@@ -132,14 +132,14 @@ func (c *cache) removeService(id string) {
 	c.mark(pipeline.KindService, id)
 }
 
-// placePort enters a port of a service in the indexes of ports, or removes it.
+// placePort adds a port of a service to the indexes of ports, or removes it.
 func (c *cache) placePort(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
 	c.placeUDP(tenant, p, service, change)
 	c.placeNodePort(tenant, p, service, change)
 	c.placeUDPNodePort(p)
 }
 
-// putProvider enters an address behind a service; its key says which.
+// putProvider stores a provider of a service, which is part of the key.
 func (c *cache) putProvider(id string, value []byte, _ int64) error {
 	var r mastercfg.SvcProvider
 	if err := json.Unmarshal(value, &r); err != nil {
@@ -196,8 +196,8 @@ func (c *cache) wantedService(id string) (pipeline.Object, error) {
 	return o, nil
 }
 
-// fitting are as many of the providers of all ports of a service as it has room for, ascending: with one more it would have none. As of
-// services of Kubernetes each node uses others, and its own ones.
+// fitting returns as many providers of a service, ascending, as it has room for: with more the service would
+// not be programmed. As for Kubernetes services, each node chooses differently and prefers its own.
 func (c *cache) fitting(o pipeline.Service) (serving, draining []netip.Addr) {
 	for _, ipv4 := range []bool{true, false} {
 		chosen := kubeservice.Chosen{Serving: placed(o.Providers, ipv4), Draining: placed(o.Draining, ipv4)}.AtMost(o.Room(ipv4), c.host, c.attachedHere)
@@ -211,7 +211,7 @@ func (c *cache) fitting(o pipeline.Service) (serving, draining []netip.Addr) {
 	return serving, draining
 }
 
-// placed are the addresses of one version of IP, as backends of no port.
+// placed returns the addresses of one IP version, with port 0.
 func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
 	for _, a := range all {
 		if a.Is4() == ipv4 {
@@ -221,8 +221,8 @@ func placed(all []netip.Addr, ipv4 bool) (some []netip.AddrPort) {
 	return some
 }
 
-// providersOf are the providers of a service of a network, ascending: those that drain, and
-// the others. A bridged network leads to none but its own, a routed one to none in networks of the other encapsulation.
+// providersOf returns the draining and the other providers of a service in a network, ascending. In a bridged network
+// only its own addresses are providers; in a routed one those in networks of the other encapsulation are not.
 func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving []netip.Addr) {
 	apart := c.otherEncapNetworks(in)
 	for _, a := range slices.SortedFunc(maps.Keys(c.providers[id]), netip.Addr.Compare) {
@@ -238,7 +238,8 @@ func (c *cache) providersOf(id string, in pipeline.Network) (draining, serving [
 	return draining, serving
 }
 
-// otherEncapNetworks returns the networks of a network's tenant with the other encapsulation: they are on another bridge.
+// otherEncapNetworks returns the networks of the same tenant
+// with the other encapsulation, which are on another bridge.
 func (c *cache) otherEncapNetworks(in pipeline.Network) (apart []pipeline.Network) {
 	other := pipeline.VXLAN
 	if in.Encap == pipeline.VXLAN {

@@ -5,11 +5,11 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Services of one tenant may have ports of UDP at one external address. Then each of them has to know
-// that there are others: a later fragment does not say whose it is.
+// Several services of a tenant may have UDP ports at one external address. Each of them has to know this,
+// because later fragments have no ports: they do not identify their service.
 
-// udpPlace is where a port is one of UDP, as a key of the index; empty: it is none, or is at an address that
-// services share with others, or with machines, in any case.
+// udpPlace returns the index key of a UDP port. It is empty for other ports, and at addresses that are shared
+// with other services, or with machines, in any case.
 func udpPlace(tenant string, p pipeline.ServicePort) string {
 	if p.Protocol != openflow.ProtoUDP || p.Shared || p.Machine {
 		return ""
@@ -17,7 +17,7 @@ func udpPlace(tenant string, p pipeline.ServicePort) string {
 	return tenant + " " + p.Address.String()
 }
 
-// placeUDP adds a port of a service to the index or removes it, and has all services there looked at.
+// placeUDP adds a port of a service to the index or removes it, and marks all services at the address.
 func (c *cache) placeUDP(tenant string, p pipeline.ServicePort, service string, change func(x index, place, service string)) {
 	place := udpPlace(tenant, p)
 	if place == "" {

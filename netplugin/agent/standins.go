@@ -10,15 +10,15 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// Who comes to an address of the host itself comes to the host, which leads him to the switch by another address, one that stands in
-// for what he has asked for (pipeline.StandIns): for an address that a load balancer has put on an interface of the host, and for a node
-// port of UDP. Other nodes find others.
+// Packets of clients to an address of the host itself are delivered to the host. It forwards them to the switch
+// under a stand-in address (pipeline.StandIns), for an address that a load balancer has put on an interface of
+// the host, and for a UDP node port. Stand-ins differ between nodes.
 
-// standIns are those of this node.
+// standIns are the stand-ins of this node.
 type standIns struct {
 	here     []netip.Addr        // addresses on interfaces of the host, ascending
-	balanced index               // address of load balancers -> services of the pipeline that have it
-	udp      map[uint16]struct{} // node ports of UDP
+	balanced index               // address of a load balancer -> services of the pipeline with it
+	udp      map[uint16]struct{} // UDP node ports
 	known    pipeline.StandIns
 }
 
@@ -30,7 +30,7 @@ type Balanced struct {
 	NodePort
 }
 
-// HostHas takes over the addresses on the host's interfaces.
+// HostHas sets the addresses on the host's interfaces.
 func (a *Agent) HostHas(addresses []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *cache) findStandIns() {
 	}
 }
 
-// placeUDPNodePort follows the index of node ports, of one that has come or gone.
+// placeUDPNodePort updates the UDP node ports after a change of the index of node ports.
 func (c *cache) placeUDPNodePort(p pipeline.ServicePort) {
 	if !p.Shared || p.Protocol != openflow.ProtoUDP {
 		return
@@ -94,7 +94,7 @@ func (c *cache) placeUDPNodePort(p pipeline.ServicePort) {
 	c.findStandIns()
 }
 
-// placeBalanced adds the addresses of load balancers of a service to the index, or removes them.
+// placeBalanced adds the load balancer addresses of a service to the index, or removes them.
 func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, address, service string)) {
 	changed := false
 	for _, p := range ports {
@@ -109,8 +109,8 @@ func (c *cache) placeBalanced(id string, ports []kubePort, change func(x index, 
 	}
 }
 
-// atNodePort gives a node port its address at the switch, in a private network. One that is alone there is for who
-// comes in by the host only.
+// atNodePort returns a node port with its address at the switch, in a private network. If it does not share
+// that address, only clients through the host reach it.
 func (c *cache) atNodePort(private netip.Prefix, p pipeline.ServicePort) pipeline.ServicePort {
 	var alone bool
 	if p.Address, alone = c.stand.known.NodePort(private, p.Protocol, p.Port); alone {

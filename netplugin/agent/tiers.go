@@ -13,26 +13,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tiers knows what policies of Kubernetes have become: classes of pods, rules about them, and
-// the epoch. A pod's class is in its own record, which may come before its endpoint or after it.
+// tiers has the compiled form of Kubernetes policies: classes of pods, rules between classes, and the epoch.
+// The class of a pod is in the pod's record, which may arrive before its endpoint or after it.
 //
-// The switch has the rules about classes of which this node has an endpoint. Those about a class that its last endpoint here
-// has changed for another one stay until the epoch after: while the switch looks at the flows of its datapath, some of them still
-// classify by the old class, and without a rule about that what is denied before and after would pass.
+// The switch has the rules whose subject is a class with an endpoint on this node. If the last endpoint of a
+// class here changes to another class, the rules of the old class stay until the next epoch but one: until the
+// switch has revalidated the flows of its datapath, some of them still classify by the old class. Without a
+// rule for that class, connections would pass that both classes deny.
 type tiers struct {
 	podClasses map[string]podClass       // by UID, of all nodes
 	podsOf     index                     // UID -> endpoints
-	judges     map[uint16]pipeline.Tiers // what is judged of a class, if it has a record
-	classOf    map[string]uint16         // endpoints of this node that have a class
-	classes    map[uint16]int            // how many of them have it
-	lately     map[uint16]int            // classes that endpoints of this node have changed for another one, and how many epochs there were then
-	policyOf   map[string][]string       // rules by policy
+	judges     map[uint16]pipeline.Tiers // what the tiers judge for a class with a record
+	classOf    map[string]uint16         // endpoints of this node with a class
+	classes    map[uint16]int            // number of these endpoints by class
+	lately     map[uint16]int            // classes that endpoints of this node have left -> value of epochs then
+	policyOf   map[string][]string       // policy -> rules
 	tierRules  map[string]pipeline.TierRule
-	about      map[uint16]map[string]struct{} // class -> rules of which it is a subject
-	nodePeers  map[string][]except            // rules of which nodes may be peers, see infraAddressesOfNodes, with what was taken out of their networks
+	about      map[uint16]map[string]struct{} // class -> rules with it as subject
+	nodePeers  map[string][]except            // rules that may have nodes as peers -> what they except from their networks; see infraAddressesOfNodes
 	numbers    ruleNumbers
-	epoch      uint32 // 0: there is none
-	epochs     int    // how many there were
+	epoch      uint32 // 0: none
+	epochs     int    // number of epochs so far
 }
 
 // podClass is the class in a pod's record.
@@ -47,11 +48,11 @@ func newTiers() tiers {
 		about: make(map[uint16]map[string]struct{}), nodePeers: make(map[string][]except), numbers: newRuleNumbers()}
 }
 
-// isolated is what is judged of whom nothing is known.
+// isolated is the isolation of a pod of which nothing is known.
 const isolated = pipeline.JudgesOut | pipeline.IsolatesOut | pipeline.JudgesIn | pipeline.IsolatesIn | pipeline.Tracked
 
-// tiersOf returns the class of an endpoint and which of its connections the tiers judge. Connections of pods are tracked from the
-// start of the pod: when a later policy judges them, it is known which end opened each.
+// tiersOf returns the class of an endpoint and which of its connections the tiers judge. Connections of pods
+// are tracked from the start of the pod: if a later policy judges them, the end that opened each is known.
 func (t *tiers) tiersOf(e endpoint) (class uint16, what pipeline.Tiers) {
 	if e.pod == "" {
 		return 0, 0
@@ -77,7 +78,7 @@ func (t *tiers) setPod(before, now, endpoint string) {
 	}
 }
 
-// setPodClass takes over the class of a pod.
+// setPodClass sets the class of a pod.
 func (c *cache) setPodClass(uid string, now podClass) {
 	if c.podClasses[uid] == now {
 		return
@@ -92,8 +93,8 @@ func (c *cache) setPodClass(uid string, now podClass) {
 	}
 }
 
-// settleClass keeps count of the classes on this node. Rules about one that comes or goes are
-// looked at.
+// settleClass updates the numbers of endpoints by class. It marks the
+// rules of a class that appears on this node or disappears from it.
 func (c *cache) settleClass(id string) {
 	var class uint16
 	if e := c.endpoints[id]; e.host == c.host {
@@ -120,14 +121,14 @@ func (c *cache) settleClass(id string) {
 		}
 		changed := had != (c.classes[number] > 0)
 		for rule := range c.about[number] {
-			if changed || c.mayBeAboutNodes(rule) { // the endpoint may be of another tenant than those of the class before
+			if changed || c.mayBeAboutNodes(rule) { // the endpoint may belong to a tenant that is new to the class
 				c.mark(pipeline.KindTierRule, rule)
 			}
 		}
 	}
 }
 
-// tierRulesAbout are the rules of which an endpoint of this node is a subject.
+// tierRulesAbout returns the rules that have an endpoint of this node as subject.
 func (t *tiers) tierRulesAbout(endpoint string) []pipeline.Key {
 	var keys []pipeline.Key
 	for id := range t.about[t.classOf[endpoint]] {
@@ -165,7 +166,7 @@ func (c *cache) removeClass(id string) {
 	}
 }
 
-// markClass has the endpoints of this node looked at that have a class.
+// markClass marks the endpoints of this node with a class.
 func (c *cache) markClass(number uint16) {
 	for id, class := range c.classOf {
 		if class == number {
@@ -230,7 +231,7 @@ func (c *cache) removePolicy(id string) {
 	delete(c.policyOf, id)
 }
 
-// tierRule reads a rule.
+// tierRule decodes a rule.
 func tierRule(id string, r mastercfg.TierRule) (pipeline.TierRule, error) {
 	verdicts := map[string]pipeline.Verdict{"accept": pipeline.Accept, "deny": pipeline.Deny, "pass": pipeline.Pass}
 	verdict, known := verdicts[r.Verdict]
@@ -278,7 +279,7 @@ func (c *cache) wantedTierRule(id string) (pipeline.Object, error) {
 	return rule, nil
 }
 
-// isHere tells whether an endpoint of this node is of a class, or flows of the datapath may say so.
+// isHere tells whether an endpoint of this node has the class, or flows of the datapath may still use it.
 func (t *tiers) isHere(class uint16) bool {
 	_, lately := t.lately[class]
 	return lately || t.classes[class] > 0

@@ -12,56 +12,59 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Who serves a port of this node sees that something else has it, and who leads the node's processes to pods which ones they do not
-// reach; the agent knows whose that is. Both together are told to netmaster, which makes events of it.
+// Other packages of the node report ports that another process listens on, and pods that the node's processes
+// do not reach. The agent knows the objects that own these ports and addresses. It reports the objects to
+// netmaster, which writes Kubernetes events.
 
-// TakenPort is a port of this node that leads to endpoints, and at which a process of the node listens as well, or which is of services
-// and leads to another endpoint.
+// TakenPort is a port of this node that forwards to endpoints while a process of the node listens on it as
+// well, or a port of services that forwards to another endpoint.
 type TakenPort struct {
 	Protocol string // tcp or udp
 	Port     uint16
-	Endpoint string         // whose host port it is; empty: it is of services
-	Address  netip.Addr     // of load balancers, at which services have the port; invalid: it is no such port
+	Endpoint string         // owner of this host port; empty: a port of services
+	Address  netip.Addr     // load balancer address at which services have the port; invalid: not such a port
 	By       netip.AddrPort // where the process listens
-	Leads    string         // the endpoint whose host port it is, and that gets what comes for the services; empty: none
+	Leads    string         // endpoint with the same host port, which receives the packets for the services; empty: none
 }
 
-// UnreachedPod is a pod of this node that its processes do not reach at an address.
+// UnreachedPod is a pod of this node that the node's processes do not reach at an address.
 type UnreachedPod struct {
 	Endpoint string // its id
 	At       netip.Addr
 	Why      string
-	Unnamed  bool // nobody has asked that they do
+	Unnamed  bool // no configuration asks for it to be reached
 }
 
-// troubles are what this node does not serve as it should, as those say who serve it, and whom it concerns.
+// troubles are conflicts on this node, as reported by other packages, and the objects that they affect.
 type troubles struct {
 	taken     []TakenPort
-	closed    map[uint16]string // why nobody answers at a port at which load balancers ask
+	closed    map[uint16]string // why the listener of a health check port has failed
 	unreached []UnreachedPod
 	refused   map[string]string      // why pods do not get their host ports, by UID
-	objects   []mastercfg.K8sTrouble // sorted; services that are not of Kubernetes have no namespace
+	objects   []mastercfg.K8sTrouble // sorted; services of Contiv have no namespace
 }
 
-// maxTroubles is of how many objects a node tells at most: what it tells is one record of the store.
+// maxTroubles is the maximum number of objects that a node reports: the report is one record of the store.
 const maxTroubles = 50
 
-// TellTaken tells netmaster which ports processes of the node have, too; it replaces what was said before.
+// TellTaken sets the ports that processes of the node also listen on, to be reported to netmaster.
 func (a *Agent) TellTaken(all []TakenPort) {
 	a.changeTroubles(func(p *troubles) { p.taken = all })
 }
 
-// TellClosed tells netmaster why nobody answers at ports at which load balancers ask; it replaces what was said before.
+// TellClosed sets why health check ports are not answered, to be reported to netmaster.
 func (a *Agent) TellClosed(why map[uint16]string) {
 	a.changeTroubles(func(p *troubles) { p.closed = why })
 }
 
-// TellUnreached tells netmaster which pods kubelet does not reach that probes them over the network; it replaces what was said before.
+// TellUnreached sets the pods that kubelet does not reach though
+// it probes them over the network, to be reported to netmaster.
 func (a *Agent) TellUnreached(all []UnreachedPod) {
 	a.changeTroubles(func(p *troubles) { p.unreached = all })
 }
 
-// TellPorts tells netmaster why a pod of this node does not get its host ports, and so does not start; empty: it has them.
+// TellPorts sets why a pod of this node does not get its host ports, and so does not start, to be reported to
+// netmaster; empty: it has them.
 func (a *Agent) TellPorts(uid, why string) {
 	a.changeTroubles(func(p *troubles) {
 		if p.refused == nil {
@@ -89,12 +92,12 @@ func (a *Agent) changeTroubles(change func(*troubles)) {
 	}
 }
 
-// reportedTroubles returns those that are reported to netmaster, which writes events of Kubernetes objects.
+// reportedTroubles returns the troubles to report to netmaster, which writes them as events of Kubernetes objects.
 func (a *Agent) reportedTroubles() []mastercfg.K8sTrouble {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known := slices.DeleteFunc(slices.Clone(a.troubles.objects), func(p mastercfg.K8sTrouble) bool {
-		return p.Namespace == "" || p.Reason == mastercfg.HostPortConflict && a.cache.pods[p.UID].UID == "" // it has gone since
+		return p.Namespace == "" || p.Reason == mastercfg.HostPortConflict && a.cache.pods[p.UID].UID == "" // deleted since
 	})
 	return known[:min(len(known), maxTroubles)]
 }
@@ -109,7 +112,7 @@ func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 		taken := fmt.Sprintf("a process listens at %s (%s), and gets nothing there that is for %s, as %%s gets it: ss -ln --%s 'sport = :%d' -p says which one; "+
 			"have it listen elsewhere, or take another %%s", p.By, p.Protocol, meant, p.Protocol, p.Port)
 		if p.Endpoint != "" {
-			if e := c.endpoints[p.Endpoint].record; e != nil && e.PodNamespace != "" { // else it has gone since
+			if e := c.endpoints[p.Endpoint].record; e != nil && e.PodNamespace != "" { // otherwise deleted since
 				all = append(all, mastercfg.K8sTrouble{Kind: mastercfg.K8sOfPod, Namespace: e.PodNamespace, Name: e.EPCommonName, UID: e.PodUID,
 					Reason: mastercfg.HostPortInUse, Message: fmt.Sprintf(taken, "the pod", "hostPort")})
 			}
@@ -127,7 +130,7 @@ func (c *cache) affectedObjects(found troubles) (all []mastercfg.K8sTrouble) {
 		why := fmt.Sprintf(taken, "the service", "nodePort")
 		if p.Leads != "" {
 			e := c.endpoints[p.Leads].record
-			if e == nil { // it has gone since
+			if e == nil { // deleted since
 				continue
 			}
 			why = fmt.Sprintf("pod %s/%s has port %d (%s) of the node as its hostPort, and gets what comes there for the service; take another hostPort, or another nodePort",
@@ -172,7 +175,7 @@ func (s kubeService) balances(taken TakenPort) bool {
 func (c *cache) unprobedPods(unreached []UnreachedPod) (all []mastercfg.K8sTrouble) {
 	for _, u := range unreached {
 		e := c.endpoints[u.Endpoint].record
-		if e == nil { // it has gone since
+		if e == nil { // deleted since
 			continue
 		}
 		if pod, recorded := c.pods[e.PodUID]; recorded && !pod.Probed || !recorded && u.Unnamed {

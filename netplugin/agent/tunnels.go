@@ -2,7 +2,7 @@ package agent
 
 import "net/netip"
 
-// Tunnels are the tunnel addresses of the other nodes, by host.
+// Tunnels returns the tunnel addresses of the other nodes, by host.
 func (a *Agent) Tunnels() map[string]netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// flag goes up once and stays up.
+// flag is raised once and stays up.
 type flag struct {
 	up   chan struct{}
 	once *sync.Once

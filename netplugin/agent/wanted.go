@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// wanted computes a datapath object from the cache. A NotFound error says that
-// it has no place on this node; any other error that it is pending and why.
+// wanted computes a datapath object from the cache. A NotFound error means that the object is not wanted on
+// this node; any other error is the reason why it is pending.
 func (c *cache) wanted(key pipeline.Key) (pipeline.Object, error) {
 	switch key.Kind {
 	case pipeline.KindNetwork:
@@ -45,7 +45,7 @@ func (c *cache) wantedNetwork(id string) (pipeline.Object, error) {
 	return n, nil
 }
 
-// servedNetwork is a network that is present on this node.
+// servedNetwork returns a network that is present on this node.
 func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	n, known := c.networks[id]
 	switch {
@@ -60,7 +60,7 @@ func (c *cache) servedNetwork(id string) (pipeline.Network, error) {
 	}
 	n.part.VRF, n.part.Mode = c.vrfs[n.record.Tenant], c.mode
 	if routedVLAN(n.part) {
-		n.part.VRF = pipeline.SharedVRF // routers outside know addresses, not tenants
+		n.part.VRF = pipeline.SharedVRF // outside routers see addresses, not tenants
 	}
 	return n.part, nil
 }
@@ -92,7 +92,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 		if routedVLAN(n) {
 			e.VTEP = c.routers.addresses[record.host]
 		}
-		return e, nil // wherever its node is, it is behind the uplink
+		return e, nil // whichever its node, it is behind the uplink
 	}
 	if e.VTEP, err = c.vtepOf(record.host); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *cache) wantedEndpoint(id string) (pipeline.Object, error) {
 	return e, nil
 }
 
-// vtepOf is the end of the tunnel to a host.
+// vtepOf returns the tunnel address of a host.
 func (c *cache) vtepOf(host string) (netip.Addr, error) {
 	vtep := c.peers.vtep[host]
 	if !vtep.IsValid() {

@@ -14,18 +14,18 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// An address that routers are told brings packets at once. So it is told when the switch has the flows of who has it, and
-// of an endpoint the port as well; what goes is withdrawn before flows and port are taken away.
+// An announced address attracts packets at once. So it is announced when the switch has the flows of its object
+// and, for an endpoint, the port; it is withdrawn before flows and port are removed.
 
-// announcing is what routers are told, and why. It is not safe for concurrent use.
+// announcing decides which addresses are announced to routers. It is not safe for concurrent use.
 type announcing struct {
-	wanted map[pipeline.Key]pipeline.Object // endpoints of this node and services with addresses for routers
-	served map[pipeline.Key]pipeline.Object // those of them that the switch has, as it has them
+	wanted map[pipeline.Key]pipeline.Object // endpoints of this node and services, with addresses for routers
+	served map[pipeline.Key]pipeline.Object // those of them that the switch has, in the form that it has
 	told   map[netip.Prefix]struct{}
-	former map[netip.Prefix]struct{} // told by an earlier run, whose flows the switch has still; until it is known what is wanted
-	losses int                       // how often an endpoint has lost its port, or something was wanted no more
+	former map[netip.Prefix]struct{} // announced by an earlier run, whose flows are still in the switch; until the wanted objects are known
+	losses int                       // how often an endpoint has lost its port, or an object was no longer wanted
 
-	recalled map[pipeline.Key][]netip.Prefix // of what counts as served for an earlier run has told it, the addresses that it has told
+	recalled map[pipeline.Key][]netip.Prefix // addresses announced by an earlier run, of objects that count as served because of them
 }
 
 func newAnnouncing() *announcing {
@@ -42,9 +42,9 @@ func (a *announcing) setAnnounced(told []netip.Prefix) {
 	a.told = maps.Clone(a.former)
 }
 
-// take takes a change of what is wanted, and tells whether it concerns routers.
+// take applies a change of the wanted objects, and tells whether it concerns routers.
 func (a *announcing) take(c drivers.Change) (concerned bool) {
-	var gone []pipeline.Key // unless they come again in the same change
+	var gone []pipeline.Key // unless the same change sets them again
 	if c.Replace {
 		gone = slices.Collect(maps.Keys(a.wanted))
 		clear(a.wanted)
@@ -90,7 +90,8 @@ func (a *announcing) adoptAnnounced() {
 	a.former = nil
 }
 
-// forget notes that an object is not served any more. What was found out meanwhile of what the switch has may be of before.
+// forget records that an object is not served any more. It
+// invalidates a concurrent check of what the switch has, by losses.
 func (a *announcing) forget(key pipeline.Key) {
 	delete(a.served, key)
 	delete(a.recalled, key)
@@ -150,7 +151,8 @@ func (a *announcing) takeChanges() (announce, withdraw []netip.Prefix) {
 	return announce, withdraw
 }
 
-// prefixes are what routers may be told now: what is wanted and served, of services where an endpoint that serves is served itself.
+// prefixes returns what may be announced now: addresses of wanted and served objects; those of a service only
+// if an endpoint that provides it is served itself.
 func (a *announcing) prefixes() map[netip.Prefix]struct{} {
 	all := map[netip.Prefix]struct{}{}
 	endpoints := map[netip.Addr]bool{}
@@ -173,8 +175,8 @@ func byKind(a, b pipeline.Key) int { return cmp.Compare(a.Kind.Place(), b.Kind.P
 
 func anyAddress(netip.Addr) bool { return true }
 
-// addressesOf are the addresses of an object that routers are told: those of an endpoint of this
-// node, and those of a service that somebody here serves for who comes in by the uplink.
+// addressesOf returns the addresses of an object for routers: those of an endpoint of this node, and those of a
+// service with a provider here for clients from the uplink.
 func addressesOf(o pipeline.Object, serves func(provider netip.Addr) bool) (list []netip.Prefix) {
 	switch o := o.(type) {
 	case pipeline.Endpoint:
@@ -195,7 +197,7 @@ func addressesOf(o pipeline.Object, serves func(provider netip.Addr) bool) (list
 	return list
 }
 
-// passAnnouncements passes changes of the announced prefixes to the speaker. It is called with the lock.
+// passAnnouncements passes changes of the announced prefixes to the speaker. The caller holds the lock.
 func (b *Border) passAnnouncements() {
 	announce, withdraw := b.outer.takeChanges()
 	if len(announce)+len(withdraw) > 0 {
@@ -204,10 +206,10 @@ func (b *Border) passAnnouncements() {
 	}
 }
 
-// refusedPause is how long it is waited for what the switch has refused, and tries again.
+// refusedPause is the pause before objects that the switch has refused are checked again.
 const refusedPause = 5 * time.Second
 
-// announce announces what waits for the switch, when that has it.
+// announce announces waiting addresses once the switch has their objects.
 func (b *Border) announce(ctx context.Context) error {
 	again := time.NewTimer(refusedPause)
 	defer again.Stop()
@@ -224,9 +226,9 @@ func (b *Border) announce(ctx context.Context) error {
 	}
 }
 
-// announceServed waits until the switch has all that it is to have, and announces what waits and is there. It waits for no object in
-// particular, as that would overtake the rules about it. It tells whether there is nothing to look at again but endpoints without a
-// port, whose port is told of when it comes.
+// announceServed waits until the switch has all wanted objects, and announces the waiting ones that it has. It
+// does not wait for single objects: the driver would program these before the rules about them. It returns
+// false if a retry is needed; an endpoint without a port needs none, as AddPort wakes the loop.
 func (b *Border) announceServed(ctx context.Context) (complete bool) {
 	b.mu.Lock()
 	waiting, losses := b.outer.unserved(), b.outer.losses
@@ -234,7 +236,7 @@ func (b *Border) announceServed(ctx context.Context) (complete bool) {
 	if len(waiting) == 0 {
 		return true
 	}
-	before := b.portNumbers() // which are in what the switch has then
+	before := b.portNumbers() // the switch has the flows of these ports after Sync
 	refused := b.NetworkDriver.Sync(ctx)
 	if fault.Is(refused, fault.Unavailable) {
 		return false
@@ -265,7 +267,7 @@ func (b *Border) announceServed(ctx context.Context) (complete bool) {
 	return complete
 }
 
-// portNumbers are the numbers of the ports in the switch, by endpoint; 0: it has none yet.
+// portNumbers returns the numbers of the ports in the switch, by endpoint; 0: not assigned yet.
 func (b *Border) portNumbers() map[string]uint32 {
 	numbers := map[string]uint32{}
 	for _, p := range b.NetworkDriver.Ports() {
@@ -274,7 +276,7 @@ func (b *Border) portNumbers() map[string]uint32 {
 	return numbers
 }
 
-// AddPort adds a port, with which an endpoint may be announced.
+// AddPort adds a port. Its endpoint may be announced from then on.
 func (b *Border) AddPort(ctx context.Context, encap pipeline.Encap, endpointID string, podNetNS int) (drivers.Port, error) {
 	defer b.given.Send()
 	return b.NetworkDriver.AddPort(ctx, encap, endpointID, podNetNS)
@@ -286,6 +288,6 @@ func (b *Border) RemovePort(ctx context.Context, endpointID string) error {
 	b.outer.losePort(endpointID)
 	b.passAnnouncements()
 	b.mu.Unlock()
-	defer b.given.Send() // it may not have gone
+	defer b.given.Send() // the removal may have failed
 	return b.NetworkDriver.RemovePort(ctx, endpointID)
 }

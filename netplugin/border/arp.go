@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// The interface may be on one link with another one of the host: the local port of the
-// uplinks' bridge, which has the host's addresses there (package uplink). By itself Linux
-// answers ARP for an address of the host at any interface, and asks from any address. A router
-// that takes the local port's MAC for the node's would send there what is for pods, and whoever
-// takes the interface's for the host's would send there what the switch does not give the host.
+// The interface may be on the same link as another one of the host: the local port of the uplinks' bridge,
+// which has the host's addresses (package uplink). By default Linux answers ARP for any address of the host at
+// any interface, and sends ARP requests from any address. A router that learned the local port's MAC for the
+// node's address would send packets for pods there; a machine that learned this interface's MAC for the host's
+// address would send there packets that the switch does not deliver to the host.
 
-// apart are the settings by which an interface answers ARP for its own addresses only, and asks from those: the
-// value that is set unless it has one that is as strict.
+// apart are the sysctls by which an interface answers ARP, and asks, for its own addresses only. The first
+// value is set unless the present one is in the list.
 var apart = map[string][]string{
 	"arp_ignore":   {"1", "2", "8"},
 	"arp_announce": {"2"},
 }
 
-// separate gives interfaces these settings; one that is not there is left out. Nothing has to be
-// put back: both interfaces are ours, and go with their settings.
+// separate sets these sysctls on interfaces; missing interfaces are skipped. They need not be restored: both
+// interfaces are created by netplugin.
 func separate(interfaces ...string) error {
 	for _, name := range interfaces {
 		for setting, values := range apart {

@@ -22,57 +22,57 @@ import (
 	"github.com/contiv/netplugin/utils/notify"
 )
 
-// Interface is the host's interface among the routers outside, and the id of its port.
+// Interface is the host's interface on the link of the outside routers, and the id of its port.
 const Interface = "inb01"
 
-// DefaultStateDir is where routes are kept. It is not the directory of the attachments,
-// whose owner would take the file for a spoiled one.
+// DefaultStateDir is the directory of the routes file. It differs from that of the attachments, whose reader
+// would take the file for a damaged attachment.
 const DefaultStateDir = "/var/lib/contiv/border"
 
 // Config of a Border.
 type Config struct {
 	Driver    drivers.NetworkDriver // of the bridge with the uplinks
-	StateFile string                // where routes are kept; empty: in DefaultStateDir
+	StateFile string                // where routes are saved; empty: in DefaultStateDir
 	Speaker   bgp.Config
-	Uplinks   []string                     // links of the host that are the bridge's
-	Machines  func() ([]netip.Addr, error) // where others of the cluster are reached, sorted; nil: nobody knows of any
+	Uplinks   []string                     // links of the host that are ports of the bridge
+	Machines  func() ([]netip.Addr, error) // addresses of the cluster's other machines, sorted; nil: none are known
 	Log       *logrus.Entry
 }
 
-// Border is a driver that knows routes.
+// Border is a driver that adds routes.
 type Border struct {
 	drivers.NetworkDriver
 	cfg     Config
 	log     *logrus.Entry
 	speaker *bgp.Speaker
 	arp     *hostaccess.RouterARP
-	left    func() *saved // of an earlier run; nil: nothing of use
+	left    func() *saved // state of an earlier run; nil: none of use
 	wake    notify.Signal
-	met     notify.Signal // the kernel has learned something of next hops
-	lingers *time.Timer   // something of late is over
-	given   notify.Signal // the driver was given what may be announced when the switch has it
+	met     notify.Signal // the kernel's neighbour table has changed
+	lingers *time.Timer   // a service in late has expired
+	given   notify.Signal // the driver was given objects to announce once the switch has them
 
-	unsaved  atomic.Bool // what is to be kept for the next run has changed
-	keepNext time.Time   // when that may be done; the loop's
-	kept     bool        // this run has done it; the loop's
-	versions string      // what was said last of IPv6 at the interface; the loop's
-	unkept   bool        // the last try has failed; the loop's
+	unsaved  atomic.Bool // the state to save has changed
+	keepNext time.Time   // earliest time of the next save; used by the loop only
+	kept     bool        // this run has saved its state; used by the loop only
+	versions string      // the last log message about IPv6 at the interface; used by the loop only
+	unkept   bool        // the last save has failed; used by the loop only
 
 	mu      sync.Mutex
-	wanted  *agent.BGP      // nil: this node is no router
-	cleared bool            // there is no interface, of an earlier run neither
-	router  pipeline.Router // zero: not yet, or no more
-	links   [2]netip.Prefix // of IPv4 and IPv6, in which routes lead to next hops by now
-	told    bool            // by the agent, what is wanted
+	wanted  *agent.BGP      // nil: this node is not a BGP router
+	cleared bool            // the interface does not exist, not even that of an earlier run
+	router  pipeline.Router // zero: not configured
+	links   [2]netip.Prefix // IPv4 and IPv6 subnets of the present next hops
+	told    bool            // the agent has set the wanted configuration
 	started bool            // the driver has been given its first state
 	rib     *rib
 	outer   *announcing
 	late    map[pipeline.Key]lingering
 	remote  map[pipeline.Key]pipeline.Endpoint // endpoints of other nodes
-	problem string                             // why there is no router
+	problem string                             // why the router is not running
 
-	neighbours []netip.Addr // that routes lead to
-	recalled   bool         // what an earlier run has left is taken in
+	neighbours []netip.Addr // neighbours with host routes
+	recalled   bool         // the state of an earlier run has been restored
 }
 
 var (
@@ -80,7 +80,7 @@ var (
 	_ agent.Border          = (*Border)(nil)
 )
 
-// New makes the border of a node. Nothing happens before Configure.
+// New returns the border of a node. It does nothing before Configure.
 func New(cfg Config) *Border {
 	if cfg.StateFile == "" {
 		cfg.StateFile = filepath.Join(DefaultStateDir, "routes.json")
@@ -96,9 +96,8 @@ func New(cfg Config) *Border {
 	return b
 }
 
-// Configure tells how the node is to speak with routers; nil: not at all. Called
-// before the first change is given, it sees to it that routes of an earlier run are
-// part of that.
+// Configure sets the wanted BGP configuration; nil: none. Called before the first change, it makes the routes
+// of an earlier run part of that change.
 func (b *Border) Configure(wanted *agent.BGP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,9 +118,9 @@ func (b *Border) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Update passes a change on, with what it means for routes.
+// Update passes a change to the driver, together with the changes of routes that follow from it.
 func (b *Border) Update(c drivers.Change) {
-	var known map[netip.Addr][6]byte // next hops of a first state, which are not to be missed
+	var known map[netip.Addr][6]byte // next hops for the first state, which would be missing in it
 	if c.Replace {
 		var err error
 		if _, known, err = readNeighbours(); err != nil {
@@ -132,7 +131,7 @@ func (b *Border) Update(c drivers.Change) {
 	defer b.mu.Unlock()
 	set := b.withDraining(c)
 	if b.outer.take(c) {
-		b.passAnnouncements() // what goes, before it goes
+		b.passAnnouncements() // withdraw before the flows are removed
 		defer b.given.Send()
 	}
 	routes := delta{}
@@ -168,7 +167,7 @@ func (b *Border) Update(c drivers.Change) {
 	b.NetworkDriver.Update(c)
 }
 
-// leave leads to an endpoint of another node no more.
+// leave removes the direct route to an endpoint of another node.
 func (b *Border) leave(key pipeline.Key, d delta) {
 	e, ok := b.remote[key]
 	if !ok {
@@ -180,8 +179,8 @@ func (b *Border) leave(key pipeline.Key, d delta) {
 	}
 }
 
-// routeToNeighbours adds host routes to the configured BGP neighbours, and removes those to former ones. It is called with the
-// lock.
+// routeToNeighbours adds host routes to the configured BGP neighbours,
+// and removes those to former ones. The caller holds the lock.
 func (b *Border) routeToNeighbours(wanted *agent.BGP, d delta) {
 	former := b.neighbours
 	b.neighbours = nil
@@ -207,7 +206,7 @@ func (b *Border) routeToNode(e pipeline.Endpoint, d delta) {
 	}
 }
 
-// Ports lists those of endpoints.
+// Ports lists the ports of endpoints.
 func (b *Border) Ports() []drivers.Port {
 	return slices.DeleteFunc(b.NetworkDriver.Ports(), func(p drivers.Port) bool { return p.EndpointID == Interface })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/bgp"
 )
 
-// Inspect says how it stands with the neighbours, and why the node is not the router that
-// is wanted; nil: there is nothing to say.
+// Inspect returns the state of the BGP neighbours, and why the
+// node is not the configured router; nil: nothing to report.
 func (b *Border) Inspect() *mastercfg.NodeBgp {
 	view := b.speaker.Inspect()
 	b.mu.Lock()
@@ -23,7 +23,7 @@ func (b *Border) Inspect() *mastercfg.NodeBgp {
 	return view
 }
 
-// Register has the numbers of BGP told with the others.
+// Register registers the BGP metrics.
 func (b *Border) Register(registry prometheus.Registerer) error {
 	for _, gauge := range []struct {
 		name, help string

@@ -8,8 +8,8 @@ import (
 	"github.com/contiv/netplugin/netplugin/agent"
 )
 
-// An operator may have switched IPv6 off at all links of the machine, or at new ones. The interface is no exception until what is
-// wanted of the node cannot be had otherwise. What its own setting was by then stays when that is wanted no more.
+// An operator may have disabled IPv6 on all links of the machine, or on new ones. This applies to the interface as
+// well, unless the configuration needs IPv6 there. The interface's own setting is not restored when that need ends.
 
 // ipv6Disabled returns the sysctl that disables IPv6 on links of the machine, or on new ones; empty: none does.
 func ipv6Disabled() string {
@@ -22,7 +22,7 @@ func ipv6Disabled() string {
 	return ""
 }
 
-// speaksIPv6 tells whether the interface is to have addresses of IPv6, and says so where the machine's settings are against it.
+// speaksIPv6 tells whether the interface gets IPv6 addresses, and logs it if the machine's sysctls disable IPv6.
 func (b *Border) speaksIPv6(w *agent.BGP) bool {
 	setting, reason := ipv6Disabled(), b.needsIPv6(w)
 	said := ""
@@ -40,7 +40,7 @@ func (b *Border) speaksIPv6(w *agent.BGP) bool {
 	return setting == "" || reason != ""
 }
 
-// needsIPv6 is what cannot be had without IPv6 at the interface; empty: nothing.
+// needsIPv6 returns what needs IPv6 at the interface; empty: nothing.
 func (b *Border) needsIPv6(w *agent.BGP) string {
 	if w.Link6.IsValid() {
 		return "the node has address " + w.Link6.String() + " among the routers"

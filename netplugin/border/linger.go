@@ -9,20 +9,20 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// When the last provider of a service on this node drains, the service is withdrawn. Until routers have heard that they send
-// connections here, which for so long are served as before.
+// When the last provider of a service on this node drains, the service is withdrawn. Until routers have
+// processed the withdrawal, they send connections here, which are served as before.
 
-// lingerTime is how long routers may take to hear it.
+// lingerTime is how long routers may take to process the withdrawal.
 const lingerTime = time.Second
 
-// lingering is a service that is served as it was, until it becomes what it is to be.
+// lingering is a service that is served in its old form until it is replaced by the wanted one.
 type lingering struct {
 	as, wanted pipeline.Service
 	until      time.Time
 }
 
-// withDraining returns the objects of a change in which services keep their draining providers for clients outside. It is called
-// with the lock, before the change is applied.
+// withDraining returns the objects of a change, in which services keep their draining providers for clients
+// outside. The caller holds the lock and has not applied the change yet.
 func (b *Border) withDraining(c drivers.Change) []pipeline.Object {
 	late := b.late
 	if c.Replace {
@@ -49,7 +49,7 @@ func (b *Border) withDraining(c drivers.Change) []pipeline.Object {
 		}
 		if as, differs := withDrainingProviders(before, wanted); differs {
 			if len(b.late) == 0 {
-				b.lingers.Reset(time.Until(until)) // else it is set for one that ends before
+				b.lingers.Reset(time.Until(until)) // otherwise the timer is set for an earlier one
 			}
 			objects[i], b.late[key] = as, lingering{as, wanted, until}
 		}
@@ -57,8 +57,8 @@ func (b *Border) withDraining(c drivers.Change) []pipeline.Object {
 	return objects
 }
 
-// withDrainingProviders returns a service with the providers that have served clients outside and drain now, at ports without
-// other providers.
+// withDrainingProviders returns a service with the providers that have served clients outside and are now
+// draining, at ports without other providers.
 func withDrainingProviders(before, now pipeline.Service) (as pipeline.Service, differs bool) {
 	as = now
 	as.Ports = slices.Clone(now.Ports)
@@ -82,7 +82,7 @@ func withDrainingProviders(before, now pipeline.Service) (as pipeline.Service, d
 	return as, differs
 }
 
-// stopServing gives the driver the services whose time is over as they are to be.
+// stopServing passes the wanted form of expired services to the driver.
 func (b *Border) stopServing(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

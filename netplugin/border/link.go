@@ -19,24 +19,24 @@ import (
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
-// routerOf is what the node is among the routers. Its MAC follows from its address,
-// as those of endpoints do, so that it is the same after a restart.
+// routerOf returns the node as a router. Its MAC is derived from its address, as those of endpoints are, so
+// that it is the same after a restart.
 func routerOf(w *agent.BGP) pipeline.Router {
 	four := w.Link.Addr().As4()
 	return pipeline.Router{ID: Interface, MAC: [6]byte{2, 2, four[0], four[1], four[2], four[3]}, IPv4: w.Link.Addr(), IPv6: w.Link6.Addr()}
 }
 
-// linksOf are the subnets in which the node reaches next hops.
+// linksOf returns the subnets of the node's next hops.
 func linksOf(w *agent.BGP) [2]netip.Prefix { return [2]netip.Prefix{w.Link, w.Link6} }
 
-// ensureInterface makes the host's interface, or sets it right.
+// ensureInterface creates the host's interface, or corrects it.
 func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	port, err := b.AddPort(ctx, pipeline.VLAN, Interface, 0)
 	if err != nil {
 		return err
 	}
 	addresses := []netip.Prefix{w.Link}
-	if b.speaksIPv6(w) { // by its link-local address routers reach pods of IPv6. The kernel makes another one, or none, where it is told to
+	if b.speaksIPv6(w) { // routers reach IPv6 pods by its link-local address; the kernel would generate another one, or none
 		addresses = append(addresses, netip.PrefixFrom(routerOf(w).LinkLocal(), 64))
 	}
 	if w.Link6.IsValid() {
@@ -55,16 +55,16 @@ func (b *Border) ensureInterface(ctx context.Context, w *agent.BGP) error {
 	return separate(Interface)
 }
 
-// datapathUserspace is what drivers call it.
+// datapathUserspace is the name of the userspace datapath in a driver's status.
 const datapathUserspace = "netdev"
 
-// removeInterface removes it with its port.
+// removeInterface removes the interface and its port.
 func (b *Border) removeInterface(ctx context.Context) error {
 	return errors.Join(b.RemovePort(ctx, Interface), b.arp.Remove(ctx))
 }
 
-// neighbours are the MACs that the kernel knows on the interface. A next hop that
-// does not answer is not among them.
+// neighbours returns the MACs in the kernel's neighbour table of
+// the interface. A next hop that does not answer is not included.
 func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 	list, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_ALL)
 	if err != nil {
@@ -82,12 +82,12 @@ func neighbours(link netlink.Link) (map[netip.Addr][6]byte, error) {
 	return all, nil
 }
 
-// listen sends met when the kernel has learned something of its neighbours.
+// listen sends met when the kernel's neighbour table changes.
 func (b *Border) listen(ctx context.Context) error {
 	return rtwatch.Watch(ctx, b.log, netns.None(), b.met.Send, unix.RTNLGRP_NEIGH)
 }
 
-// solicit has the kernel find out the MAC of a next hop, or whether it is still that.
+// solicit makes the kernel resolve the MAC of a next hop, or verify it.
 func solicit(link netlink.Link, a netip.Addr) error {
 	ask := &netlink.Neigh{LinkIndex: link.Attrs().Index, IP: net.IP(a.AsSlice()), Family: netlink.FAMILY_V4, Flags: netlink.NTF_USE}
 	if a.Is6() {
@@ -99,7 +99,7 @@ func solicit(link netlink.Link, a netip.Addr) error {
 	return nil
 }
 
-// findLink finds the interface; there is none: nil.
+// findLink returns the interface; nil if it does not exist.
 func findLink() (netlink.Link, error) {
 	link, err := netlink.LinkByName(Interface)
 	var missing netlink.LinkNotFoundError
@@ -109,7 +109,7 @@ func findLink() (netlink.Link, error) {
 	return link, err
 }
 
-// readNeighbours returns the interface and the kernel's neighbour table of it; nil without the interface.
+// readNeighbours returns the interface and its neighbour table; nil without the interface.
 func readNeighbours() (netlink.Link, map[netip.Addr][6]byte, error) {
 	link, err := findLink()
 	if err != nil || link == nil {
@@ -119,7 +119,8 @@ func readNeighbours() (netlink.Link, map[netip.Addr][6]byte, error) {
 	return link, known, err
 }
 
-// updateNextHops applies the neighbour table to the next hops, and returns those that do not answer. It is called with the lock.
+// updateNextHops applies the neighbour table to the next hops, and
+// returns those that do not answer. The caller holds the lock.
 func (b *Border) updateNextHops(known map[netip.Addr][6]byte, d delta) (silent []netip.Addr) {
 	for a := range b.rib.users {
 		mac, answers := known[a]
@@ -136,8 +137,8 @@ func (b *Border) updateNextHops(known map[netip.Addr][6]byte, d delta) (silent [
 	return silent
 }
 
-// onLink keeps those next hops that the node reaches by its interface. A router may name
-// others, which nobody would answer for. It is called with the lock.
+// onLink returns the next hops that the node reaches through its interface. Others that a router may name would
+// never answer. The caller holds the lock.
 func (b *Border) onLink(hops []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(hops), func(a netip.Addr) bool {
 		return b.wanted == nil || !b.wanted.Link.Contains(a) && !b.wanted.Link6.Contains(a) && !(a.Is6() && a.IsLinkLocalUnicast())

@@ -16,18 +16,18 @@ import (
 
 // Times of the loop.
 const (
-	lookInterval = 2 * time.Second        // between two looks at the interface and the next hops
-	workPause    = 100 * time.Millisecond // after changes of routes: flapping costs so much and no more
-	portionWait  = time.Second            // for the switch to take a portion of them
+	lookInterval = 2 * time.Second        // between checks of the interface and the next hops
+	workPause    = 100 * time.Millisecond // after changes of routes: limits the cost of flapping
+	portionWait  = time.Second            // for the switch to program a portion of routes
 	portTimeout  = 10 * time.Second
-	leaveTimeout = 3 * time.Second // for neighbours to be told that the session is over
+	leaveTimeout = 3 * time.Second // for neighbours to learn that the session has ended
 )
 
-// portion is how many changes of routes are taken in at a time. The switch is busy with so many for a fraction of a second, in between
-// which others find their way; most of that it takes for fewer as well.
+// portion is how many changes of routes are applied at a time. They keep the switch busy for a fraction of a
+// second, most of which fewer would need as well; other changes go between portions.
 const portion = 10_000
 
-// loop keeps the interface, tells the speaker, and takes in what it learns.
+// loop maintains the interface, configures the speaker, and applies the routes that the speaker learns.
 func (b *Border) loop(ctx context.Context) error {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
@@ -73,14 +73,14 @@ func (b *Border) reconcile(ctx context.Context) {
 	wanted, started := b.wanted, b.started
 	b.mu.Unlock()
 	if !started {
-		return // the driver waits for its first state
+		return // the driver has no first state yet
 	}
 	ctx, cancel := context.WithTimeout(ctx, portTimeout)
 	defer cancel()
 	b.note(b.applyRouter(ctx, wanted))
 }
 
-// applyRouter makes the node the router of a configuration; nil: no router.
+// applyRouter makes the node the configured router; nil: no router.
 func (b *Border) applyRouter(ctx context.Context, wanted *agent.BGP) error {
 	b.mu.Lock()
 	another := b.router.ID != "" && (wanted == nil || b.router != routerOf(wanted))
@@ -93,8 +93,8 @@ func (b *Border) applyRouter(ctx context.Context, wanted *agent.BGP) error {
 	b.mu.Lock()
 	b.cleared = false
 	b.mu.Unlock()
-	// Before there is the address: a router keeps what it is told of it as long as it is answered there. A kernel that cannot do
-	// this has the settings of the interfaces.
+	// Before the interface has the address: a router keeps a wrong MAC for it as long as that answers. If the
+	// kernel does not support this, the sysctls of the interfaces remain.
 	guarded := b.arp.Keep(ctx, wanted.Link.Addr(), Interface)
 	if err := b.ensureInterface(ctx, wanted); err != nil {
 		return err
@@ -103,14 +103,14 @@ func (b *Border) applyRouter(ctx context.Context, wanted *agent.BGP) error {
 	return guarded
 }
 
-// open makes the node a router: its interface is there.
+// open makes the node a router, once its interface exists.
 func (b *Border) open(wanted *agent.BGP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	router, links := routerOf(wanted), linksOf(wanted)
 	if b.router != router || b.links != links {
 		b.router, b.links = router, links
-		b.speaker.Repeat() // another link has other next hops, and it goes on where it has not noticed that it was silenced
+		b.speaker.Repeat() // another link has other next hops; also resumes neighbours that had not noticed the silence
 		d := delta{}
 		d.set(router)
 		for _, e := range b.remote {
@@ -133,8 +133,8 @@ func speakerSettings(wanted *agent.BGP) *bgp.Settings {
 	return settings
 }
 
-// removeRouter ends all BGP sessions and then removes the interface, whose address the neighbours need until they know of the end.
-// It also removes what an earlier run has left.
+// removeRouter ends all BGP sessions and then removes the interface, whose address the neighbours need until
+// they have learned of the end. It also removes the interface of an earlier run.
 func (b *Border) removeRouter(ctx context.Context) error {
 	b.mu.Lock()
 	router, cleared := b.router, b.cleared
@@ -165,9 +165,9 @@ func (b *Border) removeRouter(ctx context.Context) error {
 	return nil
 }
 
-// takeIn brings routes and next hops up to date, as far as one portion goes; next hops that are known are asked
-// only if everything is looked at. It returns how long it is to rest: if there is more to take in, as long as this took before the
-// switch was waited for, and less than after all is done.
+// takeIn updates routes and next hops, one portion at a time; resolved next hops are verified only if
+// everything is set. It returns the pause until the next call: with more to apply, as long as this call took
+// before waiting for the switch; otherwise workPause.
 func (b *Border) takeIn(ctx context.Context, everything bool) (rest time.Duration) {
 	begun := time.Now()
 	link, known, err := readNeighbours()
@@ -191,8 +191,8 @@ func (b *Border) takeIn(ctx context.Context, everything bool) (rest time.Duratio
 	return rest
 }
 
-// takeChanges is the part of takeIn with the lock; looked says that known is true. It
-// returns the next hops to ask for, and whether there are more changes of routes.
+// takeChanges is the part of takeIn under the lock; looked tells whether known is valid. It returns the next
+// hops to solicit, and whether more changes of routes are waiting.
 func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everything bool) (ask []netip.Addr, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +207,7 @@ func (b *Border) takeChanges(looked bool, known map[netip.Addr][6]byte, everythi
 	return ask, more
 }
 
-// learn takes in at most so many changes of routes, and tells whether there are more. It is called with the lock.
+// learn applies at most so many changes of routes, and tells whether there are more. The caller holds the lock.
 func (b *Border) learn(most int, d delta) (more bool) {
 	changes, more := b.speaker.Changes(most)
 	for _, c := range changes {
@@ -216,14 +216,14 @@ func (b *Border) learn(most int, d delta) (more bool) {
 	return more
 }
 
-// passDelta passes changes to the driver, once the driver has its first state.
+// passDelta passes changes to the driver, once it has its first state.
 func (b *Border) passDelta(d delta) {
 	if b.started && len(d) > 0 {
 		b.NetworkDriver.Update(d.change())
 	}
 }
 
-// note keeps why the node is not the router that is wanted, and logs it once.
+// note records why the node is not the configured router, and logs it once.
 func (b *Border) note(err error) {
 	text := ""
 	if err != nil {

@@ -22,16 +22,17 @@ import (
 	"github.com/contiv/netplugin/utils/durable"
 )
 
-// saved is what a run leaves to the next one. Without the routes, a restart would lose
-// them for as long as it takes to learn them again. The rest is for a start while the
-// store is away: neighbours wait for a node no longer than the restart time.
+// saved is the state that a run leaves to the next one. Without the routes, a restart would lose them until
+// they are learned again. The other fields are for a start while the store is unreachable: neighbours wait for
+// a restarted node no longer than the restart time.
 type saved struct {
 	Routes    []bgp.Route
 	BGP       *agent.BGP `json:",omitempty"`
 	Announced []netip.Prefix
 }
 
-// saveRoutes writes changed routes to the file. It takes at most a small share of the time, as long lists take long.
+// saveRoutes writes changed routes to the file. It uses only a
+// small share of the time, because writing long lists takes long.
 func (b *Border) saveRoutes() {
 	begun := time.Now()
 	if begun.Before(b.keepNext) || !b.unsaved.Swap(false) {
@@ -41,10 +42,10 @@ func (b *Border) saveRoutes() {
 	b.keepNext = time.Now().Add(keepShare * time.Since(begun))
 }
 
-// keepShare is the part of the time, one in so many, that may be spent on keeping routes.
+// keepShare limits the time spent on saving routes to one part in so many.
 const keepShare = 20
 
-// save keeps all for the next run. What could not be kept is tried again.
+// save writes the state for the next run. A failed save is retried.
 func (b *Border) save() {
 	err := b.write()
 	if err == nil {
@@ -74,7 +75,7 @@ func (b *Border) write() error {
 	return err
 }
 
-// touchSaved updates the time of the file, if the file has the present routes.
+// touchSaved updates the modification time of the file, if it has the present routes.
 func (b *Border) touchSaved() {
 	if !b.kept || b.unsaved.Load() {
 		return
@@ -85,9 +86,9 @@ func (b *Border) touchSaved() {
 	}
 }
 
-// savedLoader returns a function that returns the state of an earlier run; nil if there is none, or if it is too old: neighbours
-// have dropped this node's routes then. A difference of the clock counts in either direction. The file is read once, at the first
-// call, as this run overwrites it.
+// savedLoader returns a function that returns the state of an earlier run. It returns nil if there is none, or if it
+// is older than the restart time: neighbours have dropped this node's routes by then. A clock that was set back counts
+// like one that was set forward. The file is read once, at the first call, because this run overwrites it.
 func (b *Border) savedLoader() func() *saved {
 	limit := cmp.Or(b.cfg.Speaker.RestartTime, bgp.DefaultRestartTime)
 	read := sync.OnceValues(b.read)
@@ -99,7 +100,7 @@ func (b *Border) savedLoader() func() *saved {
 	}
 }
 
-// read reads the file, and when the routes in it were in use.
+// read returns the state in the file, and when its routes were in use.
 func (b *Border) read() (state *saved, inUse time.Time) {
 	info, err := os.Stat(b.cfg.StateFile)
 	if err != nil {
@@ -116,30 +117,30 @@ func (b *Border) read() (state *saved, inUse time.Time) {
 	return state, info.ModTime()
 }
 
-// restore applies the routes of an earlier run, and the kernel's neighbour table. It is called with the lock, before anything is
-// passed to the driver, and has an effect once.
+// restore applies the routes of an earlier run, and the kernel's neighbour table. The caller holds the lock,
+// and has not passed anything to the driver yet. Only the first call has an effect.
 func (b *Border) restore(state *saved) {
 	if state == nil || b.recalled || state.BGP == nil && len(state.Routes) == 0 {
 		return
 	}
 	b.recalled = true
 	b.outer.setAnnounced(state.Announced)
-	b.speaker.Announce(state.Announced, nil) // until the first state says what there is
+	b.speaker.Announce(state.Announced, nil) // until the first state is known
 	b.speaker.Recall(state.Routes)
-	d := delta{} // all of it is in the first state
+	d := delta{} // the first state includes it
 	b.learn(math.MaxInt, d)
 	b.routeToNeighbours(b.wanted, d)
 	if link, known, err := readNeighbours(); err != nil {
 		b.log.WithError(err).Debug("next hops of the last run")
 	} else if link != nil {
 		b.router, b.links = routerOf(b.wanted), linksOf(b.wanted)
-		b.updateNextHops(known, d) // the loop asks for the others
+		b.updateNextHops(known, d) // the loop solicits the others
 	}
 }
 
-// resumeSpeaking starts the speaker with the configuration of an earlier run, before the present one is known: that may take as
-// long as the store is down, and the switch forwards meanwhile. It does nothing if the interface is not as that run has left it,
-// such as after a boot.
+// resumeSpeaking starts the speaker with the configuration of an earlier run, before the present one is known:
+// that may take as long as the store is down, and the switch forwards meanwhile. It does nothing if the
+// interface has changed since that run, for example after a boot.
 func (b *Border) resumeSpeaking() {
 	state := b.left()
 	if state == nil || state.BGP == nil || !interfaceHas(state.BGP.Link) {
@@ -157,7 +158,7 @@ func (b *Border) resumeSpeaking() {
 	b.log.WithField("neighbours", len(state.BGP.Neighbours)).Info("BGP goes on with what was wanted in the last run")
 }
 
-// interfaceHas tells whether the interface exists and has an address.
+// interfaceHas tells whether the interface exists, is up, and has an address.
 func interfaceHas(address netip.Prefix) bool {
 	link, err := findLink()
 	if err != nil || link == nil || link.Attrs().Flags&net.FlagUp == 0 {

@@ -11,28 +11,27 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// rib is the routes in force: of each prefix the next hops that are used now. It is
-// not safe for concurrent use.
+// rib has the routes in use: the present next hops of each prefix. It is not safe for concurrent use.
 //
-// The way to another node of the cluster comes before what routers say of its
-// endpoints. A next hop whose MAC is not known is not used while there is another one.
-// Routes with the same next hops share a group of them: whether one answers changes no route.
+// The direct route to another node of the cluster has precedence over learned routes to its endpoints. A next
+// hop without a known MAC is not used while there is another one. Routes with the same next hops share a group:
+// whether a next hop answers changes no route.
 type rib struct {
 	learned map[netip.Prefix][]netip.Addr // ascending
 	direct  map[netip.Prefix]netip.Addr
 	macs    map[netip.Addr]pipeline.NextHop // of next hops that have answered
 
 	given   map[netip.Prefix]pipeline.Route
-	users   map[netip.Addr]int   // how many prefixes could use a next hop
+	users   map[netip.Addr]int   // number of prefixes that could use a next hop
 	groups  map[string]*hopGroup // by the next hops
-	numbers map[uint32]*hopGroup // the same
+	numbers map[uint32]*hopGroup // the same by number
 }
 
-// hopGroup is several next hops that are equally good for some routes.
+// hopGroup is a set of equally good next hops of some routes.
 type hopGroup struct {
 	hops   []netip.Addr
-	used   pipeline.HopGroup // those of them that are used now
-	routes int               // that lead to them
+	used   pipeline.HopGroup // with the next hops that are used now
+	routes int               // number of routes with this group
 }
 
 func newRIB() *rib {
@@ -42,14 +41,14 @@ func newRIB() *rib {
 	}
 }
 
-// delta is what becomes of objects, each with the last word; nil: it goes.
+// delta has the last state of each changed object; nil: removed.
 type delta map[pipeline.Key]pipeline.Object
 
 func (d delta) set(o pipeline.Object) { d[o.Key()] = o }
 
 func (d delta) remove(key pipeline.Key) { d[key] = nil }
 
-// change is what a driver is told.
+// change returns the delta as a change for the driver.
 func (d delta) change() (c drivers.Change) {
 	for key, o := range d {
 		if o == nil {
@@ -61,7 +60,7 @@ func (d delta) change() (c drivers.Change) {
 	return c
 }
 
-// learn takes what is said of a prefix; nobody says anything: no next hops.
+// learn sets the learned next hops of a prefix; none: the prefix was withdrawn.
 func (r *rib) learn(prefix netip.Prefix, hops []netip.Addr, d delta) {
 	if slices.Equal(r.learned[prefix], hops) {
 		return
@@ -76,7 +75,7 @@ func (r *rib) learn(prefix netip.Prefix, hops []netip.Addr, d delta) {
 	r.updateRoute(prefix, d)
 }
 
-// setNode sets the node that has the address of a host route; invalid: none.
+// setNode sets the node of a host route to an endpoint; invalid: none.
 func (r *rib) setNode(prefix netip.Prefix, node netip.Addr, d delta) {
 	if r.direct[prefix] == node {
 		return
@@ -91,7 +90,7 @@ func (r *rib) setNode(prefix netip.Prefix, node netip.Addr, d delta) {
 	r.updateRoute(prefix, d)
 }
 
-// setMAC sets the MAC of a next hop, or that it does not answer any more.
+// setMAC sets the MAC of a next hop, or records that it does not answer.
 func (r *rib) setMAC(hop pipeline.NextHop, answers bool, d delta) {
 	before, known := r.macs[hop.Address]
 	if known == answers && (!answers || before == hop) {
@@ -121,7 +120,7 @@ func (r *rib) setMAC(hop pipeline.NextHop, answers bool, d delta) {
 
 func (r *rib) hasMAC(a netip.Addr) bool { _, known := r.macs[a]; return known }
 
-// count enters or removes a prefix with the next hops that it could use.
+// count adds a prefix to its possible next hops (1), or removes it (-1).
 func (r *rib) count(prefix netip.Prefix, by int) {
 	one := func(a netip.Addr) {
 		if r.users[a] += by; r.users[a] == 0 {
@@ -153,7 +152,7 @@ func (r *rib) updateRoute(prefix netip.Prefix, d delta) {
 	}
 }
 
-// route chooses the next hop of a prefix, or joins a group of them; zero: there is none.
+// route returns the route of a prefix, with its next hop or group; zero: none.
 func (r *rib) route(prefix netip.Prefix, d delta) pipeline.Route {
 	node, direct := r.direct[prefix]
 	hops := r.learned[prefix]
@@ -176,7 +175,7 @@ func (r *rib) joinGroup(hops []netip.Addr, d delta) uint32 {
 	if g == nil {
 		const size = pipeline.LastRouteGroup - pipeline.FirstRouteGroup + 1
 		h := fnv.New32a()
-		h.Write([]byte(set)) // never fails, as hash.Hash promises
+		h.Write([]byte(set)) // never fails, see hash.Hash
 		number := h.Sum32() % size
 		for r.numbers[pipeline.FirstRouteGroup+number] != nil {
 			number = (number + 1) % size
@@ -220,7 +219,7 @@ func setOf(hops []netip.Addr) string {
 	return string(binary.BigEndian.AppendUint32(raw, uint32(len(hops))))
 }
 
-// all lists what the switch should have.
+// all lists the objects that the switch should have.
 func (r *rib) all() (objects []pipeline.Object) {
 	for hop := range maps.Values(r.macs) {
 		objects = append(objects, hop)

@@ -10,9 +10,9 @@ import (
 	"github.com/contiv/netplugin/netplugin/hostaccess"
 )
 
-// Undo takes down what a node that has no uplinks any more has left of the router that it was: the interface, whose route would lead
-// what the host sends to the network outside into a bridge that leads nowhere, and the rule that keeps its address from
-// being answered for elsewhere.
+// Undo removes what a former BGP router has left on a node without uplinks: the interface, whose route would
+// send packets for the outside network into a bridge without a link, and the rule that keeps other interfaces
+// from answering for its address.
 func Undo(ctx context.Context) error {
 	link, err := findLink()
 	if link != nil && err == nil && link.Type() == "veth" { // as ours is

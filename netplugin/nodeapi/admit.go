@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// localOnly admits root at the socket and clients on this node, but no browser page of another site. Other requests go through
-// netmaster, which authorizes them.
+// localOnly admits root at the socket and clients on this node, except pages of other sites in a browser. Other
+// clients use netmaster, which authorizes them.
 func (h handlers) localOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.RemoteAddr) && !isRootAtSocket(r.Context()) {
@@ -34,7 +34,8 @@ func isLoopback(remote string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// limited limits the memory of concurrent long answers, also if their clients do not read them: each takes one of the places.
+// limited limits the memory of concurrent long answers, even if their
+// clients do not read them: each answer occupies one of the places.
 func (h handlers) limited(places chan struct{}, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		patience := time.NewTimer(bigAnswerWait)

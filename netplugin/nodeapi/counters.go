@@ -13,7 +13,7 @@ import (
 type countersView struct {
 	Rules     map[string]countsView         `json:"rules"`
 	Endpoints map[string]endpointCountsView `json:"endpoints"`
-	// Services are told only if they are asked for; of each, by provider.
+	// Services by provider; only if requested.
 	Services map[string]map[string]endpointCountsView `json:"services,omitempty"`
 }
 
@@ -30,7 +30,8 @@ type endpointCountsView struct {
 	TxBytes   uint64 `json:"txBytes"`
 }
 
-// inspectCounters answers ?kind=rule|endpoint|service, without it the first two; &id= asks for one.
+// inspectCounters answers ?kind=rule|endpoint|service; without
+// kind, it answers rules and endpoints. &id= selects one object.
 func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
 	kind, id := pipeline.Kind(r.URL.Query().Get("kind")), r.URL.Query().Get("id")
 	if kinds := []pipeline.Kind{"", pipeline.KindRule, pipeline.KindEndpoint, pipeline.KindService}; !slices.Contains(kinds, kind) {
@@ -62,7 +63,7 @@ func (h handlers) inspectCounters(w http.ResponseWriter, r *http.Request) {
 	h.json(w, view)
 }
 
-// inspectDrops answers what was thrown away, by bridge and reason; what nothing was thrown away for is left out.
+// inspectDrops answers the dropped packets, by bridge and reason; reasons without drops are left out.
 func (h handlers) inspectDrops(w http.ResponseWriter, r *http.Request) {
 	view := map[string]map[string]countsView{}
 	if h.Drops == nil {

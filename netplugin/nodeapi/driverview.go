@@ -11,12 +11,10 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// agentPort is what the original agent's RPC server listened on; readers of
-// MyPort expect it.
+// agentPort was the port of the original agent's RPC server, which readers of MyPort expect.
 const agentPort = 9002
 
-// bridges is the answer of /inspect/driver. A node without an uplink has no vlan
-// bridge.
+// bridges is the answer of /inspect/driver. VLAN is nil on a node without an uplink.
 type bridges struct {
 	VLAN  *bridge `json:"vlan"`
 	VXLAN *bridge `json:"vxlan"`
@@ -39,7 +37,7 @@ type bridge struct {
 	ArpMode      string
 	Stats        map[string]int
 	ErrStats     map[string]string
-	Uplinks      map[string]string `json:",omitempty"` // link to the physical network -> what is wrong with it, "" if nothing
+	Uplinks      map[string]string `json:",omitempty"` // link to the physical network -> its problem, "" if none
 	Datapath     datapathView
 }
 
@@ -66,20 +64,20 @@ type networkView struct {
 	Gateway  string
 	Subnet6  string `json:",omitempty"`
 	Gateway6 string `json:",omitempty"`
-	// Of a bridged network: who gets its broadcasts.
+	// Receivers of broadcasts in a bridged network.
 	FloodMembers int      `json:",omitempty"` // endpoints on this node
 	FloodVteps   []string `json:",omitempty"` // other nodes
 }
 
 type datapathView struct {
 	Type        string             // system or netdev
-	Version     string             `json:",omitempty"` // of Open vSwitch, as it was released
-	Package     string             `json:",omitempty"` // of the same, as this machine's dpkg knows it
-	Replaced    bool               `json:",omitempty"` // that package was installed after the Open vSwitch that runs began, which may be of an earlier one
-	Listeners   []drivers.Listener `json:",omitempty"` // where others may give the switch orders
+	Version     string             `json:",omitempty"` // of Open vSwitch, upstream version
+	Package     string             `json:",omitempty"` // the same as a Debian package version
+	Replaced    bool               `json:",omitempty"` // the package was installed after the running Open vSwitch was started, which may be an earlier version
+	Listeners   []drivers.Listener `json:",omitempty"` // where other programs can control the switch
 	InSync      bool
 	PolicyAgent map[string]ruleView // by rule id
-	Pending     map[string]string   // what is wanted but lacks a part, and which
+	Pending     map[string]string   // wanted objects that lack a part -> which part
 }
 
 type ruleView struct {
@@ -103,7 +101,7 @@ func driverView(ctrlIP string, in agent.Inspection) bridges {
 	}
 }
 
-// bridgeView is the bridge with the networks of an encapsulation.
+// bridgeView returns the bridge with the networks of an encapsulation.
 func bridgeView(ctrlIP string, in agent.Inspection, status drivers.Status, encap pipeline.Encap) *bridge {
 	b := bridge{
 		LocalIP: text(in.VTEP), MyPort: agentPort, MyAddr: ctrlIP,
@@ -149,7 +147,7 @@ func (b *bridge) add(object pipeline.Object, in agent.Inspection) {
 			Vni: o.VNI, Vlan: o.Tag, Subnet: prefixText(o.Subnet), Gateway: text(o.Gateway),
 			Subnet6: prefixText(o.Subnet6), Gateway6: text(o.Gateway6),
 		}
-	case pipeline.FloodSet: // after its network, as objects come in order
+	case pipeline.FloodSet: // objects are sorted: its network came before
 		for _, vrf := range b.VrfDb {
 			if view, ours := vrf[o.Network]; ours {
 				view.FloodMembers = len(o.Members)
@@ -184,7 +182,7 @@ func (b *bridge) add(object pipeline.Object, in agent.Inspection) {
 	}
 }
 
-// text is empty for the invalid address.
+// text returns the address as text, empty if it is invalid.
 func text(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return ""

@@ -15,12 +15,12 @@ import (
 
 type handlers struct {
 	Config
-	big     chan struct{} // a place for each answer that is long
-	traces  chan struct{} // likewise: they wait for the switch
+	big     chan struct{} // a place for each concurrent long answer
+	traces  chan struct{} // the same for requests that wait for the switch
 	origins *http.CrossOriginProtection
 }
 
-// statuses maps the kinds of error a route here can meet; others are 500.
+// statuses maps the kinds of errors on these routes; others are 500.
 var statuses = map[fault.Kind]int{
 	fault.NotFound: http.StatusNotFound,
 	fault.Invalid:  http.StatusBadRequest,
@@ -31,16 +31,17 @@ var statuses = map[fault.Kind]int{
 	fault.Unavailable:     http.StatusServiceUnavailable,
 }
 
-// versionTimeout is how long the switch may take to say what it is, and from whom it takes orders.
+// versionTimeout limits how long the switch may take to report its version and its listeners.
 const versionTimeout = time.Second
 
-// alive answers unless the agent is stuck: its state is asked for, whatever it is.
+// alive answers unless the agent hangs: it only needs the agent to return its state, whatever it is.
 func (h handlers) alive(w http.ResponseWriter, _ *http.Request) {
 	_ = h.Agent.Ready()
 	h.text(w, http.StatusOK, "ok")
 }
 
-// ready answers whether pods are served, and reach others: nodes know of one another by their registrations.
+// ready answers whether pods are served and can reach other nodes,
+// for which the registration of this node must be accepted.
 func (h handlers) ready(w http.ResponseWriter, _ *http.Request) {
 	err := h.Agent.Ready()
 	if err == nil && h.Refused != nil {
@@ -80,8 +81,8 @@ func (h handlers) inspectDriver(w http.ResponseWriter, r *http.Request) {
 	h.json(w, view)
 }
 
-// version says which Open vSwitch runs. A package is told of only where it is of the same release: the switch may run elsewhere, as in
-// another container, than what is installed here.
+// version sets which Open vSwitch runs. The package is reported only if it has the same release: the switch may
+// run elsewhere, for example in another container, than what is installed here.
 func (h handlers) version(ctx context.Context, of *datapathView) error {
 	if h.Release == nil {
 		return nil
@@ -102,7 +103,7 @@ func (h handlers) version(ctx context.Context, of *datapathView) error {
 	return err
 }
 
-// listeners says where others may give the switch orders.
+// listeners sets where other programs can control the switch.
 func (h handlers) listeners(ctx context.Context, of *datapathView) (err error) {
 	if h.Listeners == nil {
 		return nil
@@ -113,7 +114,7 @@ func (h handlers) listeners(ctx context.Context, of *datapathView) (err error) {
 	return err
 }
 
-// kubeProxy says where rules of Kubernetes' own proxy are.
+// kubeProxy returns where the rules of kube-proxy are.
 func (h handlers) kubeProxy(ctx context.Context) (string, error) {
 	if h.KubeProxy == nil {
 		return "", nil
@@ -123,7 +124,7 @@ func (h handlers) kubeProxy(ctx context.Context) (string, error) {
 	return h.KubeProxy(ctx)
 }
 
-// inspectTunnels tells whether other nodes answer, by host.
+// inspectTunnels answers which other nodes respond through the tunnel, by host.
 func (h handlers) inspectTunnels(w http.ResponseWriter, r *http.Request) {
 	if h.Tunnels == nil {
 		h.fail(w, fault.New(fault.Unavailable, "%s: there is no switch to ask", r.URL.Path))
@@ -139,7 +140,7 @@ func (h handlers) inspectTunnels(w http.ResponseWriter, r *http.Request) {
 	h.json(w, answered)
 }
 
-// inspectBGP is null as long as the node is to be no router.
+// inspectBGP answers null unless the node is configured as a BGP router.
 func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
 	if h.BGP == nil {
 		h.json(w, nil)
@@ -148,7 +149,7 @@ func (h handlers) inspectBGP(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, h.BGP())
 }
 
-// inspectNameserver tells names and numbers by tenant. What is to come is in no queue.
+// inspectNameserver answers records and statistics by tenant. The queues of the original agent are empty.
 func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
 	h.json(w, map[string]any{
 		"serviceQueue": []any{}, "endpointQueue": []any{},
@@ -157,7 +158,7 @@ func (h handlers) inspectNameserver(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// inspectEndpoint says who uses an endpoint here; 404 if nobody does.
+// inspectEndpoint answers which container uses an endpoint here; 404 if none does.
 func (h handlers) inspectEndpoint(w http.ResponseWriter, r *http.Request) {
 	epID := mux.Vars(r)["epID"]
 	user, err := h.Attachments.User(epID)
@@ -168,7 +169,7 @@ func (h handlers) inspectEndpoint(w http.ResponseWriter, r *http.Request) {
 	h.json(w, map[string]string{"endpoint": epID, "user": user})
 }
 
-// reclaimEndpoint gives up an endpoint whose container is gone.
+// reclaimEndpoint releases an endpoint whose container is gone.
 func (h handlers) reclaimEndpoint(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), reclaimTimeout)
 	defer cancel()

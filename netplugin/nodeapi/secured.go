@@ -13,22 +13,21 @@ import (
 	"github.com/contiv/netplugin/utils/rootsocket"
 )
 
-// Membership is that of the node in a cluster that knows who is who.
+// Membership is the node's membership in a cluster with certificates.
 type Membership interface {
-	// Server is how the node serves over TLS; nil until it has joined.
+	// Server returns the node's TLS configuration as a server; nil until it has joined.
 	Server() *tls.Config
-	// Verify tells who of the cluster a certificate belongs to.
+	// Verify returns the identity in the cluster that a certificate belongs to.
 	Verify(chain []*x509.Certificate, now time.Time) (identity.Identity, error)
 }
 
-// secured is a listener that, once the node has joined, speaks TLS with all who are not on
-// the node itself.
+// secured is a listener that uses TLS once the node has joined, except with clients on the node itself.
 type secured struct {
 	net.Listener
-	node Membership // nil: everything is plain
+	node Membership // nil: all connections are plain
 }
 
-// Accept implements net.Listener. The handshake is done by the server, in its time limits.
+// Accept implements net.Listener. The server does the handshake, within its time limits.
 func (s secured) Accept() (net.Conn, error) {
 	conn, err := s.Listener.Accept()
 	if err != nil || s.node == nil || isLoopback(conn.RemoteAddr().String()) {
@@ -40,10 +39,10 @@ func (s secured) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// DefaultSocket is where root of the machine asks.
+// DefaultSocket is the unix socket for root on the machine.
 const DefaultSocket = "/run/contiv/netplugin.sock"
 
-// connKey is where the context of a request has its connection.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {
@@ -56,8 +55,9 @@ func isRootAtSocket(ctx context.Context) bool {
 	return local
 }
 
-// requireRole admits root at the socket and netmasters over TLS to all paths, and others to liveness and readiness only. Before
-// the node has joined, clients on the node itself are admitted to all. A connection keeps the role that it had when it was made.
+// requireRole admits root at the socket and netmasters over TLS to all paths, and others to liveness and
+// readiness only. Before the node has joined, clients on the node itself are admitted to all paths. A
+// connection keeps the role that it had when it was opened.
 func (h handlers) requireRole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.checkClient(r); err != nil {
@@ -68,7 +68,7 @@ func (h handlers) requireRole(next http.Handler) http.Handler {
 	})
 }
 
-// socketHint tells in an error where root gets an answer, if there is a socket.
+// socketHint names the socket in an error, if there is one.
 func (h handlers) socketHint() string {
 	if h.Socket == "" {
 		return ""
@@ -76,7 +76,7 @@ func (h handlers) socketHint() string {
 	return ", or as root of the node at " + h.Socket
 }
 
-// checkClient returns why a request is not answered.
+// checkClient returns why a request is refused; nil: it is admitted.
 func (h handlers) checkClient(r *http.Request) error {
 	switch {
 	case h.Membership == nil, r.URL.Path == "/healthz", r.URL.Path == "/readyz", isRootAtSocket(r.Context()):

@@ -35,35 +35,34 @@ const (
 	tunnelsTimeout  = 3 * time.Second
 	shutdownTimeout = 3 * time.Second
 	maxHeader       = 16 << 10
-	maxConns        = 256 // and as many of the machine itself: others do not keep its probes out
+	maxConns        = 256 // and as many for clients on the machine, so that others cannot block its probes
 	shareOf         = 8
 
-	// Answers that grow with the cluster are made whole in memory. So many at a
-	// time, and so many traces; one more request waits, and is refused in the end.
+	// Answers that grow with the cluster are built in memory. This is the number of concurrent ones, and of
+	// concurrent traces; further requests wait, and are refused after bigAnswerWait.
 	bigAnswers    = 2
 	bigAnswerWait = 5 * time.Second
-	// A client that does not read such an answer is cut off, so that the next
-	// one gets its turn.
+	// A client that does not read such an answer is disconnected, so that the next one is served.
 	bigAnswerTimeout = 10 * time.Second
 )
 
-// Agent is what the routes show.
+// Agent is the state that the routes show.
 type Agent interface {
 	Ready() error
 	Inspect() agent.Inspection
-	// Counters of the objects of a kind, or of one; see agent.Agent.
+	// Counters returns the counters of the objects of a kind, or of one; see agent.Agent.
 	Counters(ctx context.Context, kind pipeline.Kind, id string) (agent.Counters, error)
 }
 
-// Attachments are the endpoints as containers use them.
+// Attachments are the endpoints that containers use.
 type Attachments interface {
-	// User says who uses an endpoint; fault.NotFound if nobody does.
+	// User returns the container that uses an endpoint; fault.NotFound if none does.
 	User(epID string) (string, error)
-	// Reclaim gives up an endpoint that nobody uses; fault.Conflict if somebody does.
+	// Reclaim releases an unused endpoint; fault.Conflict if a container uses it.
 	Reclaim(ctx context.Context, epID string) error
 }
 
-// Names are those that endpoints are told.
+// Names is the state of the name server.
 type Names interface {
 	Records() map[string]nameserver.Records
 	Stats() nameserver.Stats
@@ -73,44 +72,46 @@ type Names interface {
 // Config of a server.
 type Config struct {
 	Address     string // host:port to listen on
-	Socket      string // at which root of the machine is served; "": none
+	Socket      string // unix socket for root on the machine; "": none
 	CtrlIP      string // shown as the node's address
 	Agent       Agent
 	Attachments Attachments
 	Names       Names
-	BGP         func() *mastercfg.NodeBgp // nil, as what it answers: the node is to be no router
-	Host        func() string             // what is wrong with the host's own interfaces, "" if nothing is; nil: there are none
-	Pods        func() string             // what keeps container runtimes from us, "" if nothing does; nil: others write their configuration
-	// KubeProxy is where rules of Kubernetes' own proxy are on the node, "" if nowhere; nil: nobody looks.
+	BGP         func() *mastercfg.NodeBgp // BGP state; nil or a nil result: not a BGP router
+	Host        func() string             // problem of the host's own interfaces, "" if none; nil: it has no such interfaces
+	Pods        func() string             // why container runtimes do not use this node's CNI, "" if they do; nil: its configuration is not ours
+	// KubeProxy returns where rules of kube-proxy are on the node, "" if nowhere; nil: not checked.
 	KubeProxy func(context.Context) (string, error)
-	// Release is the version of the Open vSwitch that runs, Package that of its package on this machine, empty if there is none, and Replaced
-	// whether that was installed after the one that runs began, as far as is known; nil: nobody looks.
+	// Release returns the version of the running Open vSwitch, Package that of the
+	// package installed on this machine, empty if none, and Replaced whether that was
+	// installed after the running one was started, as far as known; nil: not checked.
 	Release  func(context.Context) (string, error)
 	Package  func() (string, error)
 	Replaced func(context.Context) (bool, error)
-	// Listeners are where others may give the switch orders; nil: nobody looks.
+	// Listeners returns where other programs can control the switch; nil: not checked.
 	Listeners func(context.Context) ([]drivers.Listener, error)
-	// Refused is why the cluster does not know the node, though it answers; nil, as what it answers: it does, or nobody looks.
+	// Refused returns why the cluster does not accept this node's registration, though it answers; a nil
+	// result: it does; nil: not checked.
 	Refused    func() error
 	Metrics    prometheus.Gatherer
-	Membership Membership // nil: the node is not to join a cluster, and serves in plain HTTP
-	// Drops are what the switches have thrown away, by bridge and reason; nil: nobody counts.
+	Membership Membership // nil: the node does not join a cluster, and serves plain HTTP
+	// Drops returns the packets that the switches have dropped, by bridge and reason; nil: not counted.
 	Drops func(context.Context) (map[string]map[string]drivers.Count, error)
-	// Tunnels tells of the other nodes, by host, whether they answer by the tunnel; nil: nobody asks them.
+	// Tunnels returns which other nodes respond through the tunnel, by host; nil: not checked.
 	Tunnels func(context.Context) (map[string]bool, error)
-	// Trace tells the way of a packet through a switch of the node; nil: there is none.
+	// Trace traces a packet through a switch of the node; nil: there is none.
 	Trace func(context.Context, tracing.Query) (hops.Hop, error)
 	Log   *logrus.Entry
 }
 
-// Server is an address, and a socket for root of the machine, with the routes behind them.
+// Server serves the routes at an address, and at a socket for root on the machine.
 type Server struct {
 	listener net.Listener
-	socket   *rootsocket.Listener // nil: there is none
+	socket   *rootsocket.Listener // nil: none
 	http     *http.Server
 }
 
-// Listen takes the address and the socket; a second server on one of them fails here, not later.
+// Listen opens the address and the socket; it fails if another server has one of them.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "node-api")
@@ -134,7 +135,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers until ctx is done; requests in progress may finish.
+// Serve serves until ctx is done; requests in progress may finish.
 func (s *Server) Serve(ctx context.Context) error {
 	listeners := []net.Listener{s.listener}
 	if s.socket != nil {
@@ -155,7 +156,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	err := s.http.Shutdown(stopping)
 	if err != nil {
-		err = s.http.Close() // a client that does not let go is cut off
+		err = s.http.Close() // disconnects clients that do not finish
 	}
 	if served := serving.Wait(); !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("node REST server: %w", served))

@@ -12,18 +12,17 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// The answer of /svcstats has the shape that tools of the original controller read: clients,
-// their services, the providers of these. A switch counts by provider and not by client,
-// so the clients of a tenant on this node stand together, at NODE:TENANT.
+// The JSON of /svcstats is that of the original controller: clients, their services, the providers of these. The
+// switch counts by provider and not by client, so all clients of a tenant on this node are one entry, NODE:TENANT.
 
-// In is what providers sent to clients, Out what clients sent to providers.
+// portStats: In is what providers sent to clients, Out what clients sent to providers.
 type portStats struct{ PacketsIn, BytesIn, PacketsOut, BytesOut uint64 }
 
 type clientStats struct {
 	EndpointIP string // of the node
 	VrfName    string // the tenant
 	PortStats  portStats
-	SvcStats   map[string]svcStats // by virtual address; ADDRESS:PORT:PROTOCOL where the tenant has several ports, of whatever services
+	SvcStats   map[string]svcStats // by virtual address; by ADDRESS:PORT:PROTOCOL if it has several ports in the tenant, of one service or of several
 }
 
 type svcStats struct {
@@ -56,7 +55,7 @@ func (h handlers) serviceStats(w http.ResponseWriter, r *http.Request) {
 	h.json(w, clientsOf(h.CtrlIP, counted.Services))
 }
 
-// clientsOf are the clients of a node, by tenant.
+// clientsOf returns the clients of a node, by tenant.
 func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]clientStats {
 	all, ports := map[string]clientStats{}, portsAt(services)
 	for _, s := range services {
@@ -80,7 +79,7 @@ func clientsOf(node string, services map[string]agent.ServiceCounts) map[string]
 	return all
 }
 
-// site is an address in a tenant. Services share it, as all node ports are at one.
+// site is an address in a tenant. Services may share it, as node ports do.
 type site struct {
 	tenant  string
 	address netip.Addr
@@ -114,7 +113,7 @@ func statsOf(s agent.ServiceCounts, p agent.PortCounts) svcStats {
 	return stats
 }
 
-// providersView is what /inspect/counters tells of a service, by the provider's address.
+// providersView returns the part of /inspect/counters for a service, by the provider's address.
 func providersView(s agent.ServiceCounts) map[string]endpointCountsView {
 	view := map[string]endpointCountsView{}
 	for _, p := range s.Ports {

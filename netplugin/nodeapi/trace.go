@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// inspectTrace answers ?from=ENDPOINT&to=ENDPOINT-OR-ADDRESS&protocol=tcp&port=80 with what the switch does with such a
-// packet; &source=ADDRESS has it say that it comes from there.
+// inspectTrace answers ?from=ENDPOINT&to=ENDPOINT-OR-ADDRESS&protocol=tcp&port=80 with the path of such a
+// packet through the switch; &source=ADDRESS sets its source address.
 func (h handlers) inspectTrace(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	query := tracing.Query{From: q.Get("from"), To: q.Get("to"), Protocol: q.Get("protocol")}

@@ -12,18 +12,18 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// sourcePort is that of the packets; hops that an IP packet begins with.
+// sourcePort is the source port of packets, and firstTTL their initial TTL.
 const (
 	sourcePort = 49152
 	firstTTL   = 64
 )
 
-// firstFields are those of the first packet of a connection besides its ports.
+// firstFields are fields of the first packet of a connection, besides its ports.
 var firstFields = map[uint8]string{inet.TCP: ",tcp_flags=0x2"}
 
-// packet is what the endpoint sends, as the fields of a flow: at its own port if it is here, else as it comes
-// out of the tunnel. Where nobody has an address of the sender's own network, that is its question
-// who has it, as nothing else is ever sent.
+// packet returns the packet of the endpoint as flow fields: at its own port if it is local, otherwise as it
+// arrives from the tunnel. If no endpoint has the destination address in the sender's own network, it is the
+// ARP request or neighbour solicitation, as no other packet is ever sent.
 func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, error) {
 	protocol := inet.TransportNumber(q.Protocol)
 	if q.Protocol == "icmp" {
@@ -62,7 +62,7 @@ func (w *world) packet(from pipeline.Endpoint, to target, q Query) (string, erro
 		ipFields(protocol, firstTTL, firstFields[protocol], source, to.address, q.Port)), nil
 }
 
-// arrival is the packet as it comes out of the tunnel from the sender's node, which has routed it.
+// arrival returns the packet as it arrives from the tunnel of the sender's node, which has routed it.
 func (w *world) arrival(from pipeline.Endpoint, to target, fields func(ttl int) string) (string, error) {
 	if from.Encap != pipeline.VXLAN || !from.VTEP.IsValid() || to.endpoint.ID == "" {
 		return "", fault.New(fault.NotFound, "node %s: endpoint %s is on another node", w.host, from.ID)
@@ -79,8 +79,8 @@ func (w *world) arrival(from pipeline.Endpoint, to target, fields func(ttl int) 
 		mac(sender), mac(to.endpoint.MAC), fields(ttl)), nil
 }
 
-// nextMAC is the MAC that the sender puts on a packet: that of the receiver in its own network, or that of its gateway. With
-// asks there is no such packet, as nobody answers its question for the MAC.
+// nextMAC returns the destination MAC of the sender's packet: that of the receiver in its own network, or that
+// of its gateway. With asks there is no such packet, because its neighbour resolution gets no answer.
 func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, asks bool, err error) {
 	network := w.networks[from.Network]
 	subnet, gateway := network.Subnet, network.Gateway
@@ -104,7 +104,7 @@ func (w *world) nextMAC(from pipeline.Endpoint, to target) (receiver [6]byte, as
 	return receiver, false, fault.New(fault.Invalid, "%s is outside of network %s, whose gateway is no endpoint", to.address, from.Network)
 }
 
-// ipFields are those of an IP packet behind its MACs.
+// ipFields returns the fields of an IP packet after its MACs.
 func ipFields(protocol uint8, ttl int, more string, source, to netip.Addr, port uint16) string {
 	layer, addresses := "ip,nw_proto=%d", "nw_src=%s,nw_dst=%s"
 	if to.Is6() {
@@ -121,7 +121,7 @@ func ipFields(protocol uint8, ttl int, more string, source, to netip.Addr, port 
 	return fmt.Sprintf(layer+",nw_ttl=%d,", protocol, ttl) + fmt.Sprintf(addresses, source, to) + ports + more
 }
 
-// neighbourFields are those of the question who has an address.
+// neighbourFields returns the fields of an ARP request or neighbour solicitation.
 func neighbourFields(sender [6]byte, source, asked netip.Addr) string {
 	if asked.Is4() {
 		return fmt.Sprintf("arp,dl_src=%s,dl_dst=ff:ff:ff:ff:ff:ff,arp_op=1,arp_sha=%s,arp_spa=%s,arp_tpa=%s", mac(sender), mac(sender), source, asked)

@@ -1,11 +1,11 @@
-// Package tracing tells what becomes of a packet that an endpoint might send, table by table, in words.
+// Package tracing describes, table by table, what happens to a packet that an endpoint might send.
 //
-//	query --> packet (packet.go) --> the switch's own trace --> hop: tables, whose flow, what it does (words.go)
+//	query --> packet (packet.go) --> the switch's own trace --> hop: tables, owners of flows, actions (words.go)
 //
-// The switch is asked, not what is written of it: what is found out holds for the flows that are there at this
-// moment. The connection is taken to be new. A node tells what its own switch does; netmaster asks the
-// receiver's node about a packet that goes there. Two things the switch does not tell: which provider of a
-// service is chosen, and whether a meter has room for the packet.
+// The result comes from the switch, not from the records: it is valid for the flows that exist at this moment.
+// The connection is assumed to be new. A node describes what its own switch does; netmaster asks the receiver's
+// node about a packet that goes there. The switch does not reveal two things: which provider of a service is
+// chosen, and whether a meter would drop the packet.
 package tracing
 
 import (
@@ -24,35 +24,35 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Query is what is asked.
+// Query describes the packet.
 type Query struct {
-	From     string     // id of the endpoint that sends
+	From     string     // id of the sending endpoint
 	To       string     // id of an endpoint, or an address
 	Protocol string     // tcp, udp, sctp or icmp
-	Port     uint16     // that the packet is for; icmp: of no meaning
-	Source   netip.Addr // that the packet says it comes from; invalid: the sender's own
+	Port     uint16     // destination port; unused for icmp
+	Source   netip.Addr // source address of the packet; invalid: the sender's own
 }
 
-// Switch is that of a bridge.
+// Switch is the switch of a bridge.
 type Switch interface {
-	// Trace returns what the switch says of a packet (package oftrace).
+	// Trace returns the switch's trace of a packet (package oftrace).
 	Trace(ctx context.Context, packet string) (string, error)
-	// TraceFrom is Trace of a packet that goes on in a table.
+	// TraceFrom is Trace for a packet that continues in a table.
 	TraceFrom(ctx context.Context, table uint8, packet string) (string, error)
-	// Ports are those of endpoints, and of the host.
+	// Ports returns the ports of endpoints, and of the host.
 	Ports() []drivers.Port
-	// Trunk is the number of the port to other nodes.
+	// Trunk returns the number of the port to other nodes.
 	Trunk() uint32
 }
 
-// Tracer asks the switches of a node. Safe for concurrent use.
+// Tracer traces packets on the switches of a node. Safe for concurrent use.
 type Tracer struct {
 	Inspect  func() agent.Inspection
-	Switches []Switch // by encapsulation: that with the tunnel, and that with the uplink, if there is one
+	Switches []Switch // the vxlan bridge, and with an uplink the vlan bridge
 }
 
-// Trace tells the way of a packet. An endpoint that this node does not know is NotFound; a query that makes no
-// sense is Invalid.
+// Trace traces a packet. It returns NotFound for an endpoint that this node does not know, and
+// Invalid for a query without meaning.
 func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	w := newWorld(t.Inspect())
 	from, known := w.endpoints[q.From]
@@ -84,8 +84,8 @@ func (t Tracer) Trace(ctx context.Context, q Query) (hops.Hop, error) {
 	return hop, nil
 }
 
-// trace asks the switch. It stops at a group; where all packets go on in one table behind that, so does the trace, and
-// a slowed port's meets two of them.
+// trace asks the switch for a trace, which stops at a group. If all packets continue in one table after the
+// group, so does the trace; a packet of a rate-limited port passes two of these.
 func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error) {
 	text, err := w.sw.Trace(ctx, packet)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	t := w.traceTracked(ctx, oftrace.Parse(text))
 	for table, more := behindGroup(t.Steps); more; {
 		now := cmp.Or(t.Final, packet)
-		if strings.HasPrefix(now, "icmp6,") { // the switch does not take what it prints
+		if strings.HasPrefix(now, "icmp6,") { // the switch does not accept its own output
 			now = asTaken.Replace(now)
 		}
 		if text, err = w.sw.TraceFrom(ctx, table, now); err != nil {
@@ -107,8 +107,8 @@ func (w *world) trace(ctx context.Context, packet string) (oftrace.Trace, error)
 	return t, nil
 }
 
-// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does not set the
-// fields of connection tracking there, so that rules about addresses and ports would not match.
+// traceTracked repeats a trace for the tables that judge connections, if the trace has passed them: the switch does not set
+// the fields of connection tracking there, so that rules about addresses and ports would not match.
 func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace {
 	at := slices.IndexFunc(t.Resumed, func(r oftrace.Resumed) bool { return pipeline.AsksTracker(r.Table) })
 	if at < 0 {
@@ -134,12 +134,12 @@ func (w *world) traceTracked(ctx context.Context, t oftrace.Trace) oftrace.Trace
 	return t
 }
 
-// mostResumed is how often a packet is followed behind the connection tracker: more often than any comes back from there.
+// mostResumed limits how often a packet is followed after the connection tracker: no packet returns from there more often.
 const mostResumed = 8
 
-// tracked adds to the fields of a packet, as the switch prints them, what the connection tracker knows when it is the
-// first one of a connection. Of what it prints it takes neither all nor under the same names; what comes from the
-// tunnel has been looked at before.
+// tracked adds to the fields of a packet, as the switch prints them, those that the connection tracker sets for
+// the first packet of a connection. The switch does not accept all of its own output, nor under the same names;
+// packets from the tunnel have been tracked before.
 func tracked(packet string) string {
 	var fields, known []string
 	protocol := ""
@@ -166,15 +166,15 @@ func tracked(packet string) string {
 	return asTaken.Replace(strings.Join(append(fields, known...), ","))
 }
 
-// leftOut are fields, and with what others begin, that the switch does not take, or that are made anew.
+// leftOut are fields, or prefixes of fields, that the switch does not accept, or that are set again.
 var leftOut = []string{"recirc_id", "eth", "tun_", "gtpu_", "ct_nw_", "ct_ipv6_", "ct_tp_"}
 
-// transports are the numbers of protocols with ports.
+// transports are the protocol numbers of protocols with ports.
 var transports = map[string]string{"tcp": "6", "udp": "17", "sctp": "132"}
 
 var asTaken = strings.NewReplacer(",icmp_type=", ",icmpv6_type=", ",icmp_code=", ",icmpv6_code=", ",nd_tll=00:00:00:00:00:00", "")
 
-// behindGroup is where a trace is to go on that has ended at a group.
+// behindGroup returns the table in which a trace continues that has ended at a group.
 func behindGroup(steps []oftrace.Step) (table uint8, more bool) {
 	if len(steps) == 0 {
 		return 0, false
@@ -190,10 +190,10 @@ func behindGroup(steps []oftrace.Step) (table uint8, more bool) {
 	return 0, false
 }
 
-// world is what a node knows when it is asked.
+// world is the node's state at the time of a query.
 type world struct {
 	host      string
-	tenant    string // of the sender, as are its
+	tenant    string // of the sender, like vrf
 	vrf       uint16
 	encap     pipeline.Encap
 	vtep      netip.Addr
@@ -203,7 +203,7 @@ type world struct {
 	networks  map[string]pipeline.Network
 	services  []pipeline.Service
 	sw        Switch
-	ports     map[uint32]string // OpenFlow number -> whose port it is
+	ports     map[uint32]string // OpenFlow number -> owner of the port
 	numbers   map[string]uint32
 }
 
@@ -228,14 +228,14 @@ func newWorld(in agent.Inspection) *world {
 	return w
 }
 
-// target is whom a packet is for.
+// target is the destination of a packet.
 type target struct {
 	address  netip.Addr
-	endpoint pipeline.Endpoint // that has the address; without an ID nobody has
-	service  bool              // it is the address of a service
+	endpoint pipeline.Endpoint // endpoint with the address; without an ID there is none
+	service  bool              // the address belongs to a service
 }
 
-// receiver finds whom a sender means: an endpoint by its id, over IPv4 if both have it, or who has an
+// receiver returns the destination: an endpoint by its id, over IPv4 if both have it, or the owner of an
 // address in the sender's tenant.
 func (w *world) receiver(from pipeline.Endpoint, text string) (target, error) {
 	if to, known := w.endpoints[text]; known {

@@ -13,14 +13,14 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
-// hop tells a trace in words.
+// hop describes a trace.
 func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	h := hops.Hop{Note: strings.Join(t.Warnings, "; ")}
 	var left outcome
 	for _, s := range stepsOf(t) {
 		if reason, drops := pipeline.DropReasonOf(s.Table, s.Match); drops {
 			h.Reason, h.Means = reason.Name, reason.Does
-			if last := len(h.Steps) - 1; last >= 0 { // its flow says so
+			if last := len(h.Steps) - 1; last >= 0 { // the flow says so
 				h.Table, h.Of = h.Steps[last].Table, h.Steps[last].Of
 			}
 			continue
@@ -28,7 +28,7 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 		step := hops.Step{Table: tableName(s.Table), Match: s.Match, Does: w.describeActions(s.Actions)}
 		if object, known := w.objects[s.Cookie]; known {
 			if step.Of = w.owner(object); !w.isOwnObject(object) {
-				step.Match = "" // addresses, ports and groups of somebody else
+				step.Match = "" // addresses, ports and groups of another tenant
 			}
 			if r, is := object.(pipeline.Rule); is && pipeline.EndsJudgement(s.Table, r) {
 				step.Does = "final: no policy is asked, " + step.Does
@@ -55,8 +55,8 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	return h
 }
 
-// stepsOf are the tables that a packet of usual size meets. The switch tells of a large one, too, before that. What follows on the
-// question to a table that has no answer is done by the flow that has asked.
+// stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized packet, which
+// comes first. If a lookup in a table has no answer, the next steps belong to the flow with the lookup.
 func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
 	tooBig := false
 	for _, s := range t.Steps {
@@ -74,11 +74,11 @@ func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
 	return steps
 }
 
-// outcome is what the flows do that send a packet away.
+// outcome is the result of the flows' output actions.
 type outcome struct {
-	port          uint32 // it leaves by; 0: none
-	back, unknown bool   // by the port that it came in by; as a group, or the agent, decides
-	flooded       bool   // to whoever is in a network: the last port is not that of its receiver
+	port          uint32 // output port; 0: none
+	back, unknown bool   // output to the ingress port; a group, or the agent, decides
+	flooded       bool   // to all members of a network: the last port is not that of the receiver
 }
 
 func (o *outcome) note(actions []string) {
@@ -124,7 +124,7 @@ func tableName(id uint8) string {
 	return strconv.Itoa(int(id))
 }
 
-// owner is whose a flow is: of an object in another tenant only its kind is told.
+// owner returns the owner of a flow: of an object in another tenant only its kind.
 func (w *world) owner(object pipeline.Object) string {
 	key := object.Key()
 	if key.Kind == pipeline.KindEpoch || !w.isOwnObject(object) {
@@ -145,7 +145,7 @@ func (w *world) isOwnObject(object pipeline.Object) bool {
 	case pipeline.Rule:
 		tenant, _, _ := strings.Cut(o.ID, ":")
 		return tenant == w.tenant
-	case pipeline.Service: // Kubernetes does not name its tenant, but only routed VLANs have their VRF in common
+	case pipeline.Service: // the id of a Kubernetes service does not have its tenant, but only routed VLANs share a VRF
 		return o.VRF == w.vrf && o.VRF != pipeline.SharedVRF || strings.HasSuffix(o.ID, ":"+w.tenant)
 	case pipeline.TierRule:
 		return w.isAboutOwnEndpoint(o)

@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// drainTime is what calls under way get when the member stops.
+	// drainTime is how long running calls may continue when the member stops.
 	drainTime = 500 * time.Millisecond
-	// cutTime is what they get then to notice that they are cancelled. One whose
-	// client does not read its answer does not notice.
+	// cutTime is how long they may take to react to their cancellation.
+	// A call whose client does not read its answer does not react.
 	cutTime = time.Second
 )
 
-// calls are what clients ask of the member, from a read to a watch. When the
-// member stops they have to end before its store is closed: a read of a closed
-// store is a nil pointer in etcd, which ends the whole process. Streams are
-// ended at once: etcd would wait for each, several seconds, and a client whose
-// watch has just ended opens the next one on the connection it has.
+// calls are the clients' calls to the member, from a read to a watch. When the member stops they have to end
+// before its store is closed: a read of a closed store is a nil pointer dereference in etcd, which ends the
+// whole process. Streams are ended at once: etcd would wait several seconds for each, and a client whose watch
+// has just ended opens the next one on the same connection.
 type calls struct {
 	streaming, asking     context.Context // done: streams, or all calls, are cancelled
 	endStreams, endAsking context.CancelFunc
 
-	mu      sync.Mutex // held to begin a call, and to refuse those to come
+	mu      sync.Mutex // held to begin a call, and to refuse later ones
 	refused bool
 	running sync.WaitGroup
 }
@@ -39,16 +38,15 @@ func newCalls() *calls {
 	return c
 }
 
-// errStopping has, of all codes, the one that makes a client go on at another member.
+// errStopping has the only code that makes a client continue at another member.
 var errStopping = status.Error(codes.Unavailable, "the member is stopping")
 
-// options make a server of etcd serve its clients' calls through these.
+// options are the options of a server of etcd with these calls.
 func (c *calls) options() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(c.unary), grpc.ChainStreamInterceptor(c.stream)}
 }
 
-// stop refuses new calls and returns when none is under way, or when those that
-// are cannot be ended: drainTime and cutTime at most.
+// stop refuses new calls and returns when none is running, or after drainTime and cutTime if some cannot be ended.
 func (c *calls) stop() {
 	c.mu.Lock()
 	c.refused = true
@@ -70,8 +68,7 @@ func (c *calls) stop() {
 	}
 }
 
-// begin notes that a call has begun, unless the member is stopping. A call that
-// began calls running.Done at its end.
+// begin counts a new call, unless the member is stopping. The call must call running.Done at its end.
 func (c *calls) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,13 +16,12 @@ import (
 // peerDial is how long a peer may take to accept a connection.
 const peerDial = time.Second
 
-// clusterState tells etcd whether a member without data founds its cluster with the
-// others, or joins one that there is, in the place of a member whose data was lost. It
-// joins where somebody has added it and it has never been: such a member has no name yet.
-// A member with data has its cluster already.
+// clusterState returns whether a member without data founds its cluster with the others, or joins an existing
+// one in place of a member whose data was lost. It joins if it was added and has never been started: such a
+// member has no name yet. A member with data has its cluster already.
 //
-// A member that was removed and not added again is refused: without its data it would
-// take itself for the one that was removed, which nobody listens to any more.
+// A member that was removed and not added again is refused: without its data it would act as the removed
+// member, which the others ignore.
 func (c Config) clusterState(peers map[string]string) (string, error) {
 	switch {
 	case HasData(c.Dir), c.Grows && len(peers) == 1:
@@ -37,7 +36,7 @@ func (c Config) clusterState(peers map[string]string) (string, error) {
 		return "", fault.New(fault.Invalid, "embedded etcd: connections to peers: %w", err)
 	}
 	cluster, err := etcdserver.GetClusterFromRemotePeers(zap.NewNop(), slices.Sorted(maps.Values(others)), transport)
-	switch { // nobody has a cluster yet, or nobody answers
+	switch { // no cluster exists yet, or no member answers
 	case err != nil && len(others) > 0 && c.FoundingRefused != nil:
 		return "", fault.New(fault.Unavailable, "embedded etcd: no peer of %q answers, and it founds no cluster: %v", c.Name, c.FoundingRefused)
 	case err != nil:

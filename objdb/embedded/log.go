@@ -10,12 +10,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logger gives etcd a logger that writes to ours. etcd is talkative: what it
-// calls a warning (a slow disk, an unreachable peer, again and again) is
-// interesting only to who looks for it.
+// logger returns a logger for etcd that writes to ours. etcd is verbose: its warnings (a slow disk, an
+// unreachable peer, again and again) are interesting only when looking for a fault.
 //
-// A fatal error of etcd must not end the process from within a library: it is
-// reported, the goroutine ends, and the owner of the server decides.
+// A fatal error of etcd must not end the process from within a library: it is reported, the goroutine ends, and
+// the owner of the server decides.
 func logger(to *logrus.Entry, fatal func(error)) *zap.Logger {
 	return zap.New(&bridge{to: to}, zap.WithFatalHook(fatalHook(fatal)))
 }
@@ -55,7 +54,7 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (b *bridge) Sync() error { return nil }
 
-// plain turns zap's fields into ours.
+// plain converts zap's fields to ours.
 func plain(fields []zapcore.Field) logrus.Fields {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

@@ -17,9 +17,8 @@ import (
 // answerTime is how long a member may take to answer another one before it counts as missing.
 const answerTime = 3 * time.Second
 
-// Missing are the other members of the cluster that do not answer this one where members speak with
-// each other: their names, or the peer URL of one that has never been started. Clients may not be able
-// to ask that of all members: a client URL may be one of its own machine only.
+// Missing returns the other members of the cluster that do not answer this one at their peer URLs: their names, or the peer
+// URL of a member that has never been started. Client URLs would not do: one may be for its own machine only.
 func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	way, err := transport.NewTimeoutTransport(s.cfg.tls(), answerTime, answerTime, answerTime)
 	if err != nil {
@@ -44,7 +43,7 @@ func (s *Server) Missing(ctx context.Context) (missing []string, err error) {
 	return missing, ctx.Err()
 }
 
-// answers returns nil if a member says its version at one of its peer URLs.
+// answers returns nil if a member answers with its version at one of its peer URLs.
 func answers(ctx context.Context, client *http.Client, urls []string) (err error) {
 	for _, url := range urls {
 		if err = version(ctx, client, url); err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// peers checks the peers map and fills it in for a member that is alone.
+// peers validates the peers map, and completes it for a single member.
 func (c Config) peers() (map[string]string, error) {
 	if c.Dir == "" || c.Name == "" {
 		return nil, fault.New(fault.Invalid, "embedded etcd: data directory %q, name %q: both are required", c.Dir, c.Name)
@@ -47,7 +47,7 @@ func (c Config) peers() (map[string]string, error) {
 	return c.Peers, nil
 }
 
-// initialCluster is the notation of etcd: name=URL,name=URL.
+// initialCluster formats peers for etcd: name=URL,name=URL.
 func initialCluster(peers map[string]string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(peers)) {
@@ -56,25 +56,25 @@ func initialCluster(peers map[string]string) string {
 	return strings.Join(list, ",")
 }
 
-// foundation is what a data directory was founded with.
+// foundation is the configuration with which a data directory was founded.
 type foundation struct {
 	Name     string            `json:"name"`
 	Peers    map[string]string `json:"peers"`
-	Founding bool              `json:"founding,omitempty"` // of a cluster that grows, and has not been seen yet
+	Founding bool              `json:"founding,omitempty"` // of a growing cluster that does not exist yet
 }
 
-// HasData tells whether a member has been started in a data directory, and decides
-// from what is there. That it can be read DiscardUnborn has seen.
+// HasData tells whether a member has been started in a data directory.
+// DiscardUnborn has checked before that the directory can be read.
 func HasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
 	return err == nil
 }
 
-// noteFile is where a data directory says what it was founded with.
+// noteFile is the file with a data directory's foundation.
 const noteFile = "founded.json"
 
-// Found notes, durably and before there is any data, that the member founds a cluster that
-// grows. The note ends when the cluster is there, so that a member that loses its data does not found another one.
+// Found records, durably and before there is any data, that the member founds a growing cluster. The record is
+// cleared once the cluster exists, so that a member that loses its data does not found another one.
 func (c Config) Found() error {
 	return note(c.Dir, foundation{c.Name, map[string]string{c.Name: c.PeerURL}, true})
 }
@@ -85,25 +85,24 @@ func (c Config) Founds() bool {
 	return err == nil && was.Founding && !HasData(c.Dir)
 }
 
-// WasPlain tells whether a member with data is known to the others by a plain peer URL, as far as it has noted.
+// WasPlain tells whether the others know a member with data by a plain peer URL, as far as it has recorded.
 func (c Config) WasPlain() bool {
 	was, err := readNote(c.Dir)
 	return err == nil && HasData(c.Dir) && strings.HasPrefix(was.Peers[c.Name], "http:")
 }
 
-// founded ends the note of Found.
+// founded clears the record of Found.
 func (c Config) founded() error {
 	was, err := readNote(c.Dir)
 	if err != nil || !was.Founding {
-		return nil // which is no matter of this start any more
+		return nil // not relevant for this start
 	}
 	was.Founding = false
 	return note(c.Dir, was)
 }
 
-// claim compares a data directory with the configuration, or, if there is no
-// data yet, notes the configuration in it. etcd itself ignores the peers map of
-// a member that has data, so that a wrong one would go unnoticed.
+// claim compares a data directory with the configuration, or, without data, records the configuration in it.
+// etcd itself ignores the peers map of a member that has data, so that a wrong one would go unnoticed.
 func (c Config) claim(peers map[string]string) error {
 	if HasData(c.Dir) {
 		return c.compare(peers)
@@ -140,12 +139,12 @@ func readNote(dir string) (f foundation, err error) {
 func (c Config) compare(peers map[string]string) error {
 	was, err := readNote(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // made by an etcd of its own; its data decides
+		return nil // created by a separate etcd; its data decides
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "etcd data directory: %w", err)
 	}
-	alone := len(was.Peers) == 1 && len(peers) == 1 // nobody asks it by its URL
+	alone := len(was.Peers) == 1 && len(peers) == 1 // no other member uses its URL
 	if was.Name != c.Name || !c.Grows && !alone && !maps.Equal(was.Peers, peers) {
 		return fault.New(fault.Conflict, "etcd data directory %s: belongs to member %q of %s, not to %q of %s",
 			c.Dir, was.Name, initialCluster(was.Peers), c.Name, initialCluster(peers))
@@ -153,7 +152,7 @@ func (c Config) compare(peers map[string]string) error {
 	return nil
 }
 
-// moved notes that the other members reach this one at its peer URL, so that it is not plain any more, see WasPlain.
+// moved records that the other members use its present peer URL, which ends WasPlain.
 func (c Config) moved() error {
 	was, err := readNote(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && was.Peers[c.Name] == c.PeerURL {

@@ -1,15 +1,13 @@
-// Package embedded runs an etcd member inside the process, alone on one machine
-// or as one of several, so that netmasters need no separate store.
+// Package embedded runs an etcd member inside the process, alone on one machine or as one of several, so that
+// netmasters need no separate store.
 //
-// Nothing outside this package knows that the store is in the same process:
-// netmaster talks to its own member through objdb and the client URL, like
-// everybody else. That keeps one code path, and other processes (agents, an
-// operator's etcdctl) can use the same URL.
+// No code outside this package depends on the store being in the same process: netmaster uses its own member
+// through objdb and the client URL, like any other client. That keeps one code path, and other processes
+// (agents, an operator's etcdctl) can use the same URL.
 //
-// The data directory decides. A member that has data is started from it; the
-// peers map is used once, when the cluster is founded or joined, and must afterwards be
-// the one it was founded with, which is checked. A cluster may also grow: one member
-// founds it, and others are added while it runs (Config.Grows).
+// The data directory decides. A member with data is started from it; the peers map is used once, when the
+// cluster is founded or joined, and must not change afterwards, which is checked. A cluster may also grow: one
+// member founds it, and others are added while it runs (Config.Grows).
 package embedded
 
 import (
@@ -33,25 +31,22 @@ import (
 )
 
 const (
-	// etcd's defaults. With less patience, members on a machine that is busy for
-	// half a second depose each other, and each new leader extends all leases.
+	// etcd's defaults. With shorter timeouts, members on a machine that is busy for half a second depose each
+	// other, and each new leader extends all leases.
 	heartbeatMs = 100
 	electionMs  = 1000
 
-	// History is for watches to resume; who was away longer lists again.
+	// History is for watches to resume; a client that was away longer lists again.
 	compactionMode      = "periodic"
 	compactionRetention = "5m"
 
-	// Watches of what seldom changes learn how far they are, and so resume within
-	// the history that is kept.
+	// Watches of rarely changed keys learn the present revision, and so resume within the kept history.
 	progressInterval = 20 * time.Second
 
-	// The log is kept in memory for members that are behind: up to a hundred
-	// entries more than catchUpEntries. An entry is a whole batch of ours, some
-	// 100 KiB under load and never more than 1.3 MiB, so this bounds the bytes. A
-	// member that is further behind, by about a second of full load, is sent the
-	// whole store instead.
-	snapshotEntries = 2000 // after so many the log on disk is cut
+	// The log is kept in memory for members that are behind: up to a hundred entries more than catchUpEntries. An entry is a
+	// whole batch of ours, some 100 KiB under load and never more than 1.3 MiB, so this limits the bytes. A member that is
+	// further behind, by about a second of full load, receives the whole store instead.
+	snapshotEntries = 2000 // after so many entries the log on disk is truncated
 	catchUpEntries  = 250
 
 	defaultQuota = 4 << 30
@@ -59,7 +54,7 @@ const (
 	maxLearners  = 8    // members that were added and have not caught up yet
 )
 
-// Config describes the member.
+// Config configures the member.
 type Config struct {
 	Dir       string // data directory; created, reused at restart
 	Name      string
@@ -67,25 +62,24 @@ type Config struct {
 	PeerURL   string            // listened on and advertised to peers
 	Peers     map[string]string // name -> peer URL of all members, this one included; empty: alone
 
-	// Grows is for a cluster that one member founds, and to which others are added while it runs. Of a member
-	// without data, Peers are then those that the cluster has, this one included, once it was
-	// added (objdb.AddMember); none: it founds the cluster. Of one with data they say nothing.
+	// Grows is for a cluster that one member founds, and to which others are added while it runs. For a member
+	// without data, Peers are then the members of the cluster, including this one, after it was added
+	// (objdb.AddMember); empty: it founds the cluster. For a member with data they are not used.
 	Grows bool
 
-	// FoundingRefused is why a member without data founds no cluster where no other one says that there is one; nil: it founds one.
+	// FoundingRefused is why a member without data must not found a cluster even if no other member reports one; nil: it may.
 	FoundingRefused error
 
-	// Quota is the size of the member's file, in bytes, at which it refuses to
-	// grow; 0: 4 GiB. The same for all members.
+	// Quota is the size of the member's file, in bytes, at which it refuses to grow; 0: 4 GiB. The same for all members.
 	Quota int64
 
-	// NoFsync has the member not wait for its disk. What it has promised outlives
-	// the process, but not the machine. For tests.
+	// NoFsync makes the member not wait for its disk. Acknowledged writes survive the end of the process, but
+	// not of the machine. For tests.
 	NoFsync bool
 
-	// For https URLs. With a CAFile clients and peers must present a certificate of it, from whatever address.
-	// Certificate and key are read again for each connection; the authorities at the start only,
-	// by etcd: a file that is to have another one needs both at first, and a restart of each member.
+	// For https URLs. With a CAFile clients and peers must present a certificate of it, whatever their address.
+	// Certificate and key are read again for each connection, the CAs by etcd at the start only: to replace a
+	// CA, the file needs both at first, and each member a restart.
 	CertFile, KeyFile, CAFile string
 
 	Log *logrus.Entry
@@ -102,12 +96,11 @@ type Server struct {
 	stop    sync.Once
 	stopped chan struct{} // closed when etcd has been closed
 	relayed chan struct{} // closed when no more errors are relayed
-	noted   chan struct{} // closed when the note of founding has ended, or etcd has
+	noted   chan struct{} // closed when the record of founding is cleared, or etcd has ended
 }
 
-// Start starts the member and returns when it is ready to serve, or when ctx
-// ends: a member of several has to wait for a quorum, which may come later.
-// Ready tells when.
+// Start starts the member and returns when it is ready to serve, or when ctx ends: one of several members has
+// to wait for a quorum, which may come later; see Ready.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = logrus.WithField("component", "etcd")
@@ -154,7 +147,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// found ends the note of founding when the cluster is there.
+// found clears the record of founding when the cluster exists.
 func (s *Server) found() {
 	defer close(s.noted)
 	select {
@@ -166,7 +159,7 @@ func (s *Server) found() {
 	}
 }
 
-// startEtcd starts etcd, which panics over data that it cannot read.
+// startEtcd starts etcd, which panics if it cannot read its data.
 func startEtcd(settings *embed.Config) (etcd *embed.Etcd, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -179,11 +172,11 @@ func startEtcd(settings *embed.Config) (etcd *embed.Etcd, err error) {
 // Ready is closed when the member has joined its cluster and serves.
 func (s *Server) Ready() <-chan struct{} { return s.etcd.Server.ReadyNotify() }
 
-// ClientURLs are where this member is reached.
+// ClientURLs returns the client URLs of this member.
 func (s *Server) ClientURLs() []string { return []string{s.client} }
 
-// PublishPeerURL has the other members reach this one at the peer URL that it listens on, where
-// they know another one. A member that has no vote yet was added with the right one.
+// PublishPeerURL updates the peer URL of this member in the cluster, if that is not the one that it listens on.
+// A member without a vote was added with the right one.
 func (s *Server) PublishPeerURL(ctx context.Context) error {
 	for _, own := range s.etcd.Server.Cluster().Members() {
 		if own.ID != s.etcd.Server.MemberID() || own.IsLearner || slices.Equal(own.PeerURLs, []string{s.cfg.PeerURL}) {
@@ -200,17 +193,17 @@ func (s *Server) PublishPeerURL(ctx context.Context) error {
 	return nil
 }
 
-// Err carries the error that ended the member, if one does before Stop.
+// Err returns the error that ended the member, if it ends before Stop.
 func (s *Server) Err() <-chan error { return s.errs }
 
-// Stop hands leadership to another member, if it has it, and stops. When ctx
-// ends first, stopping goes on in the background.
+// Stop hands leadership to another member, if this one has it, and
+// stops. When ctx ends first, stopping continues in the background.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		go func() {
 			defer close(s.stopped)
 			s.calls.stop()
-			s.etcd.Server.Stop() // before the listeners go: it tells a peer to take over
+			s.etcd.Server.Stop() // before the listeners are closed: it tells a peer to take over
 			s.etcd.Close()
 			<-s.relayed
 			<-s.noted
@@ -224,8 +217,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// relay passes on what etcd reports until it is closed. Of a member that ends by
-// itself, because it was removed from the cluster, etcd reports nothing.
+// relay forwards the errors of etcd until it is closed. etcd reports
+// nothing for a member that ends because it was removed from the cluster.
 func (s *Server) relay() {
 	defer close(s.relayed)
 	ended := s.etcd.Server.StopNotify()
@@ -245,7 +238,7 @@ func (s *Server) relay() {
 
 var errEnded = errors.New("the member has ended; it may have been removed from its cluster")
 
-// fail reports an error; the first one is enough.
+// fail reports an error; only the first one is used.
 func (s *Server) fail(err error) {
 	select {
 	case s.errs <- fault.New(fault.Unavailable, "embedded etcd: %w", err):
@@ -253,7 +246,7 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// settings translates the configuration for etcd.
+// settings converts the configuration for etcd.
 func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Config, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fault.New(fault.Invalid, "etcd data directory: %w", err)
@@ -275,7 +268,7 @@ func (c Config) settings(peers map[string]string, fatal func(error)) (*embed.Con
 	if s.PeerTLSInfo = c.tls(); client.Scheme == "https" {
 		s.ClientTLSInfo = c.tls()
 	}
-	s.TlsMinVersion = "TLS1.3" // clients and other members are all netmasters
+	s.TlsMinVersion = "TLS1.3" // clients and other members are netmasters only
 	s.MaxLearners = maxLearners
 
 	s.TickMs, s.ElectionMs = heartbeatMs, electionMs

@@ -13,21 +13,20 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// firstSegment is the name of the file that a write-ahead log begins with.
+// firstSegment is the name of the first file of a write-ahead log.
 const firstSegment = "0000000000000000-0000000000000000.wal"
 
-// DiscardUnborn removes the data of a member that was killed while it was
-// founded, or before the others had sent it anything: its write-ahead log exists, but holds neither an entry nor a vote.
-// etcd would take the log for that of a founded member, find no members in it,
-// itself included, and wait for a leader for ever.
+// DiscardUnborn removes the data of a member that was killed while it was founded, or before the others had
+// sent it anything: its write-ahead log exists, but has neither an entry nor a vote. etcd would take the log
+// for that of a founded member, find no members in it, not even itself, and wait for a leader for ever.
 //
-// Removing it is safe because such a member has promised nothing to anybody.
-// One entry or one vote is enough to keep the data, and so is whatever cannot be read
-// from the beginning to the end: the log of a member that was sent the whole store has a
-// gap before that, and what is damaged is for etcd to mend or to refuse.
+// Removing it is safe because such a member has promised nothing. One entry or one vote is enough to keep the
+// data, as is any part that cannot be read from start to end: the log of a member that has received the whole
+// store has a gap before that, and damaged data is for etcd to repair or to refuse.
 //
-// It is called before HasData, and fails where that could not tell, with fault.Invalid for data of another
-// user, such as what root has restored: it is not to be taken for none. It fails, too, where another process runs a member.
+// It is called before HasData, and fails where that could not decide, with fault.Invalid for data of another
+// user, such as data that root has restored: it must not count as missing. It
+// fails, too, while another process runs a member there.
 func DiscardUnborn(dir string) error {
 	if err := refuseTaken(dir); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// maxTries bounds how often a group is run again because others wrote. After patientTries of them
-// the state is read again, whatever the watch has brought.
+// maxTries limits how often a group is run again because of writes of others. After patientTries the state is
+// read again, without waiting for the watch.
 const (
 	maxTries     = 5
 	patientTries = 2
@@ -21,8 +21,7 @@ const (
 
 var errConflict = errors.New("the store has changed")
 
-// run is the committer. It works until the term ends, finishes what it is at,
-// and refuses the rest.
+// run is the committer. It works until the term ends, completes the current group, and refuses the rest.
 func (l *Ledger) run() {
 	var others sync.WaitGroup
 	others.Go(func() { l.mirror.Follow(l.term.Context()) })
@@ -47,8 +46,8 @@ func (l *Ledger) run() {
 	}
 }
 
-// inCommitter runs a function between two groups and returns its error when it
-// has run, or that of the end of the term, after which it does not run.
+// inCommitter runs a function between two groups and returns its error,
+// or the error of the end of the term, after which it does not run.
 func (l *Ledger) inCommitter(f func() error) error {
 	done := make(chan error)
 	select {
@@ -59,7 +58,7 @@ func (l *Ledger) inCommitter(f func() error) error {
 	}
 }
 
-// resume stores some more of a large plan, or reads the state again, and then serves the plans that wait.
+// resume stores the next part of a large plan, or reads the state again, and then serves the waiting plans.
 func (l *Ledger) resume() {
 	l.later = nil
 	var failed error
@@ -71,15 +70,14 @@ func (l *Ledger) resume() {
 	}
 	list := append(l.held, claimed(l.small.take())...)
 	l.held = nil
-	if failed != nil { // refused at once: their callers have waited as long as the reading took
+	if failed != nil { // refused at once: their callers have waited for the whole read
 		refuse(list, failed)
 		return
 	}
 	l.serve(list)
 }
 
-// store stores some of the plan that is decided. That must succeed in the end:
-// it is tried until it does or the term ends.
+// store stores the next part of the decided plan. It must succeed eventually: it is retried until it does or the term ends.
 func (l *Ledger) store() {
 	d := l.decided
 	s, err := l.storeSome(context.WithoutCancel(l.term.Context()), d)
@@ -88,7 +86,7 @@ func (l *Ledger) store() {
 		l.log.WithError(err).Error("a journal was changed by another hand, its plan is not finished")
 		l.stale, l.decided = true, nil
 		d.end(err)
-		l.due.Send() // readers see what is not stored, and never will be
+		l.due.Send() // readers see a part that is not stored, and never will be
 		return
 	case err != nil:
 		l.log.WithError(err).Warn("storing a large plan, trying again")
@@ -117,8 +115,8 @@ func (l *Ledger) store() {
 	}
 }
 
-// refresh reads a state again that readers see and that is not the store's. After an error it is
-// tried again later, unless the next plan has done it by then.
+// refresh reads the state again when readers see one that is not the store's. After an error it is retried
+// later, unless the next plan has done it by then.
 func (l *Ledger) refresh() error {
 	if err := l.reload(l.term.Context()); err != nil {
 		l.log.WithError(err).Warn("reading the state again, trying once more")
@@ -129,7 +127,7 @@ func (l *Ledger) refresh() error {
 	return nil
 }
 
-// drain refuses what waits and all that will come.
+// drain refuses all waiting and future plans.
 func (l *Ledger) drain() {
 	l.small.close(l.term.Ended())
 	l.large.close(l.term.Ended())
@@ -151,15 +149,15 @@ func (l *Ledger) serve(list []*submission) {
 	}
 }
 
-// commitSome commits as many submissions as fit into one group and returns how
-// many it has dealt with. When the store has no room for a group of several plans they run again: those that
-// put are refused, so that deletions, which make room, are not.
+// commitSome commits as many submissions as fit into one group and returns how many it has handled. If the
+// store has no room for a group of several plans, they run again: plans that put are refused, so that
+// deletions, which make room, are not.
 func (l *Ledger) commitSome(list []*submission) int {
-	var noRoom error // what the store has said
+	var noRoom error // the store's error
 	for try := 1; ; {
 		if l.stale {
 			if err := l.reload(l.term.Context()); err != nil {
-				refuse(claimed(l.small.take()), err) // they have waited as long as this took
+				refuse(claimed(l.small.take()), err) // they have waited for the whole read
 				refuse(list, err)
 				return len(list)
 			}
@@ -204,8 +202,8 @@ func (l *Ledger) commitSome(list []*submission) int {
 	}
 }
 
-// mustReload tells whether the state has to be read from the store before the next plan, after an error of a transaction. Writes
-// of others since the last read come by the watch.
+// mustReload tells whether the state has to be read from the store before the next plan, after an error of a
+// transaction. Writes of others since the last read arrive by the watch.
 func (l *Ledger) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
 		return !l.awaitForeignChange()
@@ -230,8 +228,7 @@ func (l *Ledger) lowerMaxOps(err error) bool {
 	return true
 }
 
-// assembly is a group and what has become of the submissions before the first
-// that does not fit.
+// assembly is a group and the results of the submissions before the first that does not fit.
 type assembly struct {
 	group       *group
 	members     []*submission
@@ -239,9 +236,8 @@ type assembly struct {
 	held, large []*submission
 }
 
-// assemble runs the plans that fit into one group. A plan that fails is a
-// member too: its error may be owed to writes of the plans before it, so it is
-// as good as their commit. With noRoom, plans that put fail with that.
+// assemble runs the plans that fit into one group. A plan that fails is a member as well: its error may depend on writes of
+// the plans before it, so it is valid only if these are committed. With noRoom, plans that put fail with that error.
 func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 	a.group = l.newGroup()
 	a.group.noRoom = noRoom
@@ -249,7 +245,7 @@ func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 		var err error
 		v := taken
 		if err = s.ctx.Err(); err != nil {
-			err = notStarted(s.ctx) // nobody waits for it any more
+			err = notStarted(s.ctx) // its caller has given up
 		} else {
 			v, err = a.group.add(s.ctx, s.plan)
 		}
@@ -258,7 +254,7 @@ func (l *Ledger) assemble(list []*submission, noRoom error) (a assembly) {
 			a.members, a.errs = append(a.members, s), append(a.errs, err)
 		case blocked:
 			a.held = append(a.held, s)
-		case oversize: // and the first with any writes
+		case oversize: // also the first with any writes
 			a.large = append(a.large, s)
 			a.group = l.newGroup()
 			a.group.noRoom = noRoom
@@ -275,17 +271,16 @@ func (l *Ledger) newGroup() *group {
 	return g
 }
 
-// commit writes a group and makes it the ledger's state. What has read only is as good as the term.
+// commit writes a group and makes it the ledger's state. Plans that only read are valid if the term still is.
 func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	t, err := g.txn()
 	if err != nil {
 		return 0, err
 	}
 	if len(t.Puts)+len(t.Deletes) == 0 {
-		return l.newest, l.term.Trusted() // the store is not asked
+		return l.newest, l.term.Trusted() // without a request to the store
 	}
-	// A transaction that was sent is waited for even when the term ends:
-	// whoever asked for it wants to know, and the fence keeps it harmless.
+	// A sent transaction is waited for even if the term ends: its caller needs the result, and the fence keeps it harmless.
 	rev, err := l.send(context.WithoutCancel(l.term.Context()), l.term.Commit, t, plans)
 	if err != nil {
 		return 0, err
@@ -295,7 +290,7 @@ func (l *Ledger) commit(g *group, plans int) (int64, error) {
 	return l.newest, nil
 }
 
-// send commits one transaction, by Txn or Commit of the term, and tells the observer.
+// send commits one transaction, by Txn or Commit of the term, and reports it to the observer.
 func (l *Ledger) send(ctx context.Context, by func(context.Context, objdb.Txn) (int64, bool, error), t objdb.Txn, plans int) (int64, error) {
 	began := time.Now()
 	rev, err := fenced(by(ctx, t))
@@ -303,7 +298,7 @@ func (l *Ledger) send(ctx context.Context, by func(context.Context, objdb.Txn) (
 	return rev, err
 }
 
-// record notes the revision of a transaction that was committed.
+// record records the revision of a committed transaction.
 func (l *Ledger) record(t *tree, txn objdb.Txn, rev int64) {
 	for _, kv := range txn.Puts {
 		t.ReplaceOrInsert(record{key: kv.Key, value: kv.Value, rev: rev})
@@ -315,7 +310,7 @@ func (l *Ledger) record(t *tree, txn objdb.Txn, rev int64) {
 	l.newest = max(l.newest, rev)
 }
 
-// note remembers an own write of one key.
+// note records an own write of one key.
 func (l *Ledger) note(key string, deleted bool, rev int64) {
 	if deleted {
 		l.deleted[key] = rev
@@ -326,7 +321,7 @@ func (l *Ledger) note(key string, deleted bool, rev int64) {
 	l.since.note(key)
 }
 
-// fenced is the outcome of a transaction under the fence of the term.
+// fenced returns the result of a transaction under the fence of the term.
 func fenced(rev int64, ok bool, err error) (int64, error) {
 	if err == nil && !ok {
 		err = errConflict

@@ -2,19 +2,18 @@ package ledger
 
 import "strings"
 
-// Some terms are asked only how many values are found under them. A walk through those would make each question
-// dearer than the one before, so the tree keeps their number, and no entries.
+// For some terms only the number of values is needed. Counting them by iteration would make each query more
+// expensive than the last, so the tree stores their number, and no entries.
 
-// countMark begins the terms that are counted.
+// countMark is the prefix of counted terms.
 const countMark = "+"
 
-// CountedTerm is the term of something of which it is only asked how much there is: what an Index returns for a
-// value that counts. Search does not find it.
+// CountedTerm is a term whose values are only counted: an Index returns it for a value to count. Search does not find it.
 func CountedTerm(what string) string { return countMark + what }
 
 func isCounted(term string) bool { return strings.HasPrefix(term, countMark) }
 
-// count is how many values are found under a term.
+// count is the number of values under a term.
 type count struct {
 	term string
 	n    int
@@ -22,7 +21,7 @@ type count struct {
 
 func (c count) less(other count) bool { return c.term < other.term }
 
-// add counts some more values under a term, or fewer.
+// add changes the number of values under a term.
 func (t *tree) add(term string, more int) {
 	c, _ := t.counts.Get(count{term: term})
 	if c = (count{term, c.n + more}); c.n == 0 {
@@ -40,7 +39,7 @@ func (t *tree) count(what string) int {
 // Count implements Reader.
 func (v *view) Count(what string) int { return v.tree.count(what) }
 
-// Count implements Reader. Like Search it has no guard, as plans see what those before them have written.
+// Count implements Reader. Like Search it has no guard, as plans see the writes of the plans before them.
 func (tx *Tx) Count(what string) int {
 	term := CountedTerm(what)
 	tx.group.searched(span{term, term + "\x00"})

@@ -14,26 +14,24 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// decided is a large plan that has happened, on its way from the journal to its
-// keys. Each key is put once: every transaction that puts notes in the journal how
-// far it gets, and compares that the note is the one before it and that the mark is
-// still that of this journal. So one which arrives late does nothing, and whoever
-// goes on does not put again what was stored, and has been deleted since. A
-// transaction also compares that no key was written after the plan, because who
-// wrote it then is right: what only deletes may happen twice, and has no note, for
-// which a full store would have no room.
+// decided is a committed large plan, on its way from the journal to its keys. Each key is put once: every
+// transaction that puts records its progress in the journal, and compares that the progress is that of the one
+// before it and that the mark is still that of this journal. So a late transaction has no effect, and a
+// successor does not put a key again that was stored, and has been deleted since. A transaction also compares
+// that no key was written after the plan, because such a write overrides it. A transaction that only deletes
+// may be executed twice, and records no progress, for which a full store would have no room.
 type decided struct {
 	mark     int64  // revision that created the mark "committed"
 	at       int64  // revision of the plan
-	progress string // key of the note how many changes are stored
+	progress string // key of the progress: the number of stored changes
 	noted    int64  // its revision; 0: nothing is stored yet
 
 	count   int                   // of all changes
 	changes []change              // not stored yet, in order
-	keys    *btree.BTreeG[string] // the same
-	stored  chan struct{}         // closed when nothing is left; the rest is complete then
+	keys    *btree.BTreeG[string] // keys of these
+	stored  chan struct{}         // closed when all changes are stored; the fields below are final then
 	rev     int64                 // of the last transaction
-	err     error                 // somebody took the journal away
+	err     error                 // the journal was deleted by someone else
 }
 
 func newDecided(mark, at int64, progress string) *decided {
@@ -52,7 +50,7 @@ func (d *decided) add(changes ...change) {
 	}
 }
 
-// left is how many changes are not stored yet.
+// left returns the number of changes that are not stored yet.
 func (d *decided) left() int { return len(d.changes) }
 
 // waits tells whether a key is not stored yet.
@@ -78,21 +76,20 @@ func (d *decided) uses(tx *Tx) bool {
 	return false
 }
 
-// A transaction of a large plan is small, because the plans of others wait for
-// the one that the store is at.
+// A transaction of a large plan is small, because other plans wait for the one being executed.
 const (
 	politeOps   = 250
 	politeBytes = 128 << 10
 )
 
-// next are the changes of the next transaction; maxOps is what the store takes.
+// next returns the changes of the next transaction; maxOps is the limit of the store.
 func (d *decided) next(maxOps int) []change {
 	together := len(d.changes) > 0 && d.changes[0].together
 	size, mostOps, mostBytes := 0, politeOps, politeBytes
 	if together {
 		mostOps, mostBytes = maxOps, objdb.MaxTxnBytes
 	}
-	mostOps = min(mostOps, maxOps-2) // one guard is that of the mark, one that of the note
+	mostOps = min(mostOps, maxOps-2) // one guard is for the mark, one for the progress
 	for i, c := range d.changes {
 		if size += c.size(); i == mostOps || i > 0 && (size > mostBytes || c.together != together) {
 			return d.changes[:i]
@@ -101,7 +98,7 @@ func (d *decided) next(maxOps int) []change {
 	return d.changes
 }
 
-// done takes the changes up to a place off: a transaction has stored them, at a revision.
+// done removes the changes up to a place: a transaction has stored them, at a revision.
 func (d *decided) done(place int, rev int64) stored {
 	n := 0
 	for ; n < len(d.changes) && d.changes[n].place <= place; n++ {
@@ -113,7 +110,7 @@ func (d *decided) done(place int, rev int64) stored {
 	return s
 }
 
-// removeStored removes the changes that are stored according to the note in the store.
+// removeStored removes the changes that are stored according to the progress in the store.
 func (d *decided) removeStored(note objdb.KV) error {
 	place, err := strconv.Atoi(string(note.Value))
 	if err != nil || place < 1 || place > d.count {
@@ -124,13 +121,13 @@ func (d *decided) removeStored(note objdb.KV) error {
 	return nil
 }
 
-// end gives the rest of the changes up.
+// end gives up the remaining changes.
 func (d *decided) end(err error) {
 	d.err, d.changes = err, nil
 	d.tell()
 }
 
-// tell says when nothing is left.
+// tell closes stored if nothing is left.
 func (d *decided) tell() {
 	if len(d.changes) > 0 {
 		return
@@ -142,14 +139,14 @@ func (d *decided) tell() {
 	}
 }
 
-// overlay applies the changes that are not stored yet to a state that was read from the store, and drops those that were
-// overwritten since.
+// overlay applies the changes that are not stored yet to a state that
+// was read from the store, and drops those that were overwritten since.
 func (d *decided) overlay(t *tree) {
 	d.changes = slices.DeleteFunc(slices.Clone(d.changes), func(c change) bool {
 		had, _ := t.Get(record{key: c.key})
 		if had.rev > d.at {
 			d.keys.Delete(c.key)
-			d.rev = max(d.rev, had.rev) // it may be by a transaction of ours whose outcome we did not learn
+			d.rev = max(d.rev, had.rev) // perhaps by a transaction of ours with a lost answer
 			return true
 		}
 		return false
@@ -158,7 +155,7 @@ func (d *decided) overlay(t *tree) {
 	d.tell()
 }
 
-// show makes what is not stored yet part of a state.
+// show adds the changes that are not stored yet to a state.
 func (d *decided) show(t *tree) {
 	for _, c := range d.changes {
 		c.put(t, d.at)
@@ -166,7 +163,7 @@ func (d *decided) show(t *tree) {
 	t.storing = d.at
 }
 
-// put makes a change in a state.
+// put applies a change to a state.
 func (c change) put(t *tree, rev int64) {
 	if c.delete {
 		t.Delete(record{key: c.key})
@@ -175,15 +172,15 @@ func (c change) put(t *tree, rev int64) {
 	}
 }
 
-// stored is what has become of some changes.
+// stored is the result of storing some changes.
 type stored struct {
 	changes []change
 	rev     int64
 	newer   []objdb.KV // keys that were written after the plan; their changes are dropped
-	before  bool       // more changes, by a transaction whose outcome we did not learn
+	before  bool       // more changes were stored before, by a transaction with a lost answer
 }
 
-// storeSome stores the next changes. It can be tried again after an error.
+// storeSome stores the next changes. It can be retried after an error.
 func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	some := d.next(l.maxOps)
 	rev, err := l.send(ctx, l.term.Txn, l.transaction(d, some), 0)
@@ -201,7 +198,7 @@ func (l *Ledger) storeSome(ctx context.Context, d *decided) (stored, error) {
 	return d.done(some[len(some)-1].place, rev), nil
 }
 
-// transaction stores some changes of a plan.
+// transaction returns the transaction that stores some changes of a plan.
 func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 	t := objdb.Txn{
 		If: []objdb.Guard{objdb.SameIncarnation(l.journal.committed(), d.mark), objdb.AtRevision(d.progress, d.noted)},
@@ -220,8 +217,8 @@ func (l *Ledger) transaction(d *decided, some []change) objdb.Txn {
 	return t
 }
 
-// readsAtOnce is how many keys are read side by side to find out which of them
-// are stored. A new leader has to, key by key, for what the last one has left.
+// readsAtOnce is how many keys are read concurrently to find out which are stored. A new leader does that, key
+// by key, for a plan that its predecessor has left.
 const readsAtOnce = 32
 
 // resolveConflict finds out why changes were not stored. Either an earlier transaction with unknown outcome was executed; or

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// remembering is a Reader that keeps what values were decoded to.
+// remembering is a Reader that caches decoded values.
 type remembering interface{ decodings() decodings }
 
-// decodings are such values. Each is good as long as the key has the bytes that it was made of.
+// decodings are cached values. Each is valid as long as the key has the bytes that it was decoded from.
 type decodings interface {
 	known(key string, from []byte) (value any, ok bool)
 	keep(key string, from []byte, value any)
 }
 
-// parsed is a value with what it was decoded to.
+// parsed is a decoded value with its source.
 type parsed struct {
 	from  []byte
 	value any
 }
 
-// ofPlan are those of one plan.
+// ofPlan are the decoded values of one plan.
 type ofPlan map[string]parsed
 
 func (m ofPlan) known(key string, from []byte) (any, bool) {
@@ -36,7 +36,7 @@ type ofViews struct {
 	all ofPlan
 }
 
-// mostDecoded bounds the memory that they take; at the limit all are forgotten.
+// mostDecoded limits their memory; at the limit all are dropped.
 const mostDecoded = 4096
 
 func (m *ofViews) known(key string, from []byte) (any, bool) {

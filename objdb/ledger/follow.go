@@ -10,18 +10,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// manyDeleted is how many own deletions are remembered before old ones are dropped.
+// manyDeleted is the number of own deletions that are kept before old ones are dropped.
 const manyDeleted = 1024
 
-// awaitOwn is how long own commits may take to come back by watch, awaitOthers how long a write
-// for which a transaction was refused may, before the store is listed.
+// awaitOwn is how long own commits may take to arrive by watch, awaitOthers how long a write that caused a
+// refusal may take, before the store is listed.
 const (
 	awaitOwn    = 5 * time.Second
 	awaitOthers = time.Second
 )
 
-// begin makes the state at a revision not before rev the first one: that of
-// the standby, if it has got so far, or else a listing.
+// begin sets the first state, at a revision not before rev: that
+// of the standby, if it is recent enough, or otherwise a listing.
 func (l *Ledger) begin(ctx context.Context, standby *Standby, rev int64) error {
 	if standby == nil {
 		l.log.Info("the state is listed")
@@ -50,28 +50,28 @@ func (l *Ledger) load(ctx context.Context) error {
 	t := buildTree(all, l.indexes...)
 	if l.decided != nil {
 		if l.decided.overlay(t); l.decided.left() == 0 {
-			l.decided = nil // stored, by a transaction whose outcome we did not learn
+			l.decided = nil // stored, by a transaction with a lost answer
 		}
 	}
 	l.replace(t, rev)
 	return nil
 }
 
-// replace makes what the store has at a revision the state.
+// replace sets the state to that of the store at a revision.
 func (l *Ledger) replace(t *tree, rev int64) {
 	l.loaded, l.newest = rev, max(l.newest, rev)
 	l.seen = max(l.seen, rev)
 	l.publish(t)
 }
 
-// publish makes a tree the state that is read from now on.
+// publish sets the state that is read from now on.
 func (l *Ledger) publish(t *tree) {
 	t.horizon = l.horizon
 	l.state.Store(t)
 }
 
-// reload replaces the cache by what the store has. That is not read before everything has happened that was sent
-// and may still: the guards of plans do not see what they search for. A full store takes no word of that, and deletions have to go on.
+// reload replaces the cache by the state of the store. It first waits until no sent transaction can still be executed: the
+// guards of plans do not cover their searches. A full store cannot confirm that, and deletions must continue.
 func (l *Ledger) reload(ctx context.Context) error {
 	if err := l.term.Settle(ctx); err != nil && !fault.Is(err, fault.Exhausted) {
 		return err
@@ -95,8 +95,8 @@ func (l *Ledger) deliver(b mirror.Batch) {
 	}
 }
 
-// absorb brings changes into the cache that were not made through it. Own
-// commits come back here too and are no news, which it tells.
+// absorb applies changes from other writers to the cache. Own commits
+// arrive here as well and are no news; it tells whether there was any.
 func (l *Ledger) absorb(b mirror.Batch) (news bool) {
 	l.newest = max(l.newest, b.Revision)
 	l.seen = max(l.seen, b.Revision)
@@ -139,7 +139,7 @@ func (l *Ledger) news(t *tree, e mirror.Event) bool {
 	return e.ModRevision > had.rev && (held || e.Value != nil)
 }
 
-// forget drops deletions of keys to which the mirror cannot go back.
+// forget drops deletions of keys that the mirror cannot return to.
 func (l *Ledger) forget() {
 	if len(l.deleted) < manyDeleted {
 		return
@@ -148,8 +148,8 @@ func (l *Ledger) forget() {
 	maps.DeleteFunc(l.deleted, func(_ string, rev int64) bool { return rev <= passed })
 }
 
-// awaitForeignChange waits until the watch has delivered a write of others, and tells whether it did in time. Often it has already
-// when a transaction is refused because of that write.
+// awaitForeignChange waits until the watch has delivered a write of others, and tells whether it did in time.
+// Often it has arrived before a transaction is refused because of it.
 func (l *Ledger) awaitForeignChange() bool {
 	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
@@ -167,8 +167,8 @@ func (l *Ledger) awaitForeignChange() bool {
 	}
 }
 
-// await returns when all own commits have come back by watch, so that everything
-// that others wrote before them has arrived, too.
+// await returns when all own commits have arrived by watch, so that
+// everything that others wrote before them has arrived as well.
 func (l *Ledger) await() error {
 	patience := time.NewTimer(awaitOwn)
 	defer patience.Stop()

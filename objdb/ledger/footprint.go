@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// footprint is what a large plan has read, searched and written: it runs again when others change
-// that before it happens.
+// footprint is what a large plan has read, searched and written: it
+// runs again if others change any of that before it is committed.
 type footprint struct {
 	keys           map[string]struct{} // read or written
 	read, searched ranges              // of keys, of terms
@@ -16,8 +16,8 @@ func (g *group) footprint() *footprint {
 	return &footprint{g.keys, joined(g.spans), joined(g.terms)}
 }
 
-// has tells whether a change of a key from one state to another concerns the plan: it has used the
-// key, or has searched terms that the key is under in one of the two only.
+// has tells whether a change of a key from one state to another concerns the plan: it has used the key, or has
+// searched terms that the key has in only one of the two.
 func (f *footprint) has(key string, before, now *tree) bool {
 	if _, ok := f.keys[key]; ok || f.read.contain(key) {
 		return true
@@ -27,7 +27,7 @@ func (f *footprint) has(key string, before, now *tree) bool {
 	return slices.ContainsFunc(was.terms, f.searched.without(is.terms)) || slices.ContainsFunc(is.terms, f.searched.without(was.terms))
 }
 
-// changedBy tells whether another plan of a group changes something of it; nil has nothing.
+// changedBy tells whether another plan of a group changes a part of it; false for nil.
 func (f *footprint) changedBy(tx *Tx) bool {
 	if f == nil {
 		return false
@@ -40,7 +40,7 @@ func (f *footprint) changedBy(tx *Tx) bool {
 	return false
 }
 
-// since is what has changed since a large plan ran.
+// since has the changes since a large plan ran.
 type since struct {
 	keys map[string]struct{}
 	all  bool // the cache was read again
@@ -65,7 +65,7 @@ func (s *since) affects(used *footprint, before, now *tree) bool {
 	return false
 }
 
-// ranges are spans in order, none of which overlaps another.
+// ranges are ordered spans without overlaps.
 type ranges []span
 
 func joined(spans map[span]struct{}) ranges {
@@ -93,7 +93,7 @@ func (r ranges) contain(key string) bool {
 	return i > 0 && key < r[i-1].end
 }
 
-// without tells of a term whether it is contained and not one of some others.
+// without returns whether a term is contained and is not one of others.
 func (r ranges) without(others []string) func(term string) bool {
 	return func(term string) bool { return !slices.Contains(others, term) && r.contain(term) }
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// group is some plans that are committed together.
+// group is a set of plans that are committed together.
 type group struct {
 	base     *tree // committed state
 	tree     *tree // base with the writes of the plans so far
@@ -19,17 +19,17 @@ type group struct {
 	corrupt  *corruption
 	maxOps   int
 	admit    func() error    // refuses plans that add keys; nil: none
-	derive   func(*Tx) error // is a part of each plan that writes; nil: none is
-	noRoom   error           // of plans that put something, as the store is full; nil: it may have room
-	waits    *decided        // large plan that is being stored; nil: none
-	decoded  decodings       // of ReadShared; nil: each plan has its own
-	reserved *footprint      // what a large plan that runs has used; nil: all may be changed
+	derive   func(*Tx) error // is part of each plan that writes; nil: none
+	noRoom   error           // error of plans that put, as the store is full; nil: it may have room
+	waits    *decided        // large plan being stored; nil: none
+	decoded  decodings       // for ReadShared; nil: each plan has its own
+	reserved *footprint      // what a running large plan has used; nil: no restriction
 
 	keys     map[string]struct{} // read or written
 	spans    map[span]struct{}   // ranges read
-	terms    map[span]struct{}   // ranges of terms searched; nil: nobody writes while the plans run
+	terms    map[span]struct{}   // ranges of terms searched; nil: nothing is written while the plans run
 	writes   map[string]int      // key -> place of its last write
-	rewrites map[string]struct{} // of these, what is to be stored again though it is the same
+	rewrites map[string]struct{} // of these, keys to be stored again although unchanged
 	places   int
 	bytes    int
 }
@@ -41,18 +41,17 @@ func newGroup(base *tree, owned prefixes, corrupt *corruption) *group {
 	}
 }
 
-// verdict is what becomes of a plan in a group.
+// verdict is the result of a plan in a group.
 type verdict int
 
 const (
 	taken    verdict = iota
-	full             // it does not fit behind the others; nothing has changed
-	oversize         // it is taken, but does not fit into a transaction
+	full             // it does not fit with the others; nothing has changed
+	oversize         // it is accepted, but does not fit into a transaction
 	blocked          // it has to wait for a large plan; nothing has changed
 )
 
-// add runs a plan on top of those before it and takes its writes if it
-// succeeds.
+// add runs a plan on top of those before it, and keeps its writes if it succeeds.
 func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) {
 	tx := newTx(ctx, g)
 	before := g.tree.Len()
@@ -89,13 +88,13 @@ func (g *group) add(ctx context.Context, plan func(*Tx) error) (verdict, error) 
 	return taken, nil
 }
 
-// isLarge tells whether a plan does not fit into a transaction. A single value
-// is never large: if the store does not take it, nothing helps.
+// isLarge tells whether a plan does not fit into a transaction. A single value is never large: if the store
+// refuses it, no journal would help.
 func (tx *Tx) isLarge() bool {
 	return len(tx.touched())+len(tx.spans) > tx.group.maxOps || tx.size() > objdb.MaxTxnBytes && len(tx.wrote) > 1
 }
 
-// puts tells whether the plan has the group put something.
+// puts tells whether the plan makes the group put a key.
 func (tx *Tx) puts() bool {
 	for key := range tx.wrote {
 		before, had := tx.group.base.Get(record{key: key})
@@ -117,12 +116,12 @@ func (tx *Tx) run(plan func(*Tx) error) (err error) {
 	}()
 	err = plan(tx)
 	if tx.fail != nil {
-		return tx.fail // the plan cannot have known what it was doing
+		return tx.fail // the plan's other result is meaningless
 	}
 	return err
 }
 
-// fits tells whether the group together with a plan stays within the limits.
+// fits tells whether the group with this plan stays within the limits.
 func (g *group) fits(tx *Tx) bool {
 	return g.compares(tx) <= g.maxOps && g.bytes+tx.size() <= objdb.MaxTxnBytes
 }
@@ -136,7 +135,7 @@ func (tx *Tx) touched() map[string]struct{} {
 	return keys
 }
 
-// size is an upper bound of what the plan takes in a transaction.
+// size is an upper bound of the plan's size in a transaction.
 func (tx *Tx) size() int {
 	size := 0
 	for key := range tx.wrote {
@@ -144,7 +143,7 @@ func (tx *Tx) size() int {
 		size += change{key: key, value: r.value}.size()
 	}
 	for key := range tx.reads {
-		if _, wrote := tx.wrote[key]; !wrote { // else its guard is counted with the change
+		if _, wrote := tx.wrote[key]; !wrote { // otherwise its guard is counted with the change
 			size += len(key) + compareSize
 		}
 	}
@@ -154,10 +153,10 @@ func (tx *Tx) size() int {
 	return size
 }
 
-// compareSize is an upper bound of what a compare takes besides its key.
+// compareSize is an upper bound of the size of a compare without its key.
 const compareSize = 32
 
-// take makes a plan's reads and writes those of the group.
+// take adds a plan's reads and writes to the group.
 func (g *group) take(tx *Tx) {
 	g.bytes += tx.size()
 	maps.Copy(g.keys, tx.touched())
@@ -168,14 +167,14 @@ func (g *group) take(tx *Tx) {
 	g.places += len(tx.undo)
 }
 
-// searched notes a range of terms that a plan has searched.
+// searched records a range of terms that a plan has searched.
 func (g *group) searched(terms span) {
 	if g.terms != nil {
 		g.terms[terms] = struct{}{}
 	}
 }
 
-// changes are the group's net effects, in the order of the last write of each key.
+// changes returns the group's net changes, in the order of the last write of each key.
 func (g *group) changes() []change {
 	keys := slices.SortedFunc(maps.Keys(g.writes), func(x, y string) int { return g.writes[x] - g.writes[y] })
 	list := make([]change, 0, len(keys))
@@ -184,7 +183,7 @@ func (g *group) changes() []change {
 		after, has := g.tree.Get(record{key: key})
 		if _, again := g.rewrites[key]; had == has && bytes.Equal(before.value, after.value) && !again {
 			if had {
-				g.tree.ReplaceOrInsert(before) // put back as it was, with its revision
+				g.tree.ReplaceOrInsert(before) // restored with its revision
 			}
 			continue
 		}
@@ -193,7 +192,7 @@ func (g *group) changes() []change {
 	return list
 }
 
-// txn is the transaction of a group, to be sent with the fence.
+// txn returns the transaction of a group, to be sent with the fence.
 func (g *group) txn() (t objdb.Txn, err error) {
 	changed := g.changes()
 	if len(changed) == 0 {

@@ -7,18 +7,16 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// What a plan has read may be older than the store: somebody else may have
-// written since. The guards of a group's transaction find that out.
+// A plan may have read a state that is older than the store's, because of other writers. The guards of a
+// group's transaction detect that.
 //
-// A key that was read or written has still the revision it has in the cache.
-// In a range that was read, nothing is newer than what has been seen, but for
-// the ledger's own commits: those come back by watch a moment later, and a write
-// of somebody else below the revision of an own commit may still be on its way,
-// too. So each own key that is newer than what has been seen is compared by
-// itself, and the range in the pieces between them.
+// A key that was read or written still has its revision in the cache. In a range that was read, no key is newer
+// than the seen revision, except by the ledger's own commits: those arrive by watch a moment later, and a write
+// of another client with a lower revision than an own commit may still be on its way, too. So each own key that
+// is newer than the seen revision is compared by itself, and the range in the pieces between them.
 
-// errBehind means that so many own commits have not come back by watch that
-// the guards of a range do not fit into a transaction.
+// errBehind means that so many own commits have not arrived by
+// watch that the guards of a range do not fit into a transaction.
 var errBehind = errors.New("own commits have not come back yet")
 
 // guards are the conditions that do not belong to a changed key.
@@ -39,8 +37,8 @@ func (g *group) guards(changed []change) (list []objdb.Guard) {
 	return list
 }
 
-// unchanged appends the guards that hold while others have added and changed
-// nothing in a range. A key that they have removed is not noticed.
+// unchanged appends the guards that hold while others have added and
+// changed no key in a range. Keys that they have removed are not noticed.
 func (g *group) unchanged(list []objdb.Guard, s span) []objdb.Guard {
 	seen, from := g.base.seen, s.from
 	g.recent(s, func(r record) {
@@ -56,9 +54,8 @@ func (g *group) unchanged(list []objdb.Guard, s span) []objdb.Guard {
 	return list
 }
 
-// recent visits the keys of a range with own commits that have not come back.
-// Those that the group deletes are among them: the store still has them when it
-// compares.
+// recent visits the keys of a range with own commits that have not arrived yet, including those that the group
+// deletes: the store still has them when it compares.
 func (g *group) recent(s span, visit func(record)) {
 	g.base.records.AscendRange(record{key: s.from}, record{key: s.end}, func(r record) bool {
 		if r.rev > g.base.seen {
@@ -68,7 +65,7 @@ func (g *group) recent(s span, visit func(record)) {
 	})
 }
 
-// compares is how many guards the group has together with a plan.
+// compares returns the number of guards of the group together with a plan.
 func (g *group) compares(tx *Tx) int {
 	n := len(g.keys)
 	for key := range tx.touched() {

@@ -6,16 +6,14 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Index makes the values below a prefix findable by what is in them.
+// Index finds the values below a prefix by their content.
 //
-// It is computed from the values when a ledger loads them and kept up to date
-// with every change, in memory only: nothing of it is stored, so nothing of it
-// can disagree with what is. It is why a plan needs no record that lists
-// others, which would grow with them and be written with each.
+// It is computed from the values when a ledger loads them and updated with every change, in memory only: it is
+// not stored, so it cannot contradict the records. With it, a plan needs no record that lists others, which
+// would grow with them and be written with each.
 type Index struct {
 	Prefix string
-	// Terms are what a value is found under; a pure function. A value that
-	// cannot be decoded has none.
+	// Terms returns the terms of a value; a pure function. A value that cannot be decoded has none.
 	Terms func(key string, value []byte) []string
 }
 
@@ -51,10 +49,9 @@ func (v *view) Search(prefix, from string, visit func(term, key string) bool) {
 	v.tree.search(prefix, from, visit)
 }
 
-// Search implements Reader. The visit may write; it goes on visiting what was
-// there when it began. The store knows no terms, so there is no guard for what
-// it finds: a plan that relies on a found value reads it, which is one. What
-// this ledger commits while a large plan runs is compared with its searches.
+// Search implements Reader. The visit may write; it continues with the entries from the start. The store knows
+// no terms, so the result has no guard: a plan that relies on a found value reads it, and so gets a guard. For
+// a large plan, commits of this ledger while it runs are compared with its searches.
 func (tx *Tx) Search(prefix, from string, visit func(term, key string) bool) {
 	seen := span{max(prefix, from), objdb.PrefixEnd(prefix)}
 	tx.search(prefix, from, func(term, key string) bool {
@@ -68,8 +65,7 @@ func (tx *Tx) Search(prefix, from string, visit func(term, key string) bool) {
 }
 
 func (tx *Tx) search(prefix, from string, visit func(term, key string) bool) {
-	// Most searches find little. A copy of the tree for one of them would make
-	// the next write copy its nodes.
+	// Most searches find little. A clone of the tree for each would make the next write copy its nodes.
 	var few [4]entry
 	n := 0
 	tx.group.tree.search(prefix, from, func(term, key string) bool {

@@ -14,33 +14,32 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A journal is what a large plan has changed, stored before it happens:
+// A journal has the changes of a large plan, stored before it is committed:
 //
 //	<attempt>/000000 ...   the changes, in parts
-//	prepared               all parts are there; its revision is that of the plan
-//	committed              the plan has happened
+//	prepared               all parts are stored; its revision is that of the plan
+//	committed              the plan is committed
 //	<attempt>/stored       how many of the changes are stored
 //
-// below journal/<lock>/. Every attempt has its own parts and its own mark
-// "prepared", so that nothing of an earlier attempt that arrives late can be
-// taken for a part of this one.
+// below journal/<lock>/. Every attempt has its own parts and its own mark "prepared", so that a late write of
+// an earlier attempt cannot be taken for a part of this one.
 const (
 	journalRoot = "/contiv.io/journal/"
-	damagedRoot = "/contiv.io/journal-damaged/" // journals that nobody can read
+	damagedRoot = "/contiv.io/journal-damaged/" // unreadable journals
 )
 
-// change is what a group does to one key in the end.
+// change is the net change of one key by a group.
 type change struct {
 	key    string
 	value  []byte
 	delete bool
 	base   int64 // revision before
 
-	together bool // in one transaction with its neighbours that are so, too
-	place    int  // in its journal, from 1 on
+	together bool // in one transaction with adjacent changes of this kind
+	place    int  // in its journal, from 1
 }
 
-// size is an upper bound of what the change takes in a transaction.
+// size is an upper bound of the size of the change in a transaction.
 func (c change) size() int { return 2*len(c.key) + len(c.value) + 64 }
 
 func (c change) puts() bool { return !c.delete }
@@ -61,7 +60,7 @@ type mark struct {
 	At      int64  `json:"at,omitempty"` // revision of the plan; 0: that of the mark
 }
 
-// journal names the keys of one.
+// journal returns the keys of a journal.
 type journal struct{ prefix string }
 
 func journalOf(term *objdb.Term) journal { return journal{journalRoot + term.Lock() + "/"} }
@@ -70,7 +69,7 @@ func (j journal) prepared() string { return j.prefix + "prepared" }
 
 func (j journal) committed() string { return j.prefix + "committed" }
 
-// of is the prefix of an attempt. Journals of before there were attempts have none.
+// of returns the prefix of an attempt. Journals of versions without attempts have none.
 func (j journal) of(attempt string) string {
 	if attempt != "" {
 		attempt += "/"
@@ -82,11 +81,11 @@ func (j journal) part(attempt string, number int) string {
 	return fmt.Sprintf("%s%06d", j.of(attempt), number)
 }
 
-// stored is the key of the note how many changes are stored: a number in decimal digits. Who
-// finishes a journal without reading it, as versions before it did, leaves it as it is.
+// stored is the key of the progress: the number of stored changes in decimal digits. Earlier versions, which
+// complete a journal without reading it, leave it unchanged.
 func (j journal) stored(attempt string) string { return j.of(attempt) + "stored" }
 
-// encode cuts changes into the parts of a journal.
+// encode splits changes into the parts of a journal.
 func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
 	var all []objdb.KV
 	for len(changed) > 0 {
@@ -108,12 +107,11 @@ func (j journal) encode(attempt string, changed []change) ([]objdb.KV, error) {
 	return all, nil
 }
 
-// attempts are named by whoever made them.
+// attempts matches the names of attempts.
 var attempts = regexp.MustCompile(`^[0-9a-f-]{0,40}$`)
 
-// decode reads a journal from all keys below its prefix: the changes of a plan
-// that has happened, nil if it has not. Anybody may have written there, so
-// nothing is believed; owned are the prefixes that changes may lie in.
+// decode reads a journal from all keys below its prefix: the changes of a committed plan, or nil without one.
+// Others may have written there, so everything is validated; owned are the permitted prefixes of changes.
 func (j journal) decode(kvs []objdb.KV, owned prefixes) (*decided, error) {
 	stored := make(map[string]objdb.KV, len(kvs))
 	for _, kv := range kvs {
@@ -171,7 +169,7 @@ func (d *decided) decode(kv objdb.KV, owned prefixes) error {
 	return nil
 }
 
-// strictly decodes JSON of which nothing is unknown or left over.
+// strictly decodes JSON without unknown fields or trailing data.
 func strictly(value []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.DisallowUnknownFields()
@@ -227,7 +225,7 @@ func (l *Ledger) setAside(ctx context.Context) (err error) {
 		if err = l.inOrder(ctx, l.moves(kvs)); !errors.Is(err, errConflict) {
 			break
 		}
-		// A key came or went since it was read, by a transaction of ours whose outcome we did not learn.
+		// A key was written or deleted since it was read, by a transaction of ours with a lost answer.
 	}
 	return err
 }
@@ -248,13 +246,13 @@ func (l *Ledger) moves(kvs []objdb.KV) []objdb.Txn {
 	return append(first, last...)
 }
 
-// dropJournal deletes the marks that are stored, and parts. It can be tried again after an error.
+// dropJournal deletes the stored marks, and parts. It can be retried after an error.
 func (l *Ledger) dropJournal(ctx context.Context, parts []string) (err error) {
 	for range maxTries {
 		if err = l.dropOnce(ctx, parts); !errors.Is(err, errConflict) {
 			break
 		}
-		// A mark came or went since it was read, by a transaction of ours whose outcome we did not learn.
+		// A mark was written or deleted since it was read, by a transaction of ours with a lost answer.
 	}
 	return err
 }
@@ -277,9 +275,8 @@ func (l *Ledger) inOrder(ctx context.Context, txns []objdb.Txn) error {
 	return nil
 }
 
-// deletions are the transactions that delete the marks that are stored now, and then parts, some at a time. The
-// marks of all attempts have the same keys: a deletion compares which they are, so that one that
-// arrives late leaves those of the next attempt.
+// deletions returns the transactions that delete the present marks, and then parts, some at a time. The marks of all attempts
+// have the same keys: a deletion compares which they are, so that a late one does not delete those of the next attempt.
 func (l *Ledger) deletions(ctx context.Context, parts []string) (all []objdb.Txn, err error) {
 	var same []objdb.Guard
 	marks := []string{l.journal.committed(), l.journal.prepared()}

@@ -16,18 +16,17 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// politeTries is how often a large plan runs beside the others before they wait
-// with changes of what it has used in the try before. In the last one they wait
-// with everything, because a plan may use other keys in each run.
+// politeTries is how often a large plan runs concurrently with the others before these may no longer change what it used in
+// the try before. In its last try all others wait, because a plan may use other keys in each run.
 const politeTries = 2
 
-// outage is how long a large plan that the store could not take is tried again.
+// outage is how long a large plan is retried that the store could not accept.
 const outage = 10 * time.Second
 
-// errNotCommitted is in the error of a plan of which nothing can happen any more, because the store did not answer.
+// errNotCommitted is in the error of a plan that can no longer be committed, because the store did not answer.
 var errNotCommitted = errors.New("not committed")
 
-// prepare works on large plans, one after the other, until the term ends.
+// prepare runs large plans, one after the other, until the term ends.
 func (l *Ledger) prepare() {
 	for {
 		select {
@@ -45,7 +44,7 @@ func (l *Ledger) prepare() {
 	}
 }
 
-// commitLarge brings one large plan to its end.
+// commitLarge runs one large plan to completion.
 func (l *Ledger) commitLarge(s *submission) {
 	began := time.Now()
 	var used *footprint
@@ -67,8 +66,8 @@ func (l *Ledger) commitLarge(s *submission) {
 	}
 }
 
-// attempt runs a large plan on the present state and commits it, unless what it
-// has read or written changes meanwhile. It replaces what the try before has used.
+// attempt runs a large plan on the present state and commits it, unless a key that it has read or written
+// changes meanwhile. It replaces used, the footprint of the try before.
 func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -93,7 +92,7 @@ func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, e
 		return 0, err
 	}
 	defer func() {
-		// An error is the end of the term.
+		// An error means the end of the term.
 		_ = l.inCommitter(func() error { l.releaseReserved(); l.due.Send(); return nil })
 	}()
 
@@ -104,7 +103,7 @@ func (l *Ledger) attempt(s *submission, try int, used **footprint) (rev int64, e
 	switch {
 	case err != nil:
 		return 0, err
-	case len(g.writes) == 0: // what it has seen may be gone at a later revision
+	case len(g.writes) == 0: // at a later revision, what it has read may be gone
 		return base.newest, l.term.Trusted()
 	case verdict == oversize:
 		return l.commitByJournal(ctx, g)
@@ -151,10 +150,10 @@ func (l *Ledger) commitWhole(ctx context.Context, g *group, try int) (rev int64,
 		switch {
 		case errors.Is(err, errBehind):
 			if err = l.await(); err == nil {
-				err = errConflict // to run again on what has come back
+				err = errConflict // runs again on the state that has arrived
 			}
 		case l.lowerMaxOps(err):
-			err = errConflict // to run again, for a journal
+			err = errConflict // runs again, for a journal
 		case err != nil:
 			l.stale = try > patientTries || l.mustReload(err)
 		}
@@ -178,7 +177,7 @@ func (l *Ledger) commitIfUnchanged(ctx context.Context, g *group, happen func() 
 	})
 }
 
-// arrange brings changes into the order in which they are stored.
+// arrange sorts changes into the order in which they are stored.
 func (l *Ledger) arrange(g *group, changed []change) {
 	if l.order == nil {
 		return
@@ -195,12 +194,12 @@ func (l *Ledger) arrange(g *group, changed []change) {
 	slices.SortStableFunc(changed, func(a, b change) int { return places[a.key] - places[b.key] })
 }
 
-// partsAtOnce is how many parts of a journal are on their way to the store: it
-// flushes them to disk together, and others are served between any two of them.
+// partsAtOnce is how many parts of a journal are sent to the store concurrently: it flushes them to disk
+// together, and serves other requests between them.
 const partsAtOnce = 4
 
-// write stores the journal of a plan up to the mark "prepared", and waits until
-// everything that others wrote before the mark has arrived.
+// write stores the journal of a plan up to the mark "prepared", and waits until everything that
+// others wrote before the mark has arrived.
 func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*decided, error) {
 	sending, sendCtx := errgroup.WithContext(ctx)
 	sending.SetLimit(partsAtOnce)
@@ -227,7 +226,7 @@ func (l *Ledger) write(ctx context.Context, attempt string, parts []objdb.KV) (*
 	return newDecided(0, at, l.journal.stored(attempt)), nil
 }
 
-// notCommitted is the error of a plan of which nothing can happen any more.
+// notCommitted is the error of a plan that can no longer be committed.
 func notCommitted(err error) error {
 	if !fault.Is(err, fault.Unavailable) {
 		return err
@@ -245,18 +244,16 @@ func (l *Ledger) commitMark(ctx context.Context, g *group, d *decided, m mark) e
 	})
 }
 
-// mark puts the mark "committed" and returns the revision that created it. If
-// the outcome of that is not known, the store is asked until it answers or the
-// term ends. From then on a refusal proves nothing: the sending that had no
-// answer may have happened before it. A store that says it is full may have put the
-// mark, too, but does not put it later (see objdb/commit.go).
+// mark puts the mark "committed" and returns the revision that created it. If the outcome is unknown, the store
+// is asked until it answers or the term ends. From then on a refusal proves nothing: the request with the lost
+// answer may have been executed before it. A store that reports to be full may have put the mark, too, but does
+// not put it later (see objdb/commit.go).
 func (l *Ledger) mark(m mark) (created int64, err error) {
 	value, err := json.Marshal(m)
 	if err != nil {
 		return 0, fault.New(fault.Internal, "journal: encode: %w", err)
 	}
-	// Whoever drops the journal deletes "prepared", so that a transaction that
-	// is still under way then does nothing.
+	// A journal is dropped by deleting "prepared", so that this transaction has no effect if it is late.
 	key := l.journal.committed()
 	txn := objdb.Txn{
 		If:   []objdb.Guard{objdb.SameIncarnation(l.journal.prepared(), m.At), objdb.Absent(key)},
@@ -292,8 +289,7 @@ func (l *Ledger) mark(m mark) (created int64, err error) {
 	}
 }
 
-// merge brings into the state of a plan what others have committed since it ran,
-// which is none of its keys.
+// merge adds the commits of others since the plan ran to its state; they do not concern its keys.
 func (l *Ledger) merge(g *group) {
 	current := l.state.Load()
 	for key := range l.since.keys {
@@ -308,8 +304,7 @@ func (l *Ledger) merge(g *group) {
 // releaseReserved permits others to change the keys that were reserved for a large plan, which does not run any more.
 func (l *Ledger) releaseReserved() { l.since, l.reserved, l.alone = nil, nil, false }
 
-// accept makes a plan that has happened the ledger's state: readers see all of
-// it from now on.
+// accept makes a committed plan the ledger's state: readers see all of it from now on.
 func (l *Ledger) accept(g *group, d *decided) {
 	l.merge(g)
 	l.releaseReserved()
@@ -318,7 +313,7 @@ func (l *Ledger) accept(g *group, d *decided) {
 	l.due.Send()
 }
 
-// finish waits until a plan that has happened is stored.
+// finish waits until a committed plan is stored.
 func (l *Ledger) finish(d *decided) (rev int64, err error) {
 	select {
 	case <-d.stored:
@@ -328,8 +323,7 @@ func (l *Ledger) finish(d *decided) (rev int64, err error) {
 	}
 }
 
-// drop deletes the journal that has some parts, trying until it succeeds or the term ends,
-// which leaves them to the next leader.
+// drop deletes a journal with these parts, until that succeeds or the term ends, which leaves it to the next leader.
 func (l *Ledger) drop(parts []string) error {
 	wait := retry.NewPacer(objdb.RetryFirst, objdb.RetryMost)
 	for {

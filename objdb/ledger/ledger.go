@@ -15,14 +15,13 @@ import (
 	"github.com/contiv/netplugin/utils/retry"
 )
 
-// Ledger is the only way a term writes: a cache of the prefixes it owns, and a
-// committer that runs plans against it and commits them in groups.
+// Ledger is the only way to write in a term: a cache of the prefixes that it owns, and a committer that runs
+// plans on the cache and commits them in groups.
 //
-// The cache follows the store: what this ledger commits is in it at once, what
-// others write (an agent's run-time state, an operator's repair) arrives by
-// watch. Until it has arrived, the guards of a transaction find it out.
+// The cache follows the store: this ledger's commits are applied at once, writes of others (an agent's operational state, an
+// operator's repair) arrive by watch. Until they arrive, the guards of a transaction detect them.
 //
-// One watch is for all prefixes, and for the journals and locks beside them: the
+// One watch is for all prefixes, and for the journals and locks: an
 // event of any of these tells that everything before it has arrived.
 type Ledger struct {
 	term     *objdb.Term
@@ -43,57 +42,54 @@ type Ledger struct {
 	foreign chan mirror.Batch    // from the mirror to the committer
 	small   *queue               // to the committer
 	large   *queue               // to the goroutine that prepares large plans
-	asks    chan func()          // what the committer is asked to run
+	asks    chan func()          // functions to run in the committer
 	journal journal
 
-	attempts int // of large plans; belongs to the goroutine that prepares them
+	attempts int // number of large plans; used by the goroutine that prepares them
 
-	// The rest belongs to the committer.
+	// The committer owns the rest.
 	horizon
 	own      int64            // revision of the last own commit
-	loaded   int64            // revision of the last listing: older events are in it
-	deleted  map[string]int64 // own deletions whose event has not come back yet
-	stale    bool             // the state may not be the store's: it is read again before the next plan
-	patience time.Duration    // for what others wrote to come by watch
-	held     []*submission    // wait for a large plan
-	decided  *decided         // large plan that is being stored; nil: none
-	since    *since           // what has changed since a large plan ran; nil: none does
-	reserved *footprint       // what others do not change while a large plan runs; nil: they change all
-	alone    bool             // a large plan has the ledger for itself
-	due      notify.Signal    // held plans or the decided one may go on, or the state is to be read again
+	loaded   int64            // revision of the last listing, which includes older events
+	deleted  map[string]int64 // own deletions whose event has not arrived yet
+	stale    bool             // the state may differ from the store's: it is read again before the next plan
+	patience time.Duration    // how long writes of others may take to arrive by watch
+	held     []*submission    // waiting for a large plan
+	decided  *decided         // large plan being stored; nil: none
+	since    *since           // changes since a large plan ran; nil: none runs
+	reserved *footprint       // what others must not change while a large plan runs; nil: no restriction
+	alone    bool             // a large plan runs alone
+	due      notify.Signal    // held plans or the decided one may continue, or the state is to be read again
 	later    <-chan time.Time // the same, after a failure
-	pace     *retry.Pacer     // of those tries
+	pace     *retry.Pacer     // of these retries
 }
 
-// root is above everything that is stored.
+// root is the common prefix of everything that is stored.
 const root = "/contiv.io/"
 
-// Config says what a ledger owns.
+// Config configures a ledger.
 type Config struct {
 	Owned    []string // prefixes below /contiv.io/, each ending in a slash
 	Indexes  []Index  // for Reader.Search
-	Observer Observer // told about each commit; may be nil
+	Observer Observer // is told of each commit; may be nil
 
-	// Admit is asked about each plan that leaves more keys than it found; its
-	// error refuses the plan. Nil: all are admitted. A store that is nearly full
-	// refuses these, so that what remains is there for deletions.
+	// Admit is called for each plan that leaves more keys than it found; its error refuses the plan. Nil: all are admitted. A
+	// store that is nearly full refuses these plans, so that the remaining room is left for deletions.
 	Admit func() error
-	// Derive is run behind each plan that has written something, as a part of it: it writes what follows from what the
-	// plan has (Tx.Changes), whoever made it. Nil: nothing does.
+	// Derive runs after each plan that has written something, as a part of it: it writes what follows from the
+	// plan's changes (Tx.Changes). Nil: none.
 	Derive func(tx *Tx) error
-	// Order gives the change of a key its place among those of a large plan,
-	// the lowest first; before and after are its values, nil for none. Those of
-	// one place keep the order of the plan. Those that have to be seen together are
-	// stored in one transaction, or in as few as the store takes. Nil: all have the
-	// same place.
+	// Order returns the place of a key's change among those of a large plan, the lowest first; before and after
+	// are its values, nil for none. Changes at one place keep the order of the plan. Those with together are
+	// stored in one transaction, or in as few as the store accepts. Nil: all have the same place.
 	Order func(key string, before, after []byte) (place int, together bool)
-	// Standby has followed the same prefixes with the same indexes; the ledger
-	// takes its state and stops it. Nil: the state is listed.
+	// Standby has followed the same prefixes with the same indexes; the
+	// ledger takes its state over and stops it. Nil: the state is listed.
 	Standby *Standby
 }
 
-// Open finishes what the terms before have left, reads the prefixes at one
-// revision and starts the committer, which ends with the term.
+// Open completes what earlier terms have left, reads the prefixes at
+// one revision and starts the committer, which ends with the term.
 func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	for _, p := range cfg.Owned {
 		if err := objdb.CheckPrefix(p); err != nil {
@@ -130,9 +126,8 @@ func Open(ctx context.Context, term *objdb.Term, cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Preview runs a plan on the committed state and forgets what it wrote. Like
-// View it neither waits nor makes anybody wait. What the plan has found was so if
-// the term is still trusted.
+// Preview runs a plan on the committed state and discards its writes. Like View it neither waits nor makes
+// others wait. Its result is valid if the term is still trusted.
 func (l *Ledger) Preview(ctx context.Context, plan func(tx *Tx) error) error {
 	if l.term.Context().Err() != nil {
 		return l.term.Ended()
@@ -144,7 +139,7 @@ func (l *Ledger) Preview(ctx context.Context, plan func(tx *Tx) error) error {
 	return l.term.Trusted()
 }
 
-// View calls read with the committed state. It neither waits nor makes anybody wait.
+// View calls read with the committed state. It neither waits nor makes others wait.
 func (l *Ledger) View(read func(r Reader) error) error {
 	if l.term.Context().Err() != nil {
 		return l.term.Ended()
@@ -156,31 +151,26 @@ func (l *Ledger) View(read func(r Reader) error) error {
 	return v.fail
 }
 
-// Update runs a plan and commits what it wrote. It returns the revision of the
-// commit, or, when the plan changed nothing, a revision at which that was so; then
-// the term has to be trusted, as the store is not asked.
+// Update runs a plan and commits its writes. It returns the revision of the commit, or, if the plan changed
+// nothing, a revision of the state that it saw; then the term has to be trusted, as the store is not asked.
 //
-// A plan must be a function of what it reads from tx and of its arguments: it
-// runs more than once when others write in between. If it returns an error,
-// nothing of it is written and Update returns that error. When ctx ends before
-// the plan ran it never runs; from then on Update waits for the outcome, which
-// Term.Commit finds out within twice the request timeout. An error of kind Unavailable whose message
-// says "unknown outcome" leaves open whether it happened.
+// A plan must be a function of what it reads from tx and of its arguments: it runs again if others write in
+// between. If it returns an error, nothing of it is written and Update returns that error. If ctx ends before
+// the plan runs, it never runs; once it has run, Update waits for the outcome, which Term.Commit finds out
+// within twice the request timeout. An error of kind Unavailable whose message says "unknown outcome" leaves
+// open whether it was committed.
 //
-// Everything is one transaction, except for a plan that reads and writes more
-// than the store takes in one (some hundred keys, 1 MiB), which is committed as
-// UpdateLarge does.
+// Everything is one transaction, except for a plan that reads and writes more than the store accepts in one
+// (some hundred keys, 1 MiB), which is committed as UpdateLarge does.
 func (l *Ledger) Update(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	return l.submit(ctx, l.small, plan)
 }
 
-// UpdateLarge is Update for a plan that probably does not fit into one
-// transaction. It runs beside the others instead of keeping them waiting, is
-// given up when ctx ends before it is decided, and is committed by way of a
-// journal: as a whole even if this process ends in the middle. Readers of the
-// ledger see all of it at once; those who follow the store see its writes arrive
-// one transaction after the other, in the order of Config.Order and, within
-// that, of the plan.
+// UpdateLarge is Update for a plan that probably does not fit into one transaction. It runs concurrently with
+// other plans instead of making them wait, is cancelled when ctx ends before it is committed, and is committed
+// by a journal: as a whole even if this process ends in the middle. Readers of the ledger see all of it at
+// once; those who follow the store see its writes arrive one transaction after the other, in the order of
+// Config.Order and, within that, of the plan.
 func (l *Ledger) UpdateLarge(ctx context.Context, plan func(tx *Tx) error) (rev int64, err error) {
 	return l.submit(ctx, l.large, plan)
 }

@@ -7,27 +7,25 @@ import (
 	"strings"
 )
 
-// Some terms are numbers that only one can have: an address of a network, a
-// tag, an id. An allocator needs the lowest that is free, and a walk
-// through all that are taken would make each one dearer than the one before.
+// Some terms are numbers that must be unique: an address of a network, a tag, an id. An allocator needs the
+// lowest free number, and iterating over all used ones would make each allocation more expensive than the last.
 //
-// So the tree also keeps a trie of blocks over them, one level per byte of the
-// number. A block of the last level has a bit for each of its 256 numbers that
-// is taken; a block above has a bit for each block below that is full. The next
-// free number is found by going down once. Blocks with nothing in them are not
-// there, so that the size of a set does not matter, only what is taken of it.
+// So the tree also has a trie of blocks over them, one level per byte of the number. A block of the last level
+// has a bit for each of its 256 numbers that is used; a block above has a bit for each block below that is
+// full. The next free number is found in one descent. Empty blocks do not exist, so that only the used numbers
+// of a set matter, not its size.
 
-// numberMark begins the terms that are numbers.
+// numberMark is the prefix of terms that are numbers.
 const numberMark = "#"
 
-// NumberTerm is the term of a number in a set: what an Index returns for the record that has
-// the number. All numbers of a set have the same width, which orders the terms
-// like the numbers. Without a number it is the prefix of all terms of the set.
+// NumberTerm is the term of a number in a set, which an Index returns for the record with the number. All
+// numbers of a set have the same width, so that the terms sort like the numbers. Without a number it is the
+// prefix of all terms of the set.
 func NumberTerm(set string, number []byte) string {
 	return numberMark + set + "/" + hex.EncodeToString(number)
 }
 
-// Number takes a term of a set apart.
+// Number returns the number in a term of a set.
 func Number(set, term string) (number []byte, ok bool) {
 	digits, ok := strings.CutPrefix(term, NumberTerm(set, nil))
 	if !ok {
@@ -50,9 +48,9 @@ func (b block) full() bool {
 }
 func (b block) empty() bool { return b.bits == [4]uint64{} }
 
-// nextClear finds the first clear bit from one on.
+// nextClear returns the first clear bit, beginning at from.
 func (b block) nextClear(from byte) (byte, bool) {
-	mask := uint64(1)<<(from%64) - 1 // what is before counts as set
+	mask := uint64(1)<<(from%64) - 1 // earlier bits count as set
 	for word := from / 64; word < 4; word++ {
 		if clear := ^(b.bits[word] | mask); clear != 0 {
 			return word*64 + byte(bits.TrailingZeros64(clear)), true
@@ -62,8 +60,7 @@ func (b block) nextClear(from byte) (byte, bool) {
 	return 0, false
 }
 
-// digitsOf is where the digits of a number begin in its term; ok is false for
-// any other term.
+// digitsOf returns where the digits of a number begin in its term; ok is false for other terms.
 func digitsOf(term string) (begin int, ok bool) {
 	if !strings.HasPrefix(term, numberMark) {
 		return 0, false
@@ -73,7 +70,7 @@ func digitsOf(term string) (begin int, ok bool) {
 	return begin, err == nil
 }
 
-// occupy marks the number of a term as taken.
+// occupy marks the number of a term as used.
 func (t *tree) occupy(term string) {
 	begin, ok := digitsOf(term)
 	for at := len(term) - 2; ok && at >= begin; at -= 2 {
@@ -88,7 +85,7 @@ func (t *tree) occupy(term string) {
 	}
 }
 
-// vacate marks the number of a term as free unless another key has it too.
+// vacate marks the number of a term as free unless another key has it as well.
 func (t *tree) vacate(term string) {
 	begin, ok := digitsOf(term)
 	if !ok || t.held(term) {
@@ -110,7 +107,7 @@ func (t *tree) vacate(term string) {
 	}
 }
 
-// held tells whether any key is found under a term.
+// held tells whether a key has the term.
 func (t *tree) held(term string) (found bool) {
 	t.entries.AscendGreaterOrEqual(entry{term: term}, func(e entry) bool {
 		found = e.term == term
@@ -125,7 +122,7 @@ func byteAt(term string, at int) byte {
 	return one[0]
 }
 
-// nextFree finds the lowest free number from one on, nil if there is none.
+// nextFree returns the lowest free number, beginning at from; nil if there is none.
 func (t *tree) nextFree(prefix string, from []byte) []byte {
 	if len(from) == 0 {
 		return nil
@@ -137,7 +134,7 @@ func (t *tree) nextFree(prefix string, from []byte) []byte {
 			return []byte{n}
 		}
 		if n > begin {
-			rest = make([]byte, len(rest)) // from the beginning of a later block
+			rest = make([]byte, len(rest)) // from the start of a later block
 		}
 		if below := t.nextFree(prefix+hex.EncodeToString([]byte{n}), rest); below != nil {
 			return slices.Insert(below, 0, n)
@@ -155,8 +152,8 @@ func (v *view) NextFree(set string, from []byte) ([]byte, bool) {
 	return free, free != nil
 }
 
-// NextFree implements Reader. Like Search it has no guard. A large plan relies
-// on the number being free still, not on those below being taken.
+// NextFree implements Reader. Like Search it has no guard. A large plan only relies on the number still being
+// free, not on lower ones being used.
 func (tx *Tx) NextFree(set string, from []byte) ([]byte, bool) {
 	free := tx.group.tree.nextFree(NumberTerm(set, nil), from)
 	if free != nil {

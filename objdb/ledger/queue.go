@@ -13,7 +13,7 @@ import (
 type submission struct {
 	ctx   context.Context // of the caller
 	plan  func(*Tx) error
-	taken atomic.Bool // by the ledger, or by the caller who gave up
+	taken atomic.Bool // by the ledger, or by a caller that has given up
 
 	rev  int64
 	err  error
@@ -24,10 +24,10 @@ func newSubmission(ctx context.Context, plan func(*Tx) error) *submission {
 	return &submission{ctx: ctx, plan: plan, done: make(chan struct{})}
 }
 
-// claim is the ledger's right to run the plan.
+// claim reserves the plan for the ledger; false: the caller has given up.
 func (s *submission) claim() bool { return s.taken.CompareAndSwap(false, true) }
 
-// abandon is the caller's right to give up waiting; false when the plan may have run.
+// abandon lets the caller stop waiting; false when the plan may have run.
 func (s *submission) abandon() bool { return s.taken.CompareAndSwap(false, true) }
 
 func (s *submission) finish(rev int64, err error) {
@@ -35,7 +35,7 @@ func (s *submission) finish(rev int64, err error) {
 	close(s.done)
 }
 
-// queue is where submissions wait.
+// queue has the waiting submissions.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*submission
@@ -57,7 +57,7 @@ func (q *queue) put(s *submission) bool {
 	return true
 }
 
-// hand puts a submission of another queue into this one, unless the term has ended.
+// hand moves a submission of another queue to this one, unless the term has ended.
 func (q *queue) hand(s *submission, term *objdb.Term) {
 	s.taken.Store(false)
 	if !q.put(s) && s.claim() {
@@ -65,7 +65,7 @@ func (q *queue) hand(s *submission, term *objdb.Term) {
 	}
 }
 
-// take takes all that wait.
+// take returns all waiting submissions.
 func (q *queue) take() []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,7 +74,7 @@ func (q *queue) take() []*submission {
 	return list
 }
 
-// close refuses all that wait and all that will come.
+// close refuses all waiting and future submissions.
 func (q *queue) close(err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -86,7 +86,7 @@ func (q *queue) close(err error) {
 	}
 }
 
-// claimed are those of a list whose callers still wait.
+// claimed returns the submissions of a list whose callers still wait.
 func claimed(list []*submission) []*submission {
 	var some []*submission
 	for _, s := range list {

@@ -21,24 +21,25 @@ type Reader interface {
 	// Search visits the entries of the ledger's indexes whose term begins with
 	// prefix, in order, beginning at the term from, until visit returns false.
 	Search(prefix, from string, visit func(term, key string) bool)
-	// NextFree finds the lowest number from one on that no value is found under
-	// in a set (see NumberTerm); ok is false if there is none of its width.
+	// NextFree returns the lowest number, beginning at from, without a value in a set (see NumberTerm); ok is
+	// false if there is none of its width.
 	NextFree(set string, from []byte) (free []byte, ok bool)
-	// Count is how many values are found under the term of something that is counted (see CountedTerm).
+	// Count returns the number of values under a counted term (see CountedTerm).
 	Count(what string) int
 	// Revision is that of the key's last committed write; 0 for an absent key.
 	Revision(key string) int64
-	// Tag is the Revision of a key to write by: it stays while nobody changes the key. What a large plan has put
-	// has none before it is stored; the error is ErrStoring then, or a plan that gets it runs again afterwards.
+	// Tag is the Revision of a key as a condition for writes: it stays while the key is not changed. A key that a large plan
+	// has put has none until it is stored; the error is ErrStoring then, and a plan that gets it runs again afterwards.
 	Tag(key string) (int64, error)
-	// Snapshot is the revision up to which all writes below an owned prefix are
-	// in this state. Some newer ones may be, too.
+	// Snapshot is the revision up to which all writes below an owned
+	// prefix are in this state. Some later ones may be included, too.
 	Snapshot(prefix string) int64
 	// Newest is a revision that the store is known to have reached.
 	Newest() int64
 }
 
-// ErrStoring says that a large plan is being stored that has put a key. It takes moments, or until the next leader is there.
+// ErrStoring means that a key belongs to a large plan that is being
+// stored. That takes moments, or until the next leader has started.
 var ErrStoring = errors.New("it is being stored")
 
 // stableRevision returns the revision of a key, or ErrStoring if it was written by a large plan whose changes are still being
@@ -50,7 +51,7 @@ func (t *tree) stableRevision(key string, rev int64) (int64, error) {
 	return rev, nil
 }
 
-// prefixes are those a ledger owns.
+// prefixes are the prefixes that a ledger owns.
 type prefixes []string
 
 // contain tells whether a key or a narrower prefix lies below one of them.
@@ -116,8 +117,7 @@ func (v *view) Newest() int64 { return v.tree.newest }
 
 func (v *view) reportCorrupt(key string, err error) { v.corrupt.report(key, v.Revision(key), err) }
 
-// corruption remembers which corrupt values were reported, so that one that is
-// read in every plan is reported once per revision.
+// corruption has the corrupt values that were reported, so that one that is read in every plan is reported once per revision.
 type corruption struct {
 	log      *logrus.Entry
 	mu       sync.Mutex
@@ -138,7 +138,7 @@ func (c *corruption) report(key string, rev int64, err error) {
 	}
 }
 
-// reporter is a Reader that takes reports of corrupt values.
+// reporter is a Reader that accepts reports of corrupt values.
 type reporter interface{ reportCorrupt(key string, err error) }
 
 // Read decodes the JSON value of one key.
@@ -155,9 +155,8 @@ func Read[T any](r Reader, key string) (T, error) {
 	return v, nil
 }
 
-// ReadShared is Read for a value that is needed many times: while it is the same, it is
-// decoded once for all views and small plans of a ledger, or for all reads of a large plan or a preview. What is
-// returned must not be changed, nor what it refers to.
+// ReadShared is Read for a value that is needed often: while it is unchanged, it is decoded once for all views and small
+// plans of a ledger, or for all reads of a large plan or a preview. The result, and what it refers to, must not be changed.
 func ReadShared[T any](r Reader, key string) (*T, error) {
 	in, ok := r.(remembering)
 	if !ok {
@@ -241,7 +240,7 @@ func corruptValue(key string, err error) error {
 	return fault.New(fault.Internal, "key %s: corrupt value: %w", key, err)
 }
 
-// nonNil keeps an empty value apart from none.
+// nonNil returns an empty value instead of nil, which means no value.
 func nonNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}

@@ -11,27 +11,26 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// handOver is how long a standby may take to receive what was written before
-// a term began; then the store is listed.
+// handOver is how long a standby may take to receive the writes before a term; after that, the store is listed.
 const handOver = time.Second
 
-// Standby keeps the state that a ledger begins with while somebody else leads,
-// so that a term need not begin with a listing of all that is stored.
+// Standby has the state that a ledger begins with, followed while another process leads, so that a term need
+// not begin with a listing of everything.
 //
-// It has one watch for everything: the lock is below the same root, so when the
-// event of winning it arrives, all that was written before has arrived, too.
+// It has one watch for everything: the lock is below the same root, so when the event of winning it arrives,
+// everything that was written before has arrived as well.
 type Standby struct {
 	log    *logrus.Entry
-	tree   *tree          // belongs to the mirror until that has stopped
-	mirror *mirror.Mirror // nil when the tree was handed over
+	tree   *tree          // owned by the mirror until that has stopped
+	mirror *mirror.Mirror // nil after the tree was handed over
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the mirror has stopped
 
 	handOver time.Duration // how long take waits
 }
 
-// Follow begins to keep the state of a ledger with this configuration, until
-// Stop, the end of ctx, or until a ledger is opened with it.
+// Follow starts to follow the state of a ledger with this configuration,
+// until Stop, the end of ctx, or until a ledger is opened with it.
 func Follow(ctx context.Context, db *objdb.DB, cfg Config) *Standby {
 	ctx, stop := context.WithCancel(ctx)
 	s := &Standby{log: db.Log(), tree: newTree(cfg.Indexes), stop: stop, done: make(chan struct{}), handOver: handOver}
@@ -50,7 +49,7 @@ func (s *Standby) Stop() {
 	<-s.done
 }
 
-// absorb brings changes into the tree, also those of a store that went back.
+// absorb applies changes to the tree, including those of a rewound store.
 func (s *Standby) absorb(b mirror.Batch) {
 	for _, e := range b.Events {
 		if e.Value == nil {
@@ -64,14 +63,13 @@ func (s *Standby) absorb(b mirror.Batch) {
 	}
 }
 
-// take stops the standby and gives its tree away, which is the state at the
-// revision it returns. That is not before rev, which must be of a write below
-// root. After an error the state has to be listed.
+// take stops the standby and returns its tree and the revision of its state. That is not before rev, which must
+// be of a write below root. After an error the state has to be listed.
 func (s *Standby) take(ctx context.Context, rev int64) (*tree, int64, error) {
 	err := s.await(ctx, rev)
 	s.Stop()
 	t, m := s.tree, s.mirror
-	s.tree, s.mirror = nil, nil // what is not used any more is not kept in memory
+	s.tree, s.mirror = nil, nil // so that it can be freed
 	if err != nil {
 		return nil, 0, err
 	}

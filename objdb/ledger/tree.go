@@ -17,31 +17,29 @@ type record struct {
 	key   string
 	value []byte
 	rev   int64
-	terms []string // what the value is indexed under
+	terms []string // index terms of the value
 }
 
-// tree is an ordered map with cheap copies: a clone shares all nodes and copies
-// those that are changed later. It is what lets readers keep a state while the
-// committer builds the next one. The index entries live beside the records and
-// are changed with them.
+// tree is an ordered map with cheap copies: a clone shares all nodes, and nodes are copied when they are
+// changed later. So readers can keep a state while the committer builds the next one. The index entries are
+// stored next to the records and change with them.
 type tree struct {
 	cloning sync.Mutex // clones of one tree are made one at a time
 	records *btree.BTreeG[record]
 	entries *btree.BTreeG[entry]
-	blocks  *btree.BTreeG[block] // of the numbers among the terms
-	counts  *btree.BTreeG[count] // of the terms that are counted
+	blocks  *btree.BTreeG[block] // for terms that are numbers
+	counts  *btree.BTreeG[count] // for counted terms
 	indexes []Index
-	storing int64 // revision of a large plan: what it has put has that one until it is stored, and nothing in the store has it; 0: of none
+	storing int64 // revision of a large plan being stored: keys that it has put have this revision here, but not in the store yet; 0: none
 	horizon
 }
 
-// horizon says how much of the store a state contains.
+// horizon is how much of the store a state includes.
 type horizon struct {
-	// seen is the revision up to which every write below an owned prefix, whoever
-	// made it, is in the state. What this ledger commits is in the state before
-	// its revision is seen: others may have written just before.
+	// seen is the revision up to which the state has every write below an owned prefix, of any writer. This
+	// ledger's commits are in the state before their revision is seen: others may have written just before.
 	seen   int64
-	newest int64 // revision that the store is known to have reached
+	newest int64 // a revision that the store is known to have reached
 }
 
 const treeDegree = 32
@@ -101,7 +99,7 @@ func (t *tree) Delete(r record) (had record, held bool) {
 	return had, held
 }
 
-// reindex replaces the terms that a key is found under.
+// reindex replaces the terms of a key.
 func (t *tree) reindex(key string, before, after []string) {
 	if slices.Equal(before, after) {
 		return
@@ -131,7 +129,7 @@ func ascend(t *tree, prefix string, visit func(record) bool) {
 	})
 }
 
-// keys are all keys and their revisions.
+// keys returns all keys and their revisions.
 func (t *tree) keys() []objdb.KV {
 	kvs := make([]objdb.KV, 0, t.Len())
 	t.records.Ascend(func(r record) bool {

@@ -8,34 +8,33 @@ import (
 	"github.com/contiv/netplugin/objdb"
 )
 
-// Tx is what a plan works on: a Reader that sees the plan's own writes and
-// those of the plans before it. Nothing of it reaches the store before the
-// commit. It is valid only while the plan runs.
+// Tx is the argument of a plan: a Reader that sees the plan's own writes and those of the plans before it.
+// Nothing reaches the store before the commit. It is valid only while the plan runs.
 type Tx struct {
 	ctx   context.Context
 	group *group
-	reads map[string]struct{} // keys looked at
-	spans map[span]struct{}   // ranges looked at
+	reads map[string]struct{} // keys read
+	spans map[span]struct{}   // ranges read
 	wrote map[string]int      // keys written and the place of the last write to each
 	undo  []undo
 	fail  error // misuse, which fails the plan
-	early bool  // it has asked for a tag that is not known before a large plan is stored
+	early bool  // it has asked for a tag that is unknown until a large plan is stored
 
 	decoded decodings // of ReadShared
 }
 
-// pendingRevision stands for that of a commit that is being assembled.
+// pendingRevision stands for the revision of a commit that is being assembled.
 const pendingRevision = math.MaxInt64
 
 // span is a range of keys, end excluded.
 type span struct{ from, end string }
 
-// undo is what a write replaced.
+// undo is the state that a write replaced.
 type undo struct {
 	key   string
 	had   record
 	held  bool
-	place int // of the write before to the same key; 0: none
+	place int // of the previous write to the same key; 0: none
 }
 
 func newTx(ctx context.Context, g *group) *Tx {
@@ -46,8 +45,8 @@ func newTx(ctx context.Context, g *group) *Tx {
 	return tx
 }
 
-// Context ends when nobody waits for the plan any more. A plan that takes long
-// looks at it from time to time and gives up with its error.
+// Context ends when the caller of the plan has given up. A plan that
+// takes long checks it from time to time and returns its error.
 func (tx *Tx) Context() context.Context { return tx.ctx }
 
 // Get implements Reader.
@@ -60,8 +59,8 @@ func (tx *Tx) Get(key string) ([]byte, bool) {
 	return r.value, ok
 }
 
-// Revision implements Reader. For a key that a plan before this one in the same
-// group has written, whose revision is not known yet, it is one that no key has.
+// Revision implements Reader. For a key that an earlier plan of the same group has written, whose revision is
+// unknown yet, it is one that no key has.
 func (tx *Tx) Revision(key string) int64 {
 	if !tx.owns(key) {
 		return 0
@@ -92,12 +91,10 @@ func (tx *Tx) Snapshot(prefix string) int64 {
 // Newest implements Reader.
 func (tx *Tx) Newest() int64 { return tx.group.base.newest }
 
-// Range implements Reader. The visit may write; it goes on visiting what was
-// there when it began.
+// Range implements Reader. The visit may write; it continues with the keys from the start.
 //
-// The guard of a range is a compare, for which the store walks the range: a
-// plan that runs often should not visit thousands of keys. It notices keys that
-// others changed or added, not those they removed.
+// The guard of a range is a compare, for which the store iterates over the range: a plan that runs often should
+// not visit thousands of keys. It detects keys that others changed or added, not those that they removed.
 func (tx *Tx) Range(prefix string, visit func(key string, value []byte) bool) {
 	if !tx.owns(prefix) {
 		return
@@ -129,8 +126,8 @@ func (tx *Tx) Put(key string, value []byte) {
 	tx.replaced(key, had, held)
 }
 
-// Rewrite has the value of a key be stored once more as it is; an absent one is left alone. It is for values that are to be stored
-// in another form now (objdb.Values).
+// Rewrite stores the value of a key once more, unchanged; an absent key is ignored. It is for values that are
+// to be stored in another form (objdb.Values).
 func (tx *Tx) Rewrite(key string) {
 	if !tx.owns(key) {
 		return
@@ -144,7 +141,7 @@ func (tx *Tx) Rewrite(key string) {
 	tx.replaced(key, had, held)
 }
 
-// Delete removes a key; an absent one is left alone.
+// Delete removes a key; an absent one is ignored.
 func (tx *Tx) Delete(key string) {
 	if !tx.owns(key) {
 		return
@@ -166,18 +163,18 @@ func (tx *Tx) owns(key string) bool {
 	return true
 }
 
-// replaced notes a write: the key, and what it replaced.
+// replaced records a write: the key, and the state that it replaced.
 func (tx *Tx) replaced(key string, had record, held bool) {
 	tx.undo = append(tx.undo, undo{key, had, held, tx.wrote[key]})
 	tx.wrote[key] = len(tx.undo)
 }
 
-// Changes are the keys that the plan has written so far, in the order in which it first did, with their values before it and
-// now; nil for none. The plan writes nothing meanwhile.
+// Changes yields the keys that the plan has written so far, in the order of their first write, with their
+// values before the plan and now; nil for none. The plan must not write meanwhile.
 func (tx *Tx) Changes(yield func(key string, before, now []byte) bool) {
 	for _, u := range tx.undo {
 		if u.place != 0 {
-			continue // not the first time
+			continue // a later write
 		}
 		now, _ := tx.group.tree.Get(record{key: u.key})
 		if !yield(u.key, u.had.value, now.value) {
@@ -186,7 +183,7 @@ func (tx *Tx) Changes(yield func(key string, before, now []byte) bool) {
 	}
 }
 
-// Try runs a part of a plan and undoes what it wrote if it fails.
+// Try runs a part of a plan, and undoes its writes if it fails.
 func (tx *Tx) Try(part func() error) error {
 	begun := len(tx.undo)
 	err := part()
@@ -196,7 +193,7 @@ func (tx *Tx) Try(part func() error) error {
 	return err
 }
 
-// rollback undoes the plan's writes from one on, the last one first.
+// rollback undoes the plan's writes from one on, in reverse order.
 func (tx *Tx) rollback(from int) {
 	for i := len(tx.undo) - 1; i >= from; i-- {
 		u := tx.undo[i]

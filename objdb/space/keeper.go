@@ -1,24 +1,21 @@
-// Package space keeps the store from filling up, and says so when it does.
+// Package space keeps the store from filling up, and reports it if it does.
 //
-// etcd's file grows with every write, because it keeps the history of every
-// key until that is compacted, and never shrinks by itself: what a compaction
-// frees is used again, but counts. When the file reaches the quota, etcd raises
-// an alarm and refuses whatever grows: creations, but also the rewriting of a
-// record, a lease, an election. Then nobody leads, and nothing can be deleted in
-// an orderly way. So it must not come to that:
+// etcd's file grows with every write, because it has the history of every key until that is compacted, and never shrinks by
+// itself: room that a compaction releases is reused, but still counts. When the file reaches the quota, etcd raises an alarm
+// and refuses everything that grows: creations, but also the rewriting of a record, a lease, an election. Then no netmaster
+// can lead, and nothing can be deleted in an orderly way. To prevent that:
 //
-//	80 % of the quota   history is compacted, files with room in them are defragmented
-//	90 %                the leading netmaster refuses what adds to the store (Admit);
-//	                    deletions, leases and elections live on the rest
+//	80 % of the quota   history is compacted, files with unused room are defragmented
+//	90 %                the leading netmaster refuses additions to the store (Admit);
+//	                    deletions, leases and elections use the rest
 //	100 %               etcd's alarm; once there is room again it is disarmed
 //
-// Only members that netmasters embed are compacted and defragmented, each by its own
-// netmaster: nobody else may be able to reach it. A member does not answer while its file is
-// defragmented, so members take turns, and none begins while another one is missing. A turn is a
-// key in the store. Where a file has reached the quota, writing that key would raise the alarm: there, and
-// after the alarm, all members begin at once.
+// Only members that netmasters embed are compacted and defragmented, each by its own netmaster: others may not
+// be able to reach it. A member does not answer while its file is defragmented, so members take turns, and none
+// begins while another one is missing. A turn is a key in the store. Where a file has reached the quota,
+// writing that key would raise the alarm: there, and after the alarm, all members begin at once.
 //
-// A store that netmasters do not embed is left to its operator; there the package observes and refuses.
+// A store that netmasters do not embed is left to its operator; there the package only observes and refuses.
 package space
 
 import (
@@ -35,23 +32,22 @@ import (
 )
 
 const (
-	tightShare = 0.80 // of the quota taken by a file: room is made
-	fullShare  = 0.90 // of the quota taken by data: nothing is added any more
-	lastShare  = 0.97 // of the quota taken by a file: the same, because then no page is free for sure
-	wasteShare = 0.10 // of the quota unused in a file: it is worth writing it anew
-	freshShare = 0.02 // of the quota written, or found to be free, since an attempt to make room: another one is worth it at once
+	tightShare = 0.80 // of the quota used by a file: room is made
+	fullShare  = 0.90 // of the quota used by data: additions are refused
+	lastShare  = 0.97 // of the quota used by a file: the same, because perhaps no page is free
+	wasteShare = 0.10 // of the quota unused in a file: rewriting it is worthwhile
+	freshShare = 0.02 // of the quota written, or found to be free, since an attempt to make room: another attempt is worthwhile at once
 
-	turnBytes = 64 << 10         // more than what is written to the store to take a turn
-	turnTime  = 10 * time.Second // for which a turn is waited for; then the store is looked at again, which may be full by now
+	turnBytes = 64 << 10         // more than taking a turn writes to the store
+	turnTime  = 10 * time.Second // time limit for a turn; then the store is checked again, which may be full by now
 
 	lookEvery = 5 * time.Second
-	// After an attempt that did not help there is another one, at first soon:
-	// what a compaction frees counts as used until no read in progress can see
-	// it and something else has been written. That may be later than any pause.
+	// After an attempt without effect there is another one, at first soon: room that a compaction releases counts as used
+	// until no running read can see it and something else has been written. That may be later than any pause.
 	retryFirst, retryMost = time.Second, time.Minute
 )
 
-// Store is what is looked after; objdb.DB is one.
+// Store is the store to keep; objdb.DB is one.
 type Store interface {
 	Space(ctx context.Context) ([]objdb.Space, error)
 	Compact(ctx context.Context) error
@@ -59,48 +55,48 @@ type Store interface {
 	Disarm(ctx context.Context) error
 }
 
-// Config says what to look after.
+// Config configures a keeper.
 type Config struct {
 	Store  Store
-	Member Member        // that this process embeds; nil: it makes no room
-	Every  time.Duration // between two looks; 0: 5 seconds
+	Member Member        // the embedded member; nil: no room is made
+	Every  time.Duration // interval of checks; 0: 5 seconds
 	Log    *logrus.Entry
 }
 
 // Member is the member of the store that this process embeds.
 type Member interface {
-	// URL is where it listens for clients now; empty: it has not been started yet.
+	// URL returns its present client URL; empty: it has not been started yet.
 	URL() string
-	// Missing are the names of the other members that it does not reach.
+	// Missing returns the names of the other members that it does not reach.
 	Missing(ctx context.Context) ([]string, error)
-	// Turn waits until it is this member's turn to be away, and returns what ends it.
+	// Turn waits for this member's turn to be unavailable, and returns a function that ends it.
 	Turn(ctx context.Context) (end func(), err error)
 }
 
-// Keeper looks after the space of a store.
+// Keeper keeps a store from filling up.
 type Keeper struct {
 	cfg Config
 
-	// After an attempt to make room that did not help; they belong to Run.
+	// State after an attempt to make room without effect; used by Run only.
 	pace *retry.Pacer
-	due  time.Time // of the next one
-	left int64     // bytes in use after it
+	due  time.Time // time of the next one
+	left int64     // bytes in use after the attempt
 
-	waits bool // for members that were missing at the last attempt; of Run, too
+	waits bool // members were missing at the last attempt; used by Run only
 
 	mu   sync.Mutex
 	seen Usage
 }
 
-// Usage is how much of the store's quota is taken: the worst of its members, in bytes.
+// Usage is the used part of the store's quota: that of the fullest member, in bytes.
 type Usage struct {
 	Size  int64 // of the file
-	InUse int64 // what of it holds data
+	InUse int64 // the part with data
 	Quota int64 // 0: not known
-	Full  bool  // nothing may be added
+	Full  bool  // additions are refused
 }
 
-// New makes a keeper; it does nothing before Run.
+// New returns a keeper, which does nothing before Run.
 func New(cfg Config) *Keeper {
 	if cfg.Every <= 0 {
 		cfg.Every = lookEvery
@@ -111,7 +107,7 @@ func New(cfg Config) *Keeper {
 	return &Keeper{cfg: cfg, pace: retry.NewPacer(retryFirst, retryMost)}
 }
 
-// Run looks after the store until ctx ends.
+// Run keeps the store until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	tick := time.NewTicker(k.cfg.Every)
 	defer tick.Stop()
@@ -127,28 +123,28 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Usage is what was seen last.
+// Usage returns the result of the last check.
 func (k *Keeper) Usage() Usage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.seen
 }
 
-// Admit refuses, with kind Exhausted, what would add to a store that is full.
+// Admit refuses, with kind Exhausted, additions to a full store.
 func (k *Keeper) Admit() error {
 	u := k.Usage()
 	if !u.Full {
 		return nil
 	}
 	const mib = 1 << 20
-	if u.Quota == 0 { // an etcd before 3.6 does not tell, but for its alarm
+	if u.Quota == 0 { // etcd before 3.6 does not report it, except by its alarm
 		return fault.New(fault.Exhausted, "the store is full: its file has %d MiB, of which %d MiB are in use; nothing can be added, deletions are possible", u.Size/mib, u.InUse/mib)
 	}
 	return fault.New(fault.Exhausted, "the store is full: %d MiB of %d MiB are in use, its file has %d MiB; nothing can be added, deletions are possible",
 		u.InUse/mib, u.Quota/mib, u.Size/mib)
 }
 
-// check finds out how full the store is, and makes room in its own member if necessary.
+// check measures how full the store is, and makes room in its own member if necessary.
 func (k *Keeper) check(ctx context.Context) error {
 	own, err := k.measure(ctx)
 	if err != nil {
@@ -171,8 +167,8 @@ func (k *Keeper) check(ctx context.Context) error {
 	return err
 }
 
-// measure asks the members, remembers the worst of those that answer, as the store works without the
-// others, and returns this process's own. Without one, and while that does not answer, it is empty.
+// measure queries the members, records the fullest of those that answer, because the store works without the others, and
+// returns this process's own. That is empty without an embedded member, or while it does not answer.
 func (k *Keeper) measure(ctx context.Context) (own objdb.Space, err error) {
 	members, err := k.cfg.Store.Space(ctx)
 	if len(members) == 0 {
@@ -218,8 +214,8 @@ func (u Usage) exceeds(bytes int64, share float64) bool {
 
 func (u Usage) tight() bool { return u.Full || u.exceeds(u.Size, tightShare) }
 
-// makeRoom compacts the history, writes this process's own file anew if enough of it is unused then,
-// and returns how full it is after that.
+// makeRoom compacts the history, then rewrites this process's own file if enough of it is unused, and
+// returns how full it is after that.
 func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, error) {
 	k.cfg.Log.WithFields(logrus.Fields{"size": own.Size, "quota": own.Quota}).
 		Warn("the store's file is near its quota: compacting history and writing the file anew")
@@ -235,7 +231,7 @@ func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, er
 			return own, err
 		}
 	}
-	// An alarm that is taken back too early is raised again by the next write.
+	// An alarm that is cleared too early is raised again by the next write.
 	if err := k.cfg.Store.Disarm(ctx); err != nil {
 		return own, err
 	}
@@ -245,8 +241,8 @@ func (k *Keeper) makeRoom(ctx context.Context, own objdb.Space) (objdb.Space, er
 	return own, err
 }
 
-// rewrite writes the own member's file anew when it is its turn, if there can be one, and all others are there:
-// they have to do without it. While one is missing it does nothing; one that is writing its own file is not.
+// rewrite rewrites the own member's file when it is its turn, if that is possible, and all others are present: they have to
+// serve without it. While one is missing it does nothing; a member that rewrites its file does not count as missing.
 func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
 	if !own.Full && own.Size+turnBytes < own.Quota {
 		end, err := k.turn(ctx)
@@ -276,7 +272,7 @@ func (k *Keeper) rewrite(ctx context.Context, own objdb.Space) error {
 	return nil
 }
 
-// turn waits for this member's turn, and returns what ends it.
+// turn waits for this member's turn, and returns a function that ends it.
 func (k *Keeper) turn(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()

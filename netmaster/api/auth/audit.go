@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// answered notes the status of an answer.
+// answered records the status of an answer.
 type answered struct {
 	http.ResponseWriter
 	status int
@@ -36,7 +36,7 @@ func (a *answered) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// revision is that of the change that the answer tells of; 0: of none.
+// revision returns the revision of the change that the answer reports; 0: none.
 func (a *answered) revision() int64 {
 	rev, _ := strconv.ParseInt(a.Header().Get(mastercfg.RevisionHeader), 10, 64) // 0 without
 	return rev
@@ -48,8 +48,9 @@ func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // refusals are the statuses of requests that are not authenticated, or not authorized.
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
-// audit writes a line about an answered request if it was to change something, was refused because of its client, or would have
-// been in an enforced cluster. Requests without a route, or with a method that the route does not have, are not audited.
+// audit writes a line about an answered request if it asked for a change, was refused because of its client, or
+// would have been refused in an enforced cluster. Requests without a route, or with a method that the route
+// does not have, are not audited.
 func (e *Entrance) audit(q *Caller, r *http.Request, status int, revision int64) {
 	if !q.routed || status == http.StatusMethodNotAllowed {
 		return
@@ -78,21 +79,21 @@ func (e *Entrance) audit(q *Caller, r *http.Request, status int, revision int64)
 		}
 		entry.Untold = left
 	}
-	if !q.planned.Load() { // all objects are as they were
+	if !q.planned.Load() { // no object has changed
 		entry = entry.Brief()
 	}
 	e.config.Audit.Add(entry)
 }
 
-// denied tells whether a request failed because of its client. The status says so only to clients that ask for proper ones.
-// A node with a good join token that may not join because of what others have is denied, too; not if there is no room, or the
-// state is being changed.
+// denied tells whether a request failed because of its client. Only clients that ask for proper status codes
+// see that in the status. A node with a valid join token that cannot join because of a conflict with others is
+// denied as well; not if the cluster is full, or the state is being changed.
 func (q *Caller) denied(status int) bool {
 	if q.failed != nil {
 		status = rest.StatusOf(q.failed)
 	}
 	switch {
-	case q.flaw != nil && errors.Is(q.failed, q.flaw): // two identities at once are a bad request
+	case q.flaw != nil && errors.Is(q.failed, q.flaw): // two identities in one request have the status of a bad request
 		return true
 	case q.proven:
 		return slices.Contains(refusals, status) || fault.Is(q.failed, fault.Conflict)
@@ -100,7 +101,8 @@ func (q *Caller) denied(status int) bool {
 	return slices.Contains(refusals, status)
 }
 
-// refusalText is what a request was denied with, and, if its answer does not say that, what is wrong with what it has shown.
+// refusalText returns the reason of a denial and, if the answer
+// does not have it, what is wrong with the request's credentials.
 func (q *Caller) refusalText() string {
 	var text, flaw string
 	if q.failed != nil {
@@ -118,8 +120,8 @@ func (q *Caller) refusalText() string {
 	return text + "; " + flaw
 }
 
-// mayBeSampled tells whether there may be so many requests of this kind that only some are written to the audit log. Requests of
-// which a part may have been carried out are always written.
+// mayBeSampled tells whether requests of this kind may be so frequent that only some are written to the audit
+// log. Requests that may have been executed in part are always written.
 func (q *Caller) mayBeSampled(r *http.Request, status int, decision audit.Decision) (kind ratelimit.Telling, often bool) {
 	_, bounded := q.client()
 	switch {
@@ -127,31 +129,32 @@ func (q *Caller) mayBeSampled(r *http.Request, status int, decision audit.Decisi
 		return ratelimit.Excess, true
 	case bounded && (q.Who.Kind != identity.Nobody || q.proven) && decision == audit.Denied && !q.begun && !q.planned.Load():
 		return ratelimit.Refusal, true
-	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts them all
+	case bounded && decision == audit.WouldRefuse && !changes(r): // the report counts all of them
 		return ratelimit.Forecast, true
 	}
 	return 0, false
 }
 
-// isUnauthenticatedFlood tells whether there may be thousands of such requests a second: refused requests without valid
-// credentials, in a cluster that requires them. Only some of these are written to the audit log, so that they do not push lines
-// about changes out of the files. Logins are limited elsewhere, and a request whose outcome is unknown needs a token or a key.
+// isUnauthenticatedFlood tells whether the request is of a kind that may arrive thousands of times a second:
+// refused, without valid credentials, in a cluster that requires them. Only some of these are written to the
+// audit log, so that they do not push lines about changes out of the files. Logins are limited elsewhere, and a
+// request whose outcome is unknown needs a token or a key.
 func (q *Caller) isUnauthenticatedFlood(status int) bool {
 	return !q.limitsOnlyNoted() && q.Who.Kind == identity.Nobody && q.about == "" && !q.begun && !q.planned.Load() && status >= http.StatusBadRequest
 }
 
-// entry is what is known of a request before it is answered.
+// entry returns the audit entry of a request before it is answered.
 func (e *Entrance) entry(q *Caller, r *http.Request) audit.Entry {
 	return audit.Entry{Time: e.config.Now().UTC(), Request: q.id, Told: rest.RequestID(r), Principal: q.Who.String(), How: evidenceOf(q.Who), Source: q.source,
 		Verb: r.Method, Key: r.URL.Path, About: q.about, Objects: q.objects, Tenant: cmp.Or(q.need.Tenant, q.tenant)}
 }
 
-// changes tells whether a request is to change something. To give keys away is one.
+// changes tells whether a request asks for a change. Handing over keys counts as one.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead || strings.TrimSuffix(r.URL.Path, "/") == mastercfg.AuthoritiesPath
 }
 
-// Begin writes down that a change begins, where nothing may happen that is not written down.
+// Begin writes to the audit log that a change begins, if the log is strict: nothing may happen without a line.
 func (e *Entrance) Begin(r *http.Request) error {
 	q := CallerFrom(r.Context())
 	if q == nil || !changes(r) {

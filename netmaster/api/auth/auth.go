@@ -1,14 +1,15 @@
-// Package auth authenticates the clients of the REST API, authorizes their requests, limits how much each may have at once, and
-// records changes and refusals in the audit log. In an open cluster none of that is done.
+// Package auth authenticates the clients of the REST API, authorizes their requests, limits the concurrent requests of
+// each client, and records changes and refusals in the audit log. An open cluster does none of this.
 //
-// Requests of a term come in through its Entrance (entrance.go), which authenticates each (authenticate.go) and puts a Caller
-// into its context. A request is authorized three times by the same rule, by what its route needs: when it enters, so that it costs
-// nothing if it is refused; in every plan (ledger.go, plans.go), in the state that the plan changes;
-// and in the snapshot that an answer is made from. So a right that was taken away and
-// what it allowed cannot cross, and what a refusal says does not depend on what there is.
+// Requests of a term pass through its Entrance (entrance.go), which authenticates each (authenticate.go) and
+// puts a Caller into its context. A request is authorized three times by the same rule, with the right that its
+// route needs: when it enters, so that a refused request costs nothing; in every plan (ledger.go, plans.go), in
+// the state that the plan changes; and in the snapshot that an answer is computed from. So no request uses a
+// right that was revoked before, and the text of a refusal does not reveal which objects exist.
 //
-// The limits of a client are in limits.go. Changes and refusals are audited (audit.go), also those from
-// before a leader is known (early.go), and a permissive cluster counts what an enforced one would have refused (foreseen.go).
+// The limits of a client are in limits.go. Changes and refusals are audited
+// (audit.go), also those before a leader is known (early.go), and a permissive
+// cluster counts the requests that an enforced one would have refused (foreseen.go).
 package auth
 
 import (
@@ -36,33 +37,32 @@ type Need struct {
 	Tenant string // in areas of tenants; empty: all of them
 }
 
-// Caller is the client that a request comes from, with what was found out about it. nil: the cluster is open, or the request is
-// netmaster's own.
+// Caller is the authenticated client of a request. It is nil in an open cluster, and for requests of netmaster itself.
 type Caller struct {
 	Who    identity.Identity
 	mode   mastercfg.SecurityMode
-	flaw   error  // what he shows proves nothing
-	source string // address
-	id     string // of the request, in the audit log
-	need   Need   // of its route
-	// routed is whether a route has its path.
+	flaw   error  // why its credentials are invalid
+	source string // source address
+	id     string // of the request in the audit log
+	need   Need   // right that the route needs
+	// routed tells whether the path belongs to a route.
 	routed bool
 	now    func() time.Time
 
-	exceeds error                  // the request is beyond what its client may have; nil: it is not
-	about   string                 // what its path does not say
-	tenant  string                 // that it is about, if its route does not say
-	objects []string               // that it is about, and what became of them
-	proven  bool                   // it has shown what not everybody has, though nobody is known by it: the secret of a join token, a key
-	failed  error                  // what it was refused with; nil: it was not
-	begun   bool                   // the audit log has a line that says so
-	planned atomic.Bool            // a change of it was fit to be committed: it may have happened, whatever the answer says
-	request string                 // method and route, as reports name it
+	exceeds error                  // the request exceeds a limit of its client; nil: it does not
+	about   string                 // subject of the request that its path does not name
+	tenant  string                 // tenant of the request, if its route does not name it
+	objects []string               // objects of the request, and what was done with them
+	proven  bool                   // it has presented a secret, such as that of a join token or a key, though no identity follows from that
+	failed  error                  // error of a refused request
+	begun   bool                   // the audit log has a line about its begin
+	planned atomic.Bool            // a plan of it was ready to commit: it may have been executed, whatever the answer is
+	request string                 // method and route, for reports
 	refused atomic.Pointer[string] // in a permissive cluster: why an enforced one would have refused it
-	exposed atomic.Pointer[string] // the secret that it had in plain text, in words
+	exposed atomic.Pointer[string] // description of the secret that it had in plain text
 }
 
-// Mode is the mode that the request was admitted in.
+// Mode returns the security mode in which the request was admitted.
 func (q *Caller) Mode() mastercfg.SecurityMode {
 	if q == nil {
 		return mastercfg.SecurityOpen
@@ -72,13 +72,13 @@ func (q *Caller) Mode() mastercfg.SecurityMode {
 
 type callerKey struct{}
 
-// CallerFrom is the caller in a request's context.
+// CallerFrom returns the caller in a request's context; nil: none.
 func CallerFrom(ctx context.Context) *Caller {
 	q, _ := ctx.Value(callerKey{}).(*Caller)
 	return q
 }
 
-// Judge refuses what the caller may not do in this state.
+// Judge returns an error if the caller lacks a right in this state.
 func (q *Caller) Judge(r ledger.Reader, n Need) error {
 	if q == nil || n.Area == rights.Public {
 		return nil
@@ -88,7 +88,7 @@ func (q *Caller) Judge(r ledger.Reader, n Need) error {
 		return err
 	}
 	if q.mode == mastercfg.SecurityPermissive && n.Area != rights.Access {
-		q.note(err) // who may what is guarded before the rest is
+		q.note(err) // rights are enforced earlier than the rest
 		return nil
 	}
 	return err
@@ -114,50 +114,50 @@ func (q *Caller) enforcedRefusal(r *http.Request) string {
 	return ""
 }
 
-// Require has the request need something else than its route says; what follows is judged by that.
+// Require replaces the right that the request needs; later checks use the new one.
 func (q *Caller) Require(n Need) { q.need = n }
 
-// Flaw is what is wrong with what the caller shows, so that it proves nothing; nil: it is not wrong.
+// Flaw returns why the caller's credentials are invalid; nil: they are not.
 func (q *Caller) Flaw() error { return q.flaw }
 
-// SetSubject notes, for the audit log, what the request is about that its path does not say, such as the account that a login is for. No
-// secret may be in it.
+// SetSubject sets, for the audit log, the subject of the request that its path does not name, such as the
+// account of a login. It must not contain a secret.
 func (q *Caller) SetSubject(about string) {
 	if q != nil {
 		q.about = about
 	}
 }
 
-// SetProvenSubject is SetSubject for a node or netmaster that has proved the secret or the key with which it asks to join.
-// Whatever fails from then on is audited as a refusal of that one, and not of a stranger.
+// SetProvenSubject is SetSubject for a node or netmaster that has proved the secret or the key with which it
+// asks to join. A later failure is audited as a refusal of this one, and not of an unknown client.
 func (q *Caller) SetProvenSubject(about string) {
 	if q != nil {
 		q.about, q.proven = about, true
 	}
 }
 
-// SetTenant notes, for the audit log, the tenant that the request is about.
+// SetTenant sets the tenant of the request for the audit log.
 func (q *Caller) SetTenant(tenant string) {
 	if q != nil && tenant != rights.Everywhere {
 		q.tenant = tenant
 	}
 }
 
-// Names notes, for the audit log, the objects that the request is about, or what became of those that it has changed.
+// Names sets, for the audit log, the objects of the request, or what was done with them.
 func (q *Caller) Names(objects []string) {
 	if q != nil {
 		q.objects = objects
 	}
 }
 
-// Failed notes what the request was refused with.
+// Failed sets the error of a refused request.
 func (q *Caller) Failed(err error) {
 	if q != nil {
 		q.failed = err
 	}
 }
 
-// Exposes notes, in words, that the request had a secret in it that others could read.
+// Exposes records that the request had a secret that others could read, in words.
 func (q *Caller) Exposes(why string) { q.exposed.Store(&why) }
 
 // Still fails if the caller has lost the right that it was admitted for.
@@ -186,7 +186,7 @@ func (q *Caller) refusal(r ledger.Reader, n Need) error {
 	return rest.Denial{Cause: fault.New(fault.Denied, "%s may not %s %s%s: it is %s", q.Who, what, n.Area, where, set), Status: http.StatusForbidden}
 }
 
-// Visible are the tenants of which the caller may see an area. all: every one.
+// Visible returns the tenants in which the caller may read an area. all: every tenant.
 func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, all bool, err error) {
 	if q == nil || q.mode != mastercfg.SecurityEnforced {
 		return nil, true, nil
@@ -199,19 +199,19 @@ func (q *Caller) Visible(r ledger.Reader, area rights.Area) (tenants []string, a
 	return tenants, all, nil
 }
 
-// Sees tells which tenants' run time the caller may see.
+// Sees returns whether the caller may read the run time of a tenant.
 func (q *Caller) Sees(r ledger.Reader) (func(tenant string) bool, error) {
 	tenants, all, err := q.Visible(r, rights.RunTime)
 	return func(tenant string) bool { return all || slices.Contains(tenants, tenant) }, err
 }
 
-// May tells whether a part of an answer is for the caller, too.
+// May tells whether the caller may receive a part of an answer.
 func (q *Caller) May(r ledger.Reader, n Need) bool {
 	return q == nil || q.mode != mastercfg.SecurityEnforced || q.refusal(r, n) == nil
 }
 
-// NeedOf is what is needed for a verb on an object of a kind, or, without a key, on the
-// kind. A list of objects of tenants has those of the caller's own.
+// NeedOf returns the right that a verb needs on an object of a kind or, without a key, on the kind. A list of
+// objects of tenants is limited to the caller's own.
 func NeedOf(verb rights.Verb, kind contivmodel.Kind, key string) Need {
 	tenant, _, _ := strings.Cut(key, ":")
 	switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// TokenHeader is that of the original's authenticating proxy.
+// TokenHeader is the token header of the original's authenticating proxy.
 const TokenHeader = "X-Auth-Token"
 
-// shownBy is who a request shows to come from: what the connection proved, or a token.
+// shownBy returns the identity that a request presents: that of the connection, or of a token.
 func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 	who := identity.From(r.Context())
 	if rest.Forwarded(r, who) {
@@ -30,7 +30,7 @@ func shownBy(r *http.Request, reader ledger.Reader) (identity.Identity, error) {
 		tokens = append(tokens, strings.TrimSpace(token))
 	}
 	if tokens = slices.Compact(tokens); len(tokens) > 0 && who.Kind == identity.Loopback {
-		who = identity.Identity{} // who shows more is more
+		who = identity.Identity{} // stronger credentials have precedence
 	}
 	switch {
 	case len(tokens) == 0:

@@ -15,21 +15,22 @@ import (
 	"github.com/contiv/netplugin/netmaster/ratelimit"
 )
 
-// EarlyRefusals audits requests that a netmaster refuses before it knows who leads. A stranger without any key can send thousands of
-// them in a second, so of each address one in a while is written down, as of unauthenticated requests that routes refuse.
+// EarlyRefusals audits requests that a netmaster refuses before it knows the leader. A client without
+// credentials can send thousands of them a second, so only some of each address are written, as for
+// unauthenticated requests that routes refuse.
 type EarlyRefusals struct {
 	log  *audit.Log
 	told *ratelimit.Limiter
 	now  func() time.Time
 }
 
-// NewEarlyRefusals writes them into a log; nil: nowhere.
+// NewEarlyRefusals returns one that writes to a log; nil: it writes nothing.
 func NewEarlyRefusals(log *audit.Log) *EarlyRefusals {
 	return &EarlyRefusals{log: log, told: ratelimit.New(ratelimit.Limits{Rate: rate.Inf}), now: time.Now}
 }
 
-// Add writes down that a request was refused with a status. shown is what it has shown that counts for nothing; empty: see who
-// it comes from. One that is nil writes nothing.
+// Add records that a request was refused with a status. shown is the invalid identity that it has presented;
+// empty: that of the connection. A nil receiver writes nothing.
 func (e *EarlyRefusals) Add(r *http.Request, shown string, status int, reason error) {
 	if e == nil {
 		return

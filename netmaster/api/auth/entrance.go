@@ -18,30 +18,30 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Config is what the entrance of a term needs.
+// Config configures the entrance of a term.
 type Config struct {
 	View     func(func(ledger.Reader) error) error // of the state
 	Now      func() time.Time
-	Audit    *audit.Log // who has changed what; nil: nothing is written down
-	Foreseen *Foreseen  // what an enforced cluster would have refused
-	Rate     rate.Limit // requests a second of one client; 0: ClientRate, rate.Inf: any number
+	Audit    *audit.Log // audit log; nil: none
+	Foreseen *Foreseen  // counts of requests that an enforced cluster would have refused
+	Rate     rate.Limit // requests per second of one client; 0: ClientRate, rate.Inf: no limit
 }
 
-// Entrance is where the requests of a term enter: each with Enter, is admitted to its route with Admit, and, if it is
-// to change something, begins with Begin.
+// Entrance admits the requests of a term: each passes Enter,
+// then Admit for its route and, if it asks for a change, Begin.
 type Entrance struct {
 	config  Config
 	limits  ratelimit.Limits
 	limiter *ratelimit.Limiter
 }
 
-// New makes the entrance of a term.
+// New returns the entrance of a term.
 func New(config Config) *Entrance {
 	limits := clientLimits(config.Rate)
 	return &Entrance{config: config, limits: limits, limiter: ratelimit.New(limits)}
 }
 
-// Enter authenticates a request and puts its caller into its context; none, if the cluster is open.
+// Enter authenticates a request and puts its caller into the context; an open cluster has no callers.
 func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 	var q *Caller
 	err := e.config.View(func(reader ledger.Reader) error {
@@ -51,7 +51,7 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 		}
 		q = &Caller{mode: mode, source: rest.SourceOf(r), id: rand.Text(), now: e.config.Now}
 		if q.Who, err = shownBy(r, reader); err == nil && (q.Who.Kind == identity.User || q.Who.Kind == identity.Token) {
-			// What has expired proves nothing any more, also in a permissive cluster and for the share of requests.
+			// Expired credentials prove nothing, also in a permissive cluster and for the limits of a client.
 			if _, err = access.Rights(reader, q.Who, q.now()); err != nil {
 				q.Who = identity.Identity{}
 			}
@@ -71,8 +71,8 @@ func (e *Entrance) Enter(r *http.Request) (*http.Request, error) {
 	return r.WithContext(context.WithValue(identity.With(r.Context(), q.Who), callerKey{}, q)), nil
 }
 
-// Admit refuses a request that may not have what its route needs, or is beyond what its client may have. request is how reports
-// name it. What follows is judged by the same need.
+// Admit refuses a request whose client lacks the right that the route needs, or exceeds a limit. request is its
+// name in reports. Later checks use the same right.
 func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error {
 	q := CallerFrom(ctx)
 	if q == nil {
@@ -85,7 +85,7 @@ func (e *Entrance) Admit(ctx context.Context, needs Need, request string) error 
 	return e.config.View(q.Still)
 }
 
-// Noting has the answer to a request written down when done is called, if it is one to write down.
+// Noting returns a writer that records the answer; done writes it to the audit log, if it is to be audited.
 func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.ResponseWriter, done func()) {
 	q := CallerFrom(r.Context())
 	if q == nil {
@@ -95,7 +95,7 @@ func (e *Entrance) Noting(w http.ResponseWriter, r *http.Request) (noting http.R
 	return said, func() { e.audit(q, r, said.status, said.revision()) }
 }
 
-// NoteOpen audits a request to an open cluster, where nobody is authenticated: the one that closes it.
+// NoteOpen audits a request to an open cluster, which authenticates no client: the one that closes it.
 func (e *Entrance) NoteOpen(r *http.Request, area rights.Area, status int, revision int64) {
 	q := &Caller{Who: identity.From(r.Context()), routed: true, need: Need{Verb: rights.Change, Area: area}}
 	e.audit(q, r, status, revision)

@@ -9,21 +9,21 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// What an enforced cluster would refuse is counted while the cluster is permissive, so that an operator who is
-// about to enforce knows which clients that concerns. Each netmaster counts while it leads, and keeps the counts until it
-// ends; the leader asks the others. The audit logs of all leaders have the rest.
+// A permissive cluster counts the requests that an enforced one would refuse, so that an operator who is about
+// to enforce knows which clients are concerned. Each netmaster counts while it leads, and keeps the counts
+// until it ends; the leader asks the others. The audit logs of all leaders have the details.
 
 const (
-	foreseenHours = 24   // that are told of
+	foreseenHours = 24   // hours in the report
 	mostForeseen  = 1000 // rows
 )
 
-// Foreseen are the counters of one netmaster, by what tells two clients apart.
+// Foreseen has the counts of one netmaster, by client and request.
 type Foreseen struct {
 	mu    sync.Mutex
 	since time.Time
 	rows  map[foreseenKey]*foreseenRow
-	more  perHour // of those that found no row
+	more  perHour // requests without a row
 }
 
 type foreseenKey struct{ principal, source, request string }
@@ -34,7 +34,7 @@ type foreseenRow struct {
 	last   time.Time
 }
 
-// perHour counts what happens in each of the last hours.
+// perHour is a count for each of the last hours.
 type perHour [foreseenHours]struct{ hour, count int64 }
 
 func hour(t time.Time) int64 { return t.Unix() / 3600 }
@@ -56,7 +56,7 @@ func (p *perHour) sum(now time.Time) (n int64) {
 	return n
 }
 
-// NewForeseen makes counters of which none has counted anything, from now on.
+// NewForeseen returns empty counts, which begin now.
 func NewForeseen(now time.Time) *Foreseen {
 	return &Foreseen{since: now, rows: map[foreseenKey]*foreseenRow{}}
 }
@@ -81,7 +81,7 @@ func (f *Foreseen) add(key foreseenKey, reason string, now time.Time) {
 	row.reason, row.last = reason, now
 }
 
-// forget drops the rows in which nothing was counted for long.
+// forget drops the rows without a request in the last hours.
 func (f *Foreseen) forget(now time.Time) {
 	for key, row := range f.rows {
 		if row.count.sum(now) == 0 {
@@ -90,7 +90,7 @@ func (f *Foreseen) forget(now time.Time) {
 	}
 }
 
-// Report tells what was counted.
+// Report returns the counts.
 func (f *Foreseen) Report(now time.Time) contivmodel.SecurityReport {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,8 +113,8 @@ func sortRows(rows []contivmodel.WouldBeRefused) {
 	})
 }
 
-// AddReport adds what another netmaster has counted. Since is the later of both: before that, one of them may have counted
-// what it does not know any more.
+// AddReport adds the counts of another netmaster. Since is the
+// later of both: before that, one of them may have dropped counts.
 func AddReport(said, other contivmodel.SecurityReport) contivmodel.SecurityReport {
 	at := map[foreseenKey]int{}
 	keyOf := func(row contivmodel.WouldBeRefused) foreseenKey {

@@ -7,14 +7,14 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Ledger is the leader's way to the state, for plans of any size.
+// Ledger is the leader's access to the state, for plans of any size.
 type Ledger interface {
 	master.Ledger
 	UpdateLarge(ctx context.Context, plan func(tx *ledger.Tx) error) (rev int64, err error)
 }
 
-// Guard makes a ledger whose plans are authorized: each begins with the question whether the caller of its
-// context still has what the route needs, in the state that the plan sees.
+// Guard returns a ledger whose plans are authorized: each first checks that the caller in its context still has
+// the right that the route needs, in the state that the plan sees.
 func Guard(l Ledger) Ledger { return guarded{l} }
 
 type guarded struct{ Ledger }
@@ -31,7 +31,7 @@ func (g guarded) Preview(ctx context.Context, plan func(*ledger.Tx) error) error
 	return g.Ledger.Preview(ctx, first(ctx, plan))
 }
 
-// withDecision wraps a plan so that it records in the caller's context that it did not refuse.
+// withDecision wraps a plan so that it records in the caller whether the plan was accepted.
 func withDecision(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
 	q := CallerFrom(ctx)
 	if q == nil {
@@ -46,7 +46,7 @@ func withDecision(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger
 	}
 }
 
-// first is a plan that asks before it begins.
+// first wraps a plan so that it checks the caller's right first.
 func first(ctx context.Context, plan func(*ledger.Tx) error) func(*ledger.Tx) error {
 	q := CallerFrom(ctx)
 	if q == nil {

@@ -16,19 +16,18 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What one identity may have at once, in a cluster that asks who somebody is. Root and
-// netmasters may have any number.
+// Limits of one identity in a secured cluster. Root and netmasters have none.
 const (
-	// ClientRate is how many requests a second are answered, and clientBurst how many at once, if nothing else is configured.
+	// ClientRate is the default of requests per second, and clientBurst times that may arrive at once.
 	ClientRate  = 200
 	clientBurst = 2 // times that
 
 	clientWatches = 32
 	clientApplies = 1
-	clientAnswers = 4 // of those that are long
+	clientAnswers = 4 // long ones
 )
 
-// clientLimits are those of one identity, with so many requests a second.
+// clientLimits returns the limits of one identity, with so many requests per second.
 func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 	if perSecond == 0 {
 		perSecond = ClientRate
@@ -37,8 +36,8 @@ func clientLimits(perSecond rate.Limit) ratelimit.Limits {
 		Most: [...]int{ratelimit.Watch: clientWatches, ratelimit.Apply: clientApplies, ratelimit.LongAnswer: clientAnswers}}
 }
 
-// client is the name whose share a request counts in: the identity, or the address where there is none. bounded is
-// false for clients that may have any number.
+// client returns the name under which a request is counted: the identity, or the address without one. bounded
+// is false for clients without limits.
 func (q *Caller) client() (name string, bounded bool) {
 	switch q.Who.Kind {
 	case identity.Root, identity.Master:
@@ -49,7 +48,7 @@ func (q *Caller) client() (name string, bounded bool) {
 	return q.Who.String(), true
 }
 
-// waitForLimits waits until the limits permit a request, if that is soon; else it refuses the request.
+// waitForLimits waits until the limits permit a request, if that is soon; otherwise it returns an error.
 func (e *Entrance) waitForLimits(ctx context.Context, q *Caller) error {
 	client, bounded := q.client()
 	if !bounded {
@@ -72,10 +71,10 @@ func (e *Entrance) waitForLimits(ctx context.Context, q *Caller) error {
 	}
 }
 
-// lasting names the kinds in refusals.
+// lasting names the kinds of long requests in refusals.
 var lasting = map[ratelimit.Lasting]string{ratelimit.Watch: "watches", ratelimit.Apply: "apply", ratelimit.LongAnswer: "long answers"}
 
-// Take counts a request that lasts, until release.
+// Take counts a request that takes long, until release is called; it fails if the client has too many.
 func (e *Entrance) Take(ctx context.Context, kind ratelimit.Lasting) (release func(), err error) {
 	nothing := func() {}
 	q := CallerFrom(ctx)
@@ -92,20 +91,21 @@ func (e *Entrance) Take(ctx context.Context, kind ratelimit.Lasting) (release fu
 	return nothing, q.excess("%s has %d %s at once: that is as many as one client may have, try again later", client, e.limits.Most[kind], lasting[kind])
 }
 
-// LongAnswer is how the place of a long answer is taken.
+// LongAnswer returns the function that counts a long answer.
 func (e *Entrance) LongAnswer(ctx context.Context) spool.Place {
 	return func() (release func(), err error) { return e.Take(ctx, ratelimit.LongAnswer) }
 }
 
-// BudgetKey is the client in whose share of the budget of answers the answer to a request counts: the identity, or the address where
-// there is none. It is empty if the answer counts in no share: for root, for netmasters, and for clients on the machine of a netmaster.
+// BudgetKey returns the name under which the answer to a request is counted in the memory budget of answers:
+// the identity, or the address without one. It is empty if the answer is not counted: for root, for netmasters,
+// and for clients on the machine of a netmaster.
 //
-// Nothing else keeps a client that reads just fast enough from having the whole budget for hours: in an enforced
-// cluster, where the number of its long answers is limited, with four large ones. The address is that of the
-// connection; only a netmaster with a certificate is believed when it says for which address it passes a request on. Without
-// certificates, all clients of a follower have the follower's address. So the share is in bytes, and enough for several
-// answers of a large cluster. It is a quarter and not half, as a client can use three addresses: its own, and those of
-// two followers.
+// Without this share, a client that reads just fast enough could occupy the whole budget for hours; in an
+// enforced cluster, which limits the number of its long answers, with four large ones. The address is that of
+// the connection; only a netmaster with a certificate may name the address for which it forwards a request.
+// Without certificates, all clients of a follower have the follower's address. So the share is in bytes, and
+// enough for several answers of a large cluster. It is a quarter and not half, because a client can use three
+// addresses: its own, and those of two followers.
 func BudgetKey(r *http.Request) string {
 	q := CallerFrom(r.Context())
 	if q == nil { // the cluster is open
@@ -121,11 +121,11 @@ func BudgetKey(r *http.Request) string {
 	return client
 }
 
-// limitsOnlyNoted tells whether requests beyond the limits are served and only noted.
+// limitsOnlyNoted tells whether requests beyond the limits are served and only recorded.
 func (q *Caller) limitsOnlyNoted() bool { return q.mode != mastercfg.SecurityEnforced }
 
-// excess refuses a request that exceeds a limit of its client; in a permissive cluster it notes that. The status is 429 for
-// clients that accept application/problem+json, and 500 for others.
+// excess refuses a request that exceeds a limit of its client; in a permissive cluster it only records that.
+// The status is 429 for clients that accept application/problem+json, and 500 for others.
 func (q *Caller) excess(format string, args ...any) error {
 	err := rest.WithStatus(http.StatusTooManyRequests, fault.New(fault.Unavailable, format, args...))
 	if q.limitsOnlyNoted() {

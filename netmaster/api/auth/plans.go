@@ -12,31 +12,31 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// What the plans of objects ask about their caller: these are the methods of objects.Caller. What would be refused in a
-// permissive cluster is noted only.
+// The checks of callers in plans of objects: the methods of
+// objects.Caller. A permissive cluster only records refusals.
 
 func (q *Caller) String() string { return q.Who.String() }
 
-// OfTenants tells whether the caller may not change what is outside of tenants.
+// OfTenants tells whether the caller may change objects of tenants only.
 func (q *Caller) OfTenants(r ledger.Reader) (bool, error) {
 	set, err := access.Rights(r, q.Who, q.now())
 	if errors.Is(err, access.ErrNobody) {
-		return false, nil // which the request was judged by
+		return false, nil // the request was authorized by the record, which is gone now
 	}
 	return !set.May(rights.Change, rights.Cluster, ""), err
 }
 
-// Deny is a refusal of what the caller may not.
+// Deny returns the refusal of something that the caller has no right to.
 func (q *Caller) Deny(format string, args ...any) error {
 	return q.refuse(rest.Denial{Cause: fault.New(fault.Denied, format, args...), Status: http.StatusForbidden})
 }
 
-// Exceed is a refusal of what is beyond a bound.
+// Exceed returns the refusal of something that exceeds a bound.
 func (q *Caller) Exceed(format string, args ...any) error {
 	return q.refuse(fault.New(fault.Exhausted, format, args...))
 }
 
-// refuse returns a refusal, or notes it.
+// refuse returns a refusal, or records it in a permissive cluster.
 func (q *Caller) refuse(refusal error) error {
 	if q.mode == mastercfg.SecurityPermissive {
 		q.note(refusal)

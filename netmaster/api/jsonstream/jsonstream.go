@@ -1,11 +1,9 @@
-// Package jsonstream writes JSON whose long parts are made while they are
-// written, so that a list of any length takes the memory of one of its items.
+// Package jsonstream writes JSON whose long parts are computed while they are written, so that a list of any
+// length takes the memory of one item.
 //
-// A value is what encoding/json can marshal, or one of three that are made
-// late: an Array or a Map, whose members are made one after the other, and an
-// Object, a struct some of whose fields are late. They may contain each other.
-// The text is the one that encoding/json would write of the same values; a
-// json.RawMessage is written as it is.
+// A value is anything that encoding/json can marshal, or one of three types that are computed late: an Array or a Map,
+// whose members are computed one after the other, and an Object, a struct with some late fields. They can be nested.
+// The text is what encoding/json would write for the same values; a json.RawMessage is written as it is.
 package jsonstream
 
 import (
@@ -16,12 +14,10 @@ import (
 	"strings"
 )
 
-// Array makes the items of an array. It calls item for each, and ends with the
-// first error that item returns or that it meets itself.
+// Array generates the items of an array. It calls item for each, and returns the first error of item or its own.
 type Array func(item func(value any) error) error
 
-// Map makes the members of an object, in the order in which they are to be
-// written.
+// Map generates the members of an object, in the order in which they are written.
 type Map func(member func(key string, value any) error) error
 
 // Object is a struct, or a pointer to one, with late values for some of its
@@ -32,8 +28,8 @@ type Object struct {
 	Late map[string]any
 }
 
-// Write writes a value and a line end. Errors are those of the value's parts
-// and of out; what was written before one is not whole.
+// Write writes a value and a newline. It returns errors of the value's parts and of out; the text written
+// before an error is incomplete.
 func Write(out io.Writer, value any) error {
 	w := writer{out: out}
 	w.encoder = json.NewEncoder(&w.part)
@@ -45,7 +41,7 @@ func Write(out io.Writer, value any) error {
 
 type writer struct {
 	out     io.Writer
-	part    bytes.Buffer // the value that is being written
+	part    bytes.Buffer // the value being written
 	encoder *json.Encoder
 }
 
@@ -54,8 +50,7 @@ func (w *writer) text(s string) error {
 	return err
 }
 
-// value writes a value, and before it what leads to it: the name of a member,
-// or the comma between two.
+// value writes a value after lead: the name of a member, or the comma between two.
 func (w *writer) value(lead string, value any) error {
 	switch v := value.(type) {
 	case Array:
@@ -157,7 +152,7 @@ func (w *writer) object(lead string, o Object) error {
 	return w.text("}")
 }
 
-// empty is what encoding/json leaves out.
+// empty tells whether encoding/json omits a value with omitempty.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:

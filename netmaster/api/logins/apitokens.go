@@ -20,7 +20,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// tokenForm is an API token on the wire. Its text is told once, when it is made.
+// tokenForm is an API token in JSON. Its text is only in the answer that creates it.
 type tokenForm struct {
 	Name    string    `json:"name"`
 	Role    string    `json:"role"`
@@ -28,7 +28,7 @@ type tokenForm struct {
 	Creator string    `json:"creator"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	LastUse time.Time `json:"lastUse,omitzero"` // the beginning of the hour; none: it was not used
+	LastUse time.Time `json:"lastUse,omitzero"` // start of the hour; absent if never used
 	Token   string    `json:"token,omitempty"`
 }
 
@@ -49,8 +49,7 @@ func (l *Logins) listTokens(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// createToken makes a token that lasts as long as its request says, in Go's notation for
-// durations.
+// createToken creates a token with the lifetime of the request, in Go's notation for durations.
 func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	var sent struct {
 		Name, Role, TTL string
@@ -77,7 +76,7 @@ func (l *Logins) createToken(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: form, Revision: rev}, err
 }
 
-// auditTextOfToken describes a token for the audit log. The tenants come last, as long texts are cut.
+// auditTextOfToken describes a token for the audit log. The tenants come last, because long texts are cut.
 func auditTextOfToken(name, role string, tenants []string) string {
 	return fmt.Sprintf("%s/%s: %s in %s", identity.Token, name, role, strings.Join(slices.Compact(slices.Sorted(slices.Values(tenants))), ","))
 }

@@ -20,7 +20,7 @@ import (
 // ops is the original's name for the role that administers a tenant.
 const ops = "ops"
 
-// bindingForm is a binding as the original's proxy told it.
+// bindingForm is a binding in the JSON of the original's proxy.
 type bindingForm struct {
 	ID        string `json:"AuthzUUID"`
 	Principal string `json:"PrincipalName"`
@@ -44,7 +44,7 @@ func grantOf(b access.Bound) rights.Grant {
 	return rights.Grant{Role: rights.Role(b.Role), Tenant: b.Tenant}
 }
 
-// granting fails if the caller may not give, or take, a role. Roles are guarded in permissive clusters, too.
+// granting fails if the caller may not grant, or revoke, a role. This is enforced in permissive clusters as well.
 func (l *Logins) granting(q *auth.Caller, r ledger.Reader, grants ...rights.Grant) error {
 	set, err := access.Rights(r, q.Who, l.config.Now())
 	if err != nil {
@@ -64,11 +64,11 @@ func auditGrant(q *auth.Caller, g rights.Grant, principal string, local bool) {
 	if local {
 		kind = string(identity.User)
 	}
-	q.SetSubject(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // a group may have a long name: it is cut first
+	q.SetSubject(fmt.Sprintf("%s in %s for %s/%s", g.Role, g.Tenant, kind, principal)) // long names of groups come last, where they are cut
 	q.SetTenant(g.Tenant)
 }
 
-// listBindings tells of those which the caller may take.
+// listBindings answers the bindings that the caller may revoke.
 func (l *Logins) listBindings(r *http.Request) (rest.Reply, error) {
 	q := auth.CallerFrom(r.Context())
 	return rest.Reply{From: func(reader ledger.Reader) (rest.Reply, error) {
@@ -97,7 +97,8 @@ func (l *Logins) getBinding(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// bindingAt finds a binding that the caller may take. To callers that are no admins others seem not to exist.
+// bindingAt returns a binding that the caller may revoke. For
+// callers that are not admins, other bindings do not exist.
 func (l *Logins) bindingAt(q *auth.Caller, r ledger.Reader, id string) (access.Bound, error) {
 	b, err := access.BindingAt(r, id)
 	if fault.Is(err, fault.NotFound) {
@@ -127,7 +128,7 @@ func (l *Logins) bind(r *http.Request) (rest.Reply, error) {
 		g.Role = rights.TenantAdmin
 	}
 	if g.Role == rights.Admin {
-		g.Tenant = rights.Everywhere // the original kept a tenant that meant nothing
+		g.Tenant = rights.Everywhere // the original stored a meaningless tenant
 	}
 	auditGrant(auth.CallerFrom(r.Context()), g, sent.PrincipalName, sent.Local)
 	var bound access.Bound

@@ -23,7 +23,7 @@ func formOfDirectory(d mastercfg.Directory) contivmodel.LDAPConfig {
 		SkipVerify: &d.SkipVerify, IssuedTo: &d.IssuedTo, Authorities: &d.Authorities, UserAttribute: &d.UserAttribute}
 }
 
-// updateDirectory applies a form to the record. It seals the password for its place.
+// updateDirectory applies a form to the record. It encrypts the password for its key.
 func (l *Logins) updateDirectory(f contivmodel.LDAPConfig, d *mastercfg.Directory) error {
 	for _, field := range []struct{ from, to *string }{{f.Server, &d.Server}, {f.BaseDN, &d.BaseDN}, {f.Account, &d.Account},
 		{f.IssuedTo, &d.IssuedTo}, {f.Authorities, &d.Authorities}, {f.UserAttribute, &d.UserAttribute}} {
@@ -46,7 +46,7 @@ func (l *Logins) updateDirectory(f contivmodel.LDAPConfig, d *mastercfg.Director
 	if f.Password == nil {
 		return nil
 	}
-	if *f.Password == "" { // with none, a directory takes anybody for nobody (RFC 4513, 5.1.2)
+	if *f.Password == "" { // with an empty password, a directory accepts the bind as anonymous (RFC 4513, 5.1.2)
 		return fault.New(fault.Invalid, "service_account_password: it is empty").WithField("service_account_password")
 	}
 	if len(*f.Password) > maxDirectoryText {
@@ -83,7 +83,7 @@ func checkDirectory(d mastercfg.Directory) error {
 	return nil
 }
 
-// noDirectory is said where there is none.
+// noDirectory is the error without a configuration.
 func noDirectory() error { return fault.New(fault.NotFound, "there is no LDAP configuration") }
 
 func directoryOf(r ledger.Reader) (mastercfg.Directory, error) {
@@ -101,7 +101,7 @@ func (l *Logins) getDirectory(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// putDirectory says anew how the directory is reached; a PATCH changes what it names.
+// putDirectory replaces the configuration of the directory; a PATCH changes the fields that it names.
 func (l *Logins) putDirectory(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.LDAPConfig
 	if err := rest.ReadInto(r, &sent); err != nil {
@@ -147,7 +147,8 @@ func (l *Logins) deleteDirectory(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusNoContent, Revision: rev}, err
 }
 
-// groupsOf asks the directory whether a password is right, and for the groups of its user. found tells whether there is a directory.
+// groupsOf verifies a password at the directory, and returns the
+// groups of its user. found tells whether a directory is configured.
 func (l *Logins) groupsOf(ctx context.Context, name, password string) (groups []string, found bool, err error) {
 	var d mastercfg.Directory
 	err = l.config.Ledger.View(func(r ledger.Reader) (err error) {

@@ -16,10 +16,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// errWrongLogin is said of users who do not exist, too.
+// errWrongLogin is also the error for unknown users.
 var errWrongLogin = rest.Denial{Cause: fault.New(fault.Denied, "Invalid username/password"), Status: http.StatusUnauthorized}
 
-// login begins a session. Which of the two was wrong is not told, and takes no other time.
+// login starts a session. A refusal does not reveal, by text or by time, whether the name or the password was wrong.
 func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	var sent struct{ Username, Password string }
 	if err := rest.ReadInto(r, &sent); err != nil {
@@ -30,24 +30,24 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	}
 	account, from := sent.Username, rest.SourceOf(r)
 	if accounts.CheckName(account) != nil {
-		account = "" // nobody has this name
+		account = "" // no user has this name
 	}
 	hash, local := l.hashOf(account)
 	guess := account
-	if !local { // to a directory all spellings are one account, and they share their guesses
+	if !local { // a directory ignores case, so all spellings of an account share its guesses
 		guess = strings.ToLower(account)
 	}
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
 	}
-	auth.CallerFrom(r.Context()).SetSubject(cmp.Or(account, "a name that nobody can have")) // it may be a password
+	auth.CallerFrom(r.Context()).SetSubject(cmp.Or(account, "a name that nobody can have")) // the name may be a mistyped password
 	if !local && account != "" && !l.isLocal(account) {
 		if groups, found, err := l.groupsOf(r.Context(), account, sent.Password); found {
 			return l.loginForeign(r, guess, groups, err)
 		}
 	}
 	rank, verdict := l.guesses.Rank(guess, from, l.config.Now()), accounts.Verdict{}
-	if len(sent.Password) <= accounts.MaxPassword { // a longer one is nobody's
+	if len(sent.Password) <= accounts.MaxPassword { // no password is longer
 		var err error
 		if verdict, err = l.hasher.Verify(r.Context(), hash, sent.Password, rank); err != nil {
 			l.guesses.Unjudged(guess, from)
@@ -57,7 +57,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	if !verdict.Right {
 		return rest.Reply{}, errWrongLogin
 	}
-	l.guesses.Right(guess, from, l.config.Now()) // whatever becomes of the session
+	l.guesses.Right(guess, from, l.config.Now()) // whether the session can be stored or not
 	renewed := ""
 	if verdict.Renew {
 		var err error
@@ -76,7 +76,7 @@ func (l *Logins) login(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
-// loginForeign begins the session of a user of the directory, by the name in lower case; err is what the directory said.
+// loginForeign starts the session of a user of the directory, by the name in lower case; err is the directory's error.
 func (l *Logins) loginForeign(r *http.Request, account string, groups []string, err error) (rest.Reply, error) {
 	switch {
 	case fault.Is(err, fault.Denied):
@@ -88,7 +88,7 @@ func (l *Logins) loginForeign(r *http.Request, account string, groups []string, 
 		}
 		return rest.Reply{}, fault.New(fault.Unavailable, "the directory of users does not answer: local users can log in")
 	}
-	l.guesses.Right(account, rest.SourceOf(r), l.config.Now()) // whatever becomes of the session
+	l.guesses.Right(account, rest.SourceOf(r), l.config.Now()) // whether the session can be stored or not
 	var token accounts.Token
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		token, err = access.LoginForeign(tx, account, groups, l.config.Now())
@@ -100,7 +100,7 @@ func (l *Logins) loginForeign(r *http.Request, account string, groups []string, 
 	return rest.Reply{Body: map[string]string{"token": token.Text}, Revision: rev}, err
 }
 
-// isLocal tells whether there is a local user of a name as a directory compares names, also one who is disabled.
+// isLocal tells whether there is a local user, even a disabled one, of a name as a directory compares names.
 func (l *Logins) isLocal(name string) (local bool) {
 	_ = l.config.Ledger.View(func(r ledger.Reader) error {
 		local = access.HasUser(r, name)
@@ -109,21 +109,21 @@ func (l *Logins) isLocal(name string) (local bool) {
 	return local
 }
 
-// hashOf is the stored hash of a user's password; empty: that user cannot log in. local tells whether
-// there is such a user, also one who is disabled.
+// hashOf returns the stored hash of a user's password; empty: that user cannot log in. local tells whether the
+// user exists, even if disabled.
 func (l *Logins) hashOf(name string) (hash string, local bool) {
-	_ = l.config.Ledger.View(func(r ledger.Reader) error { // the plan of the login reports what cannot be read
+	_ = l.config.Ledger.View(func(r ledger.Reader) error { // errors are reported by the plan of the login
 		user, err := access.UserAt(r, name)
 		if err == nil && !user.Disabled {
 			hash = user.Password
 		}
-		local = !fault.Is(err, fault.NotFound) // what cannot be read is no reason to ask elsewhere
+		local = !fault.Is(err, fault.NotFound) // an unreadable user is not looked up in the directory
 		return nil
 	})
 	return hash, local
 }
 
-// logout ends the session whose token was shown.
+// logout ends the session whose token was presented.
 func (l *Logins) logout(r *http.Request) (rest.Reply, error) {
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
 		access.Logout(tx, auth.CallerFrom(r.Context()).Who)
@@ -137,7 +137,7 @@ type caller struct {
 	Identity string     `json:"identity"` // as in "user/ann"
 	Mode     string     `json:"mode"`     // of the cluster
 	Roles    rights.Set `json:"roles"`
-	Expires  *time.Time `json:"expires,omitempty"` // of what was shown
+	Expires  *time.Time `json:"expires,omitempty"` // of the presented credentials
 }
 
 func (l *Logins) whoAmI(r *http.Request) (rest.Reply, error) {
@@ -162,7 +162,7 @@ func proxyVersion(*http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: map[string]string{"version": buildinfo.Get().Version}}, nil
 }
 
-// proxyHealth is told by the leader itself, which is well if it answers.
+// proxyHealth is answered by the leader itself, which is healthy if it answers.
 func proxyHealth(*http.Request) (rest.Reply, error) {
 	version := buildinfo.Get().Version
 	return rest.Reply{Body: map[string]any{

@@ -1,15 +1,15 @@
-// Package logins has the routes about accounts: logging in, users, tokens and roles. They are where the original's authenticating
-// proxy had them, and exist in clusters that authenticate their clients.
+// Package logins has the routes of accounts: logging in, users, tokens and roles. They have the paths of the
+// original's authenticating proxy, and exist in clusters that authenticate their clients.
 //
-//	login.go      logging in with a password, and out
-//	openid.go     logging in with the code that a provider of OpenID Connect gave to a browser
-//	ldap.go       users of a directory; outside.go bounds the questions to it, and to the provider
+//	login.go      login with a password, and logout
+//	openid.go     login with the code that an OpenID Connect provider gave to a browser
+//	ldap.go       users of a directory; outside.go limits the requests to it, and to the provider
 //	users.go      local users, and their passwords
 //	usercerts.go  certificates of local users
-//	apitokens.go  tokens of programs; tokenuse.go when each was last used
-//	bindings.go   which user or group has which role
+//	apitokens.go  tokens of programs; tokenuse.go their last use
+//	bindings.go   roles of users and groups
 //
-// The records of all this in the store are those of package access.
+// The records in the store are those of package access.
 package logins
 
 import (
@@ -30,39 +30,39 @@ import (
 	"github.com/contiv/netplugin/netmaster/rights"
 )
 
-// Config is what logins need to know of the daemon, and of the rest of the API.
+// Config configures the logins.
 type Config struct {
-	Ledger      master.Ledger // whose plans are judged by who asks
+	Ledger      master.Ledger // authorizes plans by their caller
 	Now         func() time.Time
-	HashCost    accounts.Cost     // of passwords
-	HashWorkers *accounts.Workers // that hash them; nil: this process does
-	Keyring     *keyring.Keyring  // of secrets in the store; nil: none are kept
+	HashCost    accounts.Cost     // cost of hashing passwords
+	HashWorkers *accounts.Workers // processes that hash; nil: this process does
+	Keyring     *keyring.Keyring  // encrypts secrets in the store; nil: there are no secrets
 	Log         *logrus.Entry
-	// Certify makes a certificate of a user for the key of a request, and tells by which authorities.
+	// Certify issues a certificate of a user for the key of a request, and returns the CAs.
 	Certify func(user string, csr []byte) (signed *x509.Certificate, by pki.Authorities, err error)
 }
 
-// Logins serves the routes about accounts, for one term.
+// Logins serves the routes of accounts for one term.
 type Logins struct {
 	config    Config
 	hasher    *accounts.Hasher
 	guesses   *accounts.Guesses
-	directory outside // of users, LDAP
+	directory outside // LDAP
 	openID    provider
-	uses      *tokenUses // of API tokens
+	uses      *tokenUses // last use of API tokens
 }
 
-// New makes that of a term. The use of tokens is stored while Run runs.
+// New returns the logins of a term. The use of tokens is stored while Run runs.
 func New(config Config) *Logins {
 	return &Logins{config: config, hasher: accounts.NewHasher(config.HashCost, config.HashWorkers), guesses: accounts.NewGuesses(),
 		directory: newOutside(), openID: provider{outside: newOutside(), greeting: make(ratelimit.Semaphore, greetedAtOnce)}, uses: newTokenUses()}
 }
 
-// AuthPath is where the original's authenticating proxy had its own routes. They are
-// served in clusters that ask who somebody is; others have neither users nor roles.
+// AuthPath is the root of the routes of the original's authenticating proxy. Only secured clusters serve them;
+// others have neither users nor roles.
 const AuthPath = "/api/v1/auth_proxy"
 
-// Those in whose requests or answers there are secrets.
+// Paths whose requests or answers contain secrets.
 const (
 	loginPath  = AuthPath + "/login"
 	usersPath  = AuthPath + "/local_users"
@@ -75,10 +75,10 @@ const (
 	openIDLoginPath = openIDPath + "/login"
 )
 
-// WhoAmIPath is where callers learn who they are and what they may.
+// WhoAmIPath answers the identity and the rights of the caller.
 const WhoAmIPath = "/api/v1/whoami"
 
-// Routes are the routes about accounts and roles.
+// Routes returns the routes of accounts and roles.
 func (l *Logins) Routes() []rest.Route {
 	const user, binding, token, directory = usersPath, AuthPath + "/authorizations", tokensPath, directoryPath
 	return []rest.Route{
@@ -103,7 +103,7 @@ func (l *Logins) Routes() []rest.Route {
 	}
 }
 
-// HasSecret tells whether there is a secret in the body of a request about accounts, or of its answer.
+// HasSecret tells whether the body of an account request, or of its answer, has a secret.
 func HasSecret(r *http.Request) bool {
 	switch at := path.Clean(r.URL.Path); at {
 	case loginPath, openIDLoginPath, usersPath, tokensPath:

@@ -23,19 +23,19 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Users whom a provider of OpenID Connect knows log in with a browser (package openid):
-// netctl asks where to send it, and shows what it has come back with.
+// Users of an OpenID Connect provider log in with a browser (package openid): netctl asks where to send it, and
+// presents the code that it returns with.
 
-// provider is the one that is configured, as it was made at a revision of its record.
+// provider is the configured provider, as of a revision of its record.
 type provider struct {
 	outside
-	greeting ratelimit.Semaphore // of those who ask where to log in
+	greeting ratelimit.Semaphore // limits requests for the login URL
 	mu       sync.Mutex
 	made     *openid.Provider
 	revision int64
 }
 
-// errNoProvider is said where there is none.
+// errNoProvider is the error without a configuration.
 var errNoProvider = fault.New(fault.NotFound, "no OpenID Connect provider is configured")
 
 func providerOf(r ledger.Reader) (mastercfg.OpenID, error) {
@@ -46,7 +46,7 @@ func providerOf(r ledger.Reader) (mastercfg.OpenID, error) {
 	return p, err
 }
 
-// provider is the one of the configuration as it is now.
+// provider returns the provider of the present configuration.
 func (l *Logins) provider() (*openid.Provider, error) {
 	var record mastercfg.OpenID
 	var revision int64
@@ -83,12 +83,12 @@ func (l *Logins) provider() (*openid.Provider, error) {
 	return made, nil
 }
 
-// greetedAtOnce is how many are told at a time where to log in, which takes a moment, or, where the provider has to be asked, as long
-// as it takes.
+// greetedAtOnce is how many requests for the login URL are served at a time. Each takes a moment or, if the
+// provider has to be asked, as long as that takes.
 const greetedAtOnce = 64
 
-// openIDClient answers what a browser is sent to the provider with. Everybody may ask, so it
-// takes no place that a login needs: all who wait do so for one answer of the provider, and few at a time.
+// openIDClient answers the parameters for the browser's request to the provider. No login is needed, so it must not
+// occupy the places of logins: all waiting requests share one request to the provider, and only few may wait.
 func (l *Logins) openIDClient(r *http.Request) (rest.Reply, error) {
 	p, err := l.provider()
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Logins) openIDClient(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: contivmodel.OpenIDClient{Issuer: c.Issuer, ClientID: c.ClientID, AuthURL: at, Scopes: append([]string{}, c.Scopes...)}}, nil
 }
 
-// loginOpenID begins the session of a user that comes back from the provider.
+// loginOpenID starts the session of a user with a code from the provider.
 func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDProof
 	if err := rest.ReadInto(r, &sent); err != nil {
@@ -130,8 +130,8 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 		return rest.Reply{}, err
 	}
 	defer done()
-	// Tries count from here on, where nothing of ours is in their way: each code by itself, as a client with
-	// wrong ones must not keep others out behind the same address.
+	// Attempts count from here on, after all checks on our side: each code by itself, so that a client with
+	// wrong codes does not lock out others behind the same address.
 	from, guess := rest.SourceOf(r), guessKeyOf(sent.Code)
 	if wait := l.guesses.Admit(guess, from, l.config.Now()); wait > 0 {
 		return rest.Reply{}, tooManyGuesses(wait)
@@ -145,7 +145,7 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 		l.guesses.Unanswered(guess, from, l.config.Now())
 		return rest.Reply{}, l.providerFailed(err)
 	}
-	l.guesses.Unanswered(guess, from, l.config.Now()) // a code is good once: nobody is known by it later
+	l.guesses.Unanswered(guess, from, l.config.Now()) // a code is valid once, so it identifies no later user
 	auth.CallerFrom(r.Context()).SetSubject(who.Name)
 	var token accounts.Token
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
@@ -157,20 +157,20 @@ func (l *Logins) loginOpenID(r *http.Request) (rest.Reply, error) {
 
 const maxProofText = 4096
 
-// guessKeyOf is the key under which tries of a code are counted. It differs from all user names.
+// guessKeyOf returns the key under which attempts with a code are counted. It differs from all user names.
 func guessKeyOf(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return mastercfg.OpenIDPrefix + string(sum[:])
 }
 
-// isLoopbackRedirect tells whether a redirect goes to the browser's own machine, where netctl waits for it. A code for any other
-// place belongs to another client.
+// isLoopbackRedirect tells whether a redirect goes to the browser's own machine, where netctl waits for it. A
+// code for another destination belongs to another client.
 func isLoopbackRedirect(redirect string) bool {
 	u, err := url.Parse(redirect)
 	return err == nil && u.Scheme == "http" && u.User == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
-// providerFailed tells people less than the log.
+// providerFailed logs the error, and returns a less detailed one.
 func (l *Logins) providerFailed(err error) error {
 	if l.openID.trouble.IsNews(err, l.config.Now()) {
 		l.config.Log.WithError(err).Warn("login by OpenID Connect")
@@ -178,7 +178,7 @@ func (l *Logins) providerFailed(err error) error {
 	return fault.New(fault.Unavailable, "the OpenID Connect provider does not answer as it should: local users can log in")
 }
 
-// tooManyGuesses is the refusal of a client that has to wait before its next try.
+// tooManyGuesses is the refusal of a client that has to wait before its next attempt.
 func tooManyGuesses(wait time.Duration) rest.Denial {
 	return rest.Denial{Cause: fault.New(fault.Denied, "too many wrong logins: wait %s", wait.Round(time.Second)), Status: http.StatusTooManyRequests, Wait: wait}
 }
@@ -188,7 +188,7 @@ func formOfProvider(p mastercfg.OpenID) contivmodel.OpenIDConfig {
 	return contivmodel.OpenIDConfig{Issuer: &p.Issuer, ClientID: &p.ClientID, Authorities: &p.Authorities, NameClaim: &p.NameClaim, GroupsClaim: &p.GroupsClaim, Scopes: &scopes}
 }
 
-// intoProvider changes a record to what a form says. The secret is sealed for its place.
+// intoProvider applies a form to a record. The secret is encrypted for its key.
 func (l *Logins) intoProvider(f contivmodel.OpenIDConfig, p *mastercfg.OpenID) error {
 	for _, field := range []struct{ from, to *string }{{f.Issuer, &p.Issuer}, {f.ClientID, &p.ClientID}, {f.Authorities, &p.Authorities},
 		{f.NameClaim, &p.NameClaim}, {f.GroupsClaim, &p.GroupsClaim}} {
@@ -245,7 +245,7 @@ func (l *Logins) getProvider(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// putProvider says anew how the provider is reached; a PATCH changes what it names.
+// putProvider replaces the configuration of the provider; a PATCH changes the fields that it names.
 func (l *Logins) putProvider(r *http.Request) (rest.Reply, error) {
 	var sent contivmodel.OpenIDConfig
 	if err := rest.ReadInto(r, &sent); err != nil {

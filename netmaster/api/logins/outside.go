@@ -5,11 +5,10 @@ import (
 	"github.com/contiv/netplugin/utils/logging"
 )
 
-// Logins that somebody outside is asked about, a directory or a provider of OpenID Connect,
-// whom each may make us ask without having logged in: that must neither take the place of
-// other logins nor fill the log.
+// Logins for which an outside server is asked, a directory or an OpenID Connect provider. Clients can cause
+// these requests without having logged in: they must neither block other logins nor fill the log.
 
-// outside is one of those who are asked.
+// outside limits the requests to one outside server.
 type outside struct {
 	asking  ratelimit.Semaphore
 	trouble logging.Trouble
@@ -17,8 +16,8 @@ type outside struct {
 
 func newOutside() outside { return outside{asking: make(ratelimit.Semaphore, outsideAtOnce)} }
 
-// logins is what these places are for.
+// logins names these places in errors.
 const logins = "logins"
 
-// outsideAtOnce is how many logins each of them is asked about at a time.
+// outsideAtOnce is how many logins ask one server at a time.
 const outsideAtOnce = 16

@@ -10,24 +10,24 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// tokenUses are the API tokens that were shown, on their way into the store, which keeps the hour of the last
-// use of each: enough to find those that nobody needs, and one small write of a token in an hour.
+// tokenUses collects the uses of API tokens for the store, which has the hour of the last use of each: enough
+// to find unused tokens, at the cost of one small write per token and hour.
 type tokenUses struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	noted   map[string]time.Time // by id: the hour
-	waiting map[string]time.Time // of these, what the store has not got
+	noted   map[string]time.Time // by id: the hour of the last use
+	waiting map[string]time.Time // the part that is not stored yet
 }
 
-// retryUses is how long nothing is stored after it was refused.
+// retryUses is the pause after a failed write.
 const retryUses = time.Minute
 
 func newTokenUses() *tokenUses {
 	return &tokenUses{wake: make(chan struct{}, 1), noted: map[string]time.Time{}, waiting: map[string]time.Time{}}
 }
 
-// note takes a token that was shown.
+// note records the use of a token.
 func (u *tokenUses) note(id string, now time.Time) {
 	hour := access.HourOf(now)
 	u.mu.Lock()
@@ -38,11 +38,12 @@ func (u *tokenUses) note(id string, now time.Time) {
 	u.noted[id], u.waiting[id] = hour, hour
 	select {
 	case u.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is pending already
 	}
 }
 
-// NoteUse notes that an API token was used, if the request was authenticated by one. It is called for authorized requests only.
+// NoteUse records the use of an API token, if the request was
+// authenticated by one. It is called for authorized requests only.
 func (l *Logins) NoteUse(who identity.Identity) {
 	if who.Kind == identity.Token {
 		l.uses.note(who.Session, l.config.Now())
@@ -71,7 +72,7 @@ func (u *tokenUses) putBack(taken map[string]time.Time) {
 
 // Run stores the uses of tokens until ctx ends.
 func (l *Logins) Run(ctx context.Context) {
-	var again <-chan time.Time // after a refusal
+	var again <-chan time.Time // after a failed write
 	for {
 		wake := l.uses.wake
 		if again != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// userCertForm is a certificate for a user, and what its servers are known by.
+// userCertForm is a certificate for a user, with the CAs of the servers.
 type userCertForm struct {
 	Username    string    `json:"username"`
 	Certificate string    `json:"certificate"` // PEM
@@ -24,9 +24,9 @@ type userCertForm struct {
 	Expires     time.Time `json:"expires"`
 }
 
-// createUserCert makes a certificate for the key of a local user. Users have one made for themselves when they have logged
-// in: with a certificate alone they get no other one, or a key that was stolen would be good for ever. Admins, who may give
-// themselves a password as well, have one made for anybody.
+// createUserCert issues a certificate for the key of a local user. Users get certificates for themselves in a
+// session only: if a certificate were enough, a stolen key would be valid for ever. Admins, who could set any
+// password as well, get certificates for any user.
 func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 	who := auth.CallerFrom(r.Context()).Who
 	name, err := l.userOf(r, rights.Change, who.Session != "")
@@ -56,15 +56,15 @@ func (l *Logins) createUserCert(r *http.Request) (rest.Reply, error) {
 		Authorities: string(pki.EncodeCertificates(by[pki.API].Bundle()...)), Expires: signed.NotAfter}}, err
 }
 
-// madeUserCert is a certificate of a user, on the wire.
+// madeUserCert is a certificate of a user in JSON.
 type madeUserCert struct {
-	Key     string    `json:"key"`     // the hash of its public key, as openssl pkey -pubin -outform DER | sha256sum tells it
-	Creator string    `json:"creator"` // who had it made
+	Key     string    `json:"key"`     // hash of its public key, as openssl pkey -pubin -outform DER | sha256sum prints it
+	Creator string    `json:"creator"` // who requested it
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }
 
-// listUserCerts are the certificates of a user that count.
+// listUserCerts answers the valid certificates of a user.
 func (l *Logins) listUserCerts(r *http.Request) (rest.Reply, error) {
 	name, err := l.userOf(r, rights.Read, true)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Logins) listUserCerts(r *http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// dropUserCerts ends all certificates of a user.
+// dropUserCerts revokes all certificates of a user.
 func (l *Logins) dropUserCerts(r *http.Request) (rest.Reply, error) {
 	name, err := l.userOf(r, rights.Change, true)
 	if err != nil {

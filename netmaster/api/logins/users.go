@@ -20,8 +20,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// userForm is a local user on the wire, as the original's proxy had it. What is absent
-// is not changed; the password is never told.
+// userForm is a local user in the JSON of the original's proxy.
+// Absent fields are not changed; answers never have the password.
 type userForm struct {
 	Username  string  `json:"username"`
 	Password  *string `json:"password,omitempty"`
@@ -91,7 +91,7 @@ func (l *Logins) createUser(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Code: http.StatusCreated, Body: formOf(made), Revision: rev}, err
 }
 
-// userChange is what a form changes, with the hash of the password.
+// userChange returns the change that a form asks for, with the hash of the password.
 func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, error) {
 	change := access.UserChange{FirstName: sent.FirstName, LastName: sent.LastName, Disabled: sent.Disable}
 	for field, text := range map[string]*string{"first_name": sent.FirstName, "last_name": sent.LastName} {
@@ -118,7 +118,8 @@ func (l *Logins) userChange(r *http.Request, sent userForm) (access.UserChange, 
 
 const maxHumanName = 256
 
-// rankOfChange is the place in the queue for hashes of a request that sets a password. Root, which is not limited, goes first.
+// rankOfChange returns the place in the hashing queue of a request
+// that sets a password. Root, which is not limited, comes first.
 func (l *Logins) rankOfChange(r *http.Request) int {
 	q := auth.CallerFrom(r.Context())
 	if q.Who.Kind == identity.Root {
@@ -135,7 +136,7 @@ func (l *Logins) rankOfChange(r *http.Request) int {
 func (l *Logins) userOf(r *http.Request, verb rights.Verb, own bool) (name string, err error) {
 	q, name := auth.CallerFrom(r.Context()), mux.Vars(r)["user"]
 	himself := false
-	_ = l.config.Ledger.View(func(r ledger.Reader) error { // what cannot be read is not himself
+	_ = l.config.Ledger.View(func(r ledger.Reader) error { // on errors it counts as another user
 		himself = q.Who.Name == name && access.IsLocal(r, q.Who)
 		return nil
 	})
@@ -160,10 +161,10 @@ func (l *Logins) getUser(r *http.Request) (rest.Reply, error) {
 func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	var sent userForm
 	malformed := rest.ReadInto(r, &sent)
-	// A certificate alone is not enough for a password of one's own: with a key that was stolen, the account would be, too.
+	// A certificate alone must not set one's own password: a stolen key would give access to the account for ever.
 	name, err := l.userOf(r, rights.Change, sent.Disable == nil && (sent.Password == nil || auth.CallerFrom(r.Context()).Who.Session != ""))
 	if err == nil {
-		err = malformed // those who may not change him are not told
+		err = malformed // callers that may not change the user do not learn of the error
 	}
 	if malformed == nil {
 		auth.CallerFrom(r.Context()).SetSubject(sent.auditText(name))
@@ -186,14 +187,15 @@ func (l *Logins) changeUser(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: formOf(user), Revision: rev}, err
 }
 
-// endSessions ends the sessions of anybody: those of a user whom a directory does not know any more would go on for hours.
+// endSessions ends all sessions of a user, local or not: those of
+// a user that was removed from a directory would last for hours.
 func (l *Logins) endSessions(r *http.Request) (rest.Reply, error) {
 	name, ended := mux.Vars(r)["user"], 0
 	rev, err := l.config.Ledger.Update(r.Context(), func(tx *ledger.Tx) (err error) {
 		if ended, err = access.EndSessions(tx, name); err != nil || strings.ToLower(name) == name {
 			return err
 		}
-		more, err := access.EndSessions(tx, strings.ToLower(name)) // as a directory's are kept
+		more, err := access.EndSessions(tx, strings.ToLower(name)) // sessions of a directory's users have lower-case names
 		ended += more
 		return err
 	})

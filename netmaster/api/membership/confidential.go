@@ -10,14 +10,14 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// HasSecret tells whether there is a token, or a key, in the body of a request or of its answer.
+// HasSecret tells whether the body of a request, or of its answer, has a token or a key.
 func HasSecret(r *http.Request) bool {
 	at := path.Clean(r.URL.Path)
 	return r.Method == http.MethodPost && (at == mastercfg.JoinPath || at == mastercfg.JoinTokensPath)
 }
 
-// Confidential refuses to let anybody join, or to make a token for that, on a connection that others can read. To join takes TLS
-// in any case: a netmaster that joins is given the keys of the authorities.
+// Confidential refuses joins, and requests for join tokens, on a connection that others can read. A join needs
+// TLS in any case: a joining netmaster receives the keys of the CAs.
 func Confidential(r *http.Request) error {
 	switch {
 	case !HasSecret(r):

@@ -21,12 +21,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// renewable is how long after the end of its certificate a node may renew it: a cluster
-// that was switched off for a while comes back by itself.
+// renewable is how long after its expiry a node can renew its certificate, so that a cluster that was switched
+// off for a while recovers by itself.
 const renewable = 90 * 24 * time.Hour
 
-// join takes a node or a netmaster with a join token into the cluster. From then on its name belongs to its key. One that has not
-// received the answer asks again with the same key, and is not counted twice.
+// join admits a node or a netmaster with a join token to the cluster. From then on its name belongs to its key.
+// A client that has not received the answer retries with the same key, and is not counted twice.
 func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
 		return rest.Reply{}, err
@@ -56,10 +56,10 @@ func (m *Members) join(r *http.Request, request *mastercfg.JoinRequest) (rest.Re
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
-// joinByToken is the part of the plan of join in which the token is known to be good: it may not be for this name, or used up.
+// joinByToken is the part of join's plan after the token was verified: it may be for another name, or used up.
 func joinByToken(tx *ledger.Tx, request *mastercfg.JoinRequest, token jointoken.Token, record mastercfg.JoinToken, wanted *certificate) error {
 	kind := identity.Kind(record.Role)
-	// Before whatever else is in its way: a node that hears of its key tries another one, which may have joined.
+	// First: a node that learns that its key was revoked tries another key, which may have joined.
 	if err := checkNotRevoked(tx, kind, wanted.hash); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func joinByToken(tx *ledger.Tx, request *mastercfg.JoinRequest, token jointoken.
 	switch {
 	case again && joined.IsAt(before):
 		joined.Joined = before.Joined
-	case again: // at addresses that are new to it, those who have joined meanwhile come first
+	case again: // it has new addresses: nodes that have joined meanwhile have precedence
 	default:
 		record.Used++
 		if err := ledger.Write(tx, mastercfg.JoinTokenPrefix+record.ID, record); err != nil {
@@ -92,7 +92,7 @@ func joinByToken(tx *ledger.Tx, request *mastercfg.JoinRequest, token jointoken.
 	return wanted.admit(tx, at, kind, joined, request.Established)
 }
 
-// renew makes another certificate for a node that has joined, if the request is made with its key.
+// renew issues a new certificate for a node that has joined, if the request uses its key.
 func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.Reply, error) {
 	wanted, err := m.asked(request.CSR)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 		switch {
 		case err != nil && !fault.Is(err, fault.NotFound):
 			return err
-		case joined.Key != wanted.hash: // strangers ask, too, and do not learn what nodes there are
+		case joined.Key != wanted.hash: // unauthenticated clients must not learn which nodes exist
 			return finalRefusal("node %s has not joined with the key of this request, or was removed or rekeyed since: it needs a join token", request.Host)
 		}
 		auth.CallerFrom(r.Context()).SetProvenSubject(fmt.Sprintf("node/%s with key %s", request.Host, wanted.hash))
@@ -117,7 +117,7 @@ func (m *Members) renew(r *http.Request, request *mastercfg.RenewRequest) (rest.
 	return rest.Reply{Body: wanted.answer, Revision: rev}, err
 }
 
-// orMissing returns missing if err is that the record does not exist, and otherwise err.
+// orMissing returns missing if err is fault.NotFound, and otherwise err.
 func orMissing(err, missing error) error {
 	if fault.Is(err, fault.NotFound) {
 		return missing
@@ -133,18 +133,18 @@ func recordKey(role, host string) string {
 	return mastercfg.NodePrefix + host
 }
 
-// certificate is one that somebody asks for.
+// certificate is a requested certificate.
 type certificate struct {
 	by     pki.Authorities
 	key    *ecdsa.PublicKey
 	hash   string // of the key
 	now    time.Time
 	life   time.Duration    // of the certificate
-	keys   *keyring.Keyring // that a netmaster is given
+	keys   *keyring.Keyring // keys that a netmaster receives
 	answer mastercfg.JoinResponse
 }
 
-// asked reads a request for a certificate.
+// asked parses a request for a certificate.
 func (m *Members) asked(csr []byte) (*certificate, error) {
 	by, err := m.Authorities()
 	if err != nil {
@@ -158,8 +158,8 @@ func (m *Members) asked(csr []byte) (*certificate, error) {
 	return c, err
 }
 
-// CertifyUser makes a certificate of a user for the key of a request, and tells by which authorities. Errors are fault.Mode
-// if there are none.
+// CertifyUser issues a certificate of a user for the key of a request, and returns the CAs. It returns
+// fault.Mode if there are no CAs.
 func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate, by pki.Authorities, err error) {
 	wanted, err := m.asked(csr)
 	if err != nil {
@@ -170,7 +170,8 @@ func (m *Members) CertifyUser(name string, csr []byte) (signed *x509.Certificate
 	return signed, wanted.by, err
 }
 
-// admit signs the certificate of a node or a netmaster that joins, and gives the authorities to a netmaster, which may be established.
+// admit signs the certificate of a joining node or netmaster, and
+// hands the CAs over to a netmaster, which may be established.
 func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined, established bool) (err error) {
 	if kind == identity.Node {
 		nodes := nodesOf(tx)
@@ -190,11 +191,11 @@ func (c *certificate) admit(tx *ledger.Tx, at string, kind identity.Kind, joined
 	return c.sign(tx, at, kind, joined)
 }
 
-// nodesOf are the nodes that have joined. They are decoded once and not for each that joins: with one token hundreds may join in a
-// second, and all other plans wait for these.
+// nodesOf returns the nodes that have joined. They are decoded once and not for each join: with one token
+// hundreds may join in a second, and all other plans wait for these.
 func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
 	tx.Range(mastercfg.NodePrefix, func(key string, _ []byte) bool {
-		if node, err := ledger.ReadShared[mastercfg.Joined](tx, key); err == nil { // a damaged one stops nobody else
+		if node, err := ledger.ReadShared[mastercfg.Joined](tx, key); err == nil { // a damaged record must not block others
 			all = append(all, node)
 		}
 		return true
@@ -202,7 +203,8 @@ func nodesOf(tx *ledger.Tx) (all []*mastercfg.Joined) {
 	return all
 }
 
-// ownTunnelEnds refuses a node with the tunnel end of another one: packets for the pods of either would reach only one of them.
+// ownTunnelEnds refuses a node with the tunnel address of another
+// one: packets for the pods of either would reach only one of them.
 func ownTunnelEnds(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	own := map[netip.Addr]bool{}
 	for _, text := range joins.VTEPs {
@@ -221,8 +223,8 @@ func ownTunnelEnds(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	return nil
 }
 
-// ownLeases refuses a node under a name whose leases would be those of another one, too: either could end what
-// the other has registered. Of names that nobody looked for, two in thousands of millions are like that.
+// ownLeases refuses a node whose name has the same lease ids as another one: either could end the registrations
+// of the other. By chance this happens once for billions of pairs of names.
 func ownLeases(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	for _, other := range nodes {
 		if other.Host != joins.Host && mastercfg.LeasesOf(other.Host) == mastercfg.LeasesOf(joins.Host) {
@@ -233,12 +235,12 @@ func ownLeases(nodes []*mastercfg.Joined, joins mastercfg.Joined) error {
 	return nil
 }
 
-// sign makes the certificate and writes the record with its end.
+// sign issues the certificate and writes the record with its expiry.
 func (c *certificate) sign(tx *ledger.Tx, at string, kind identity.Kind, joined mastercfg.Joined) error {
 	leaf := pki.Leaf{Who: identity.Identity{Kind: kind, Name: joined.Host}, Use: x509.ExtKeyUsageClientAuth, Key: c.key, Life: c.life}
 	if kind == identity.Node {
-		// A node serves with a certificate of the authority of clients: no client of a netmaster
-		// takes the node for one, whatever addresses it claims.
+		// A node serves with a certificate of the client CA: no client of a netmaster accepts a node as a
+		// netmaster, whatever addresses it claims.
 		leaf.Serves, leaf.Names = true, []string{joined.Host}
 		for _, text := range joined.Addresses {
 			if addr, err := netip.ParseAddr(text); err == nil {

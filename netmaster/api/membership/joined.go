@@ -19,7 +19,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// joined lists the nodes, or netmasters, that have joined, below their prefix.
+// joined answers the nodes, or netmasters, that have joined, below a prefix.
 func (m *Members) joined(prefix string) rest.Answer {
 	return func(*http.Request) (rest.Reply, error) {
 		return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
@@ -32,20 +32,18 @@ func (m *Members) joined(prefix string) rest.Answer {
 	}
 }
 
-// MustJoin tells whether a node cannot renew its certificate any more: that has ended too long
-// ago, or the authorities were replaced while the node was away, so that it takes no netmaster
-// for one of its cluster.
+// MustJoin tells whether a node can no longer renew its certificate: it expired too long ago, or the CAs were
+// replaced while the node was away, so that it trusts no netmaster of its cluster.
 func (m *Members) MustJoin(node mastercfg.Joined) bool {
 	by, err := m.Authorities()
-	if err != nil || len(node.Knows) == 0 { // it has joined before this was written down
+	if err != nil || len(node.Knows) == 0 { // it has joined before Knows was recorded
 		return false
 	}
 	return !slices.Contains(node.Knows, pki.KeyHash(by[pki.API].Certificate)) || m.term.Now().After(node.Expires.Add(renewable))
 }
 
-// removeJoined takes the name from a key. A node is not known by its certificate from then
-// on, nor by another one for that key, and its endpoints are freed; a netmaster is not known by its name until one joins
-// under it.
+// removeJoined detaches a name from its key. From then on the certificate of a node is refused, as are others for the
+// same key, and its endpoints are released; the name of a netmaster is refused until one joins under it.
 func (m *Members) removeJoined(what, prefix string) rest.Answer {
 	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, _ error) error {
 		tx.Delete(at)
@@ -56,8 +54,7 @@ func (m *Members) removeJoined(what, prefix string) rest.Answer {
 	})
 }
 
-// rekey lets the next machine with a join token have the name. What removeJoined says of the
-// key of a node holds here, too.
+// rekey lets the next machine with a join token have the name. The key of a node is revoked as in removeJoined.
 func (m *Members) rekey(what, prefix string) rest.Answer {
 	return m.unjoin(what, prefix, func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error {
 		if err != nil {
@@ -68,7 +65,7 @@ func (m *Members) rekey(what, prefix string) rest.Answer {
 	})
 }
 
-// unjoin changes the record of a node or a netmaster that has joined, also one that cannot be read, and takes a node's key back.
+// unjoin changes the record of a node or netmaster that has joined, even an unreadable one, and revokes a node's key.
 func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at string, record mastercfg.Joined, err error) error) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		host := mux.Vars(r)["host"]
@@ -89,7 +86,7 @@ func (m *Members) unjoin(what, prefix string, change func(tx *ledger.Tx, at stri
 	}
 }
 
-// aboutJoined is what the audit log says of a record below a prefix.
+// aboutJoined describes a record below a prefix for the audit log.
 func aboutJoined(prefix, host, key string) string {
 	kind := identity.Node
 	if prefix == mastercfg.MasterPrefix {

@@ -18,8 +18,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// notOpen refuses everybody, root as well, in a cluster that is open: the place that anybody could take in it, or make a token
-// for, would count once it is closed. It may have authorities already, while it is about to be closed.
+// notOpen refuses all clients, including root, in an open cluster: a join, or a token, that any client could
+// get in it would be valid after it is closed. It may have CAs already, while it is about to be closed.
 func notOpen(serve rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		if auth.CallerFrom(r.Context()) == nil {
@@ -29,7 +29,7 @@ func notOpen(serve rest.Answer) rest.Answer {
 	}
 }
 
-// createJoinToken makes a token and shows it, this once.
+// createJoinToken creates a token and answers its text, this once.
 func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinToken) (rest.Reply, error) {
 	if err := Confidential(r); err != nil {
 		return rest.Reply{}, err
@@ -63,7 +63,7 @@ func (m *Members) createJoinToken(r *http.Request, request *mastercfg.NewJoinTok
 	return rest.Reply{Body: mastercfg.ShownJoinToken{Token: token.Text(), Record: record}, Revision: rev}, err
 }
 
-// aboutJoinToken is what the audit log says of a token.
+// aboutJoinToken describes a token for the audit log.
 func aboutJoinToken(t mastercfg.JoinToken) string {
 	uses, tenants := "any number of times", "*"
 	if t.Uses > 0 {
@@ -75,7 +75,7 @@ func aboutJoinToken(t mastercfg.JoinToken) string {
 	return fmt.Sprintf("join token %s for %s/%s, %s, until %s, in %s", t.ID, t.Role, t.Host, uses, t.Expires.UTC().Format(time.RFC3339), tenants)
 }
 
-// joinTokens lists the tokens that can still be used, and those that cannot.
+// joinTokens answers all tokens, valid or not.
 func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
 	return rest.Reply{From: func(r ledger.Reader) (rest.Reply, error) {
 		all, err := ledger.ReadAll[mastercfg.JoinToken](r, mastercfg.JoinTokenPrefix)
@@ -86,7 +86,7 @@ func (m *Members) joinTokens(*http.Request) (rest.Reply, error) {
 	}}, nil
 }
 
-// removeJoinToken makes a token useless. Nodes that have joined with it stay.
+// removeJoinToken revokes a token. Nodes that have joined with it stay.
 func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 	id := mux.Vars(r)["id"]
 	rev, err := m.term.Ledger.Update(r.Context(), func(tx *ledger.Tx) error {
@@ -94,7 +94,7 @@ func (m *Members) removeJoinToken(r *http.Request) (rest.Reply, error) {
 		switch {
 		case fault.Is(err, fault.NotFound):
 			return fault.New(fault.NotFound, "join token %s: there is none", id)
-		case err == nil: // else it cannot be read, and goes all the same
+		case err == nil: // an unreadable one is removed all the same
 			auth.CallerFrom(r.Context()).SetSubject(aboutJoinToken(record))
 		}
 		tx.Delete(mastercfg.JoinTokenPrefix + id)

@@ -16,7 +16,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// mastersOnly refuses everybody but a netmaster over TLS that was not removed, whatever the mode, before a body is read.
+// mastersOnly refuses all clients except netmasters over TLS
+// that were not removed, in every mode, before the body is read.
 func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	return func(r *http.Request) (rest.Reply, error) {
 		who := identity.From(r.Context())
@@ -33,8 +34,8 @@ func (m *Members) mastersOnly(what string, serve rest.Answer) rest.Answer {
 	}
 }
 
-// removeMaster makes certificates of a netmaster be refused until one joins under its name with another key. The leader cannot be
-// removed: it would lock itself out.
+// removeMaster makes certificates of a netmaster invalid until one joins under its name with another key. The
+// leader cannot be removed: it would lock itself out.
 func (m *Members) removeMaster(tx *ledger.Tx, name string, record mastercfg.Joined) error {
 	if name == m.config.Name {
 		return fault.New(fault.Conflict, "netmaster %s leads: stop it, and remove it when another one leads", name)
@@ -42,8 +43,8 @@ func (m *Members) removeMaster(tx *ledger.Tx, name string, record mastercfg.Join
 	return ledger.Write(tx, mastercfg.RemovedMasterPrefix+name, mastercfg.RemovedMaster{Host: name, Key: record.Key, Addresses: record.Addresses, Removed: m.term.Now().UTC()})
 }
 
-// forgetRemoval deletes the record of a removed netmaster's name. It refuses the removed netmaster itself, by its key or because
-// it is established (it still runs with its data): it must not get the keys that replace its own.
+// forgetRemoval deletes the record of a removed netmaster's name. It refuses the removed netmaster itself, by its key
+// or because it is established (it still runs with its data): it must not get the keys that replace its own.
 func forgetRemoval(tx *ledger.Tx, name, key string, established bool) error {
 	at := mastercfg.RemovedMasterPrefix + name
 	switch removed, err := ledger.Read[mastercfg.RemovedMaster](tx, at); {
@@ -59,7 +60,7 @@ func forgetRemoval(tx *ledger.Tx, name, key string, established bool) error {
 	return nil
 }
 
-// Masters are the netmasters that are registered and were not removed: those that others wait for.
+// Masters returns the registered netmasters that were not removed: steps of a rotation wait for these.
 func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err error) {
 	all, err := m.term.Services(ctx, mastercfg.MasterService)
 	if err != nil {
@@ -75,7 +76,8 @@ func (m *Members) Masters(ctx context.Context) (staying []objdb.Service, err err
 	return staying, err
 }
 
-// isRegistrationOf tells whether a registration is that of a removed netmaster. One of an earlier version has no name in it.
+// isRegistrationOf tells whether a registration is that of a removed
+// netmaster. A registration of an earlier version has no name.
 func isRegistrationOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 	if s.Hostname != "" {
 		return s.Hostname == gone.Host
@@ -83,8 +85,8 @@ func isRegistrationOf(s objdb.Service, gone mastercfg.RemovedMaster) bool {
 	return slices.Contains(gone.Addresses, s.HostAddr)
 }
 
-// addMember adds the member of another netmaster to the store. It has no vote until it has caught up, so one that never starts
-// does no harm.
+// addMember adds the member of another netmaster to the store. It has no vote until it has caught up, so a
+// member that never starts does no harm.
 func (m *Members) addMember(r *http.Request, request *mastercfg.AddMemberRequest) (rest.Reply, error) {
 	if m.config.AddMember == nil {
 		return rest.Reply{}, fault.New(fault.Mode, "the store of this cluster is not one that netmasters embed with https peer URLs: nobody is added to it")

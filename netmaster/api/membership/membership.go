@@ -1,14 +1,14 @@
-// Package membership has the routes by which nodes and netmasters join a cluster and leave it, in clusters that authenticate their
-// clients. It runs in the leader; package joining is the other side.
+// Package membership has the routes by which nodes and netmasters join a cluster and leave it, in clusters that
+// authenticate their clients. It runs in the leader; package joining is the client side.
 //
-//	join.go        joining with a token that an admin has made (jointokens.go), renewing a certificate
-//	vouched.go     joining with a token that somebody else vouches for
-//	joined.go      nodes that have joined: listed, removed, rekeyed; members.go the same of netmasters
-//	nodekeys.go    keys of nodes that were removed or rekeyed, with which nobody joins again
-//	rotation.go    replacing the authorities of the cluster
-//	rotatekeys.go  replacing the keys by which secrets in the store are sealed
+//	join.go        joining with a token that an admin has created (jointokens.go), renewing a certificate
+//	vouched.go     joining with a token that another issuer vouches for
+//	joined.go      nodes that have joined: list, remove, rekey; members.go the same for netmasters
+//	nodekeys.go    revoked keys of nodes that were removed or rekeyed
+//	rotation.go    replacing the CAs of the cluster
+//	rotatekeys.go  replacing the keys that encrypt secrets in the store
 //
-// Both replacements go in steps: all members are given what is new before any of it is used.
+// Both replacements run in steps: all members receive the new CAs or keys before they are used.
 package membership
 
 import (
@@ -30,48 +30,48 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Config is what the membership needs to know of the daemon.
+// Config configures the membership.
 type Config struct {
-	Name        string                                // of this netmaster in its certificates
-	LeafLife    time.Duration                         // of certificates; 0: pki.LeafLife
-	Authorities func() pki.Authorities                // that sign certificates; nil, or none returned: there are none
-	Replace     func(seen, all pki.Authorities) error // replaces the authorities, if the present ones are still those seen; nil: it cannot
-	Vouch       Vouch                                 // for tokens of others that let somebody join; nil: nobody does
-	StoreClosed bool                                  // the store lets in netmasters only
-	// AddMember has the store that netmasters embed expect another member, and returns the peer URLs of
-	// all by name; nil: members are not added.
+	Name        string                                // name of this netmaster in its certificates
+	LeafLife    time.Duration                         // lifetime of certificates; 0: pki.LeafLife
+	Authorities func() pki.Authorities                // CAs that sign certificates; nil, or a nil result: there are none
+	Replace     func(seen, all pki.Authorities) error // replaces the CAs, if the present ones are still those seen; nil: not possible
+	Vouch       Vouch                                 // verifies join tokens of another issuer; nil: none are accepted
+	StoreClosed bool                                  // only netmasters have access to the store
+	// AddMember adds a member to the store that netmasters embed, and
+	// returns the peer URLs of all members by name; nil: not supported.
 	AddMember func(ctx context.Context, name, peerURL string) (map[string]string, error)
 }
 
-// Term is what the membership has from the API of its term.
+// Term is the part of the API's term that the membership uses.
 type Term struct {
-	Ledger    master.Ledger                                                   // whose plans are judged by who asks
-	Services  func(ctx context.Context, name string) ([]objdb.Service, error) // who is registered
-	SealPlain func(*ledger.Tx) (count int, err error)                         // seals what objects have in the store that is not sealed yet
+	Ledger    master.Ledger                                                   // authorizes plans by their caller
+	Services  func(ctx context.Context, name string) ([]objdb.Service, error) // registrations of a service
+	SealPlain func(*ledger.Tx) (count int, err error)                         // encrypts secrets of objects that are stored as plain text
 	Now       func() time.Time
-	Keyring   *keyring.Keyring // of secrets in the store; nil: none are kept
+	Keyring   *keyring.Keyring // encrypts secrets in the store; nil: there are no secrets
 	Log       *logrus.Entry
 }
 
-// Members are the nodes and netmasters of the cluster, as the leader of one term has them.
+// Members are the nodes and netmasters of the cluster, in the leader's term.
 type Members struct {
 	config   Config
 	term     Term
 	vouches  vouches
-	rotating sync.Mutex // held while authorities, or keys, are replaced
+	rotating sync.Mutex // held while CAs or keys are replaced
 }
 
-// New makes that of a term.
+// New returns the membership of a term.
 func New(config Config, term Term) *Members {
 	return &Members{config: config, term: term, vouches: newVouches()}
 }
 
-// Routes are the routes for joining, for those that have joined, and for the authorities and keys that they know each other by.
+// Routes returns the routes for joining, for members that have joined, and for the CAs and keys of the cluster.
 func (m *Members) Routes() []rest.Route {
 	return []rest.Route{
 		rest.At(mastercfg.AuthorityPath, rights.Public, rest.Methods{http.MethodGet: m.authority}),
-		rest.At(mastercfg.JoinPath, rights.Public, rest.Methods{http.MethodPost: notOpen(rest.WithBody(m.join))}), // a token is shown
-		rest.At(mastercfg.RenewPath, rights.Public, rest.Methods{http.MethodPost: rest.WithBody(m.renew)}),        // a certificate that may have expired
+		rest.At(mastercfg.JoinPath, rights.Public, rest.Methods{http.MethodPost: notOpen(rest.WithBody(m.join))}), // authenticated by a token
+		rest.At(mastercfg.RenewPath, rights.Public, rest.Methods{http.MethodPost: rest.WithBody(m.renew)}),        // authenticated by a certificate that may have expired
 		rest.At(mastercfg.AuthoritiesPath, rights.Public, rest.Methods{http.MethodGet: m.mastersOnly("the keys of the authorities", m.handOver)}),
 		rest.At(mastercfg.StoreMembersPath, rights.Public, rest.Methods{http.MethodPost: m.mastersOnly("a member of the store", rest.WithBody(m.addMember))}),
 		rest.At(mastercfg.RotatePath, rights.Access, rest.Methods{http.MethodPost: rest.WithBody(m.rotate)}),
@@ -87,7 +87,7 @@ func (m *Members) Routes() []rest.Route {
 	}
 }
 
-// Authorities are those that this netmaster signs with.
+// Authorities returns the CAs that this netmaster signs with.
 func (m *Members) Authorities() (pki.Authorities, error) {
 	if m.config.Authorities != nil {
 		if all := m.config.Authorities(); all != nil {
@@ -97,7 +97,7 @@ func (m *Members) Authorities() (pki.Authorities, error) {
 	return nil, fault.New(fault.Mode, "this cluster has no authorities for certificates: netctl security init makes them")
 }
 
-// authority answers how this cluster is known.
+// authority answers the cluster's id and CA certificates.
 func (m *Members) authority(*http.Request) (rest.Reply, error) {
 	all, err := m.Authorities()
 	if err != nil {

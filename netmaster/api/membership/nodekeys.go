@@ -9,8 +9,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// revokeKey revokes the key with which a node has joined, for ever: it may have been stolen, and if the node joined with it again,
-// the thief would count as the node again. Each removal or rekeying takes some 150 bytes.
+// revokeKey revokes the key with which a node has joined, for ever: it may have been stolen, and if the node joined
+// with it again, the thief would be accepted as the node again. Each removal or rekeying takes some 150 bytes.
 func revokeKey(tx *ledger.Tx, node mastercfg.Joined, now time.Time) error {
 	if node.Key == "" {
 		return nil
@@ -33,7 +33,7 @@ func checkNotRevoked(r ledger.Reader, kind identity.Kind, key string) error {
 		taken.Host, taken.Taken.UTC().Format(time.RFC3339))
 }
 
-// finalRefusal is the refusal of a key with which the node has not to try again.
+// finalRefusal is the refusal of a key with which the node must not retry.
 func finalRefusal(format string, args ...any) error {
 	return fault.New(fault.Denied, format, args...).WithField(mastercfg.KeyField)
 }

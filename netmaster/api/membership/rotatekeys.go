@@ -15,12 +15,12 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Secrets in the store are sealed with another key in two steps: all netmasters are given the key
-// (add), then it seals, and what is there is sealed anew (turn). The second waits until every
-// netmaster that is registered has the key: whoever leads next can open what was sealed with it.
+// The key that encrypts secrets in the store is replaced in two steps: all netmasters receive the new key
+// (add); then it becomes the primary key, and all secrets are encrypted with it (turn). The second step waits
+// until every registered netmaster has the key: the next leader must be able to decrypt.
 
-// rotateKeys does the next step. The keyring is on the disk of this netmaster before the record
-// names it; the others ask for it when it does.
+// rotateKeys executes the next step. The keyring is on the disk of this
+// netmaster before the record names it; then the others request it.
 func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
 	m.rotating.Lock()
 	defer m.rotating.Unlock()
@@ -36,7 +36,7 @@ func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) 
 	said := mastercfg.KeysRotation{Step: "add"}
 	switch {
 	case record.Keyring != keys.State(): // a step was interrupted before the record named what it has made
-		// What the store holds plainly is sealed by a step that was not interrupted.
+		// Plain text in the store is encrypted by a step that was not interrupted.
 		said.Step, said.Done = "again", !turning && record.Sealed
 	case turning:
 		said.Step, said.Done = "turn", true
@@ -64,7 +64,7 @@ func (m *Members) rotateKeys(r *http.Request, request *mastercfg.RotateRequest) 
 	return rest.Reply{Body: said, Revision: rev}, err
 }
 
-// allHave refuses a step while a netmaster that is registered has another keyring.
+// allHave refuses a step while a registered netmaster has another keyring.
 func (m *Members) allHave(ctx context.Context, state string) error {
 	masters, err := m.Masters(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ func (m *Members) allHave(ctx context.Context, state string) error {
 	return nil
 }
 
-// allSeal tells whether the store lets in netmasters only, and each of those that are registered tells agents what is sealed there:
-// one of an older version does not.
+// allSeal tells whether only netmasters have access to the store, and each registered one decrypts values for
+// agents: an older version does not.
 func (m *Members) allSeal(ctx context.Context) (bool, error) {
 	masters, err := m.Masters(ctx)
 	if err != nil || !m.config.StoreClosed {
@@ -93,8 +93,8 @@ func (m *Members) allSeal(ctx context.Context) (bool, error) {
 	return !slices.ContainsFunc(masters, func(other objdb.Service) bool { return !other.Seals }), nil
 }
 
-// resealAll changes the record to the keyring and seals all secrets in the store with its primary key; from the step in which all
-// netmasters have the keys, also the values of objects.
+// resealAll writes the keyring to the record and encrypts all secrets in the store with its primary key; in the
+// step in which all netmasters have the keys, also the values of objects.
 func (m *Members) resealAll(ctx context.Context, said *mastercfg.KeysRotation) (int64, error) {
 	all := said.Step == "turn"
 	if all {
@@ -113,7 +113,7 @@ func (m *Members) resealAll(ctx context.Context, said *mastercfg.KeysRotation) (
 	return m.term.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		said.Resealed, said.Left = 0, 0
 		for _, key := range found {
-			value, _ := tx.Get(key) // nothing, if it was removed meanwhile
+			value, _ := tx.Get(key) // empty, if it was removed meanwhile
 			now, resealed, left, err := m.term.Keyring.Reseal(key, value)
 			if err != nil {
 				return err
@@ -139,9 +139,8 @@ func (m *Members) resealAll(ctx context.Context, said *mastercfg.KeysRotation) (
 	})
 }
 
-// EachSealed calls a function with each key of the store, and its value, in which there may be
-// something that the keyring has sealed. The place of a secret is its key: what is sealed in the record of a BGP speaker
-// is a copy of that in its object, and left out.
+// EachSealed calls a function with each key of the store, and its value, that may have encrypted parts. A secret is
+// bound to its key: the encrypted part of a BGP speaker's record is a copy of that in its object, and skipped.
 func EachSealed(r ledger.Reader, do func(key string, value []byte)) {
 	for _, root := range []string{mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.AccessRoot} {
 		r.Range(root, func(key string, value []byte) bool {

@@ -17,11 +17,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The authorities are replaced in steps (pki.Step). Each waits until everybody who is
-// registered knows what the one before it has made: a step too early would have daemons
-// refuse each other.
+// The CAs are replaced in steps (pki.Step). Each waits until every registered member has the result of the step
+// before: after a step too early, daemons would refuse each other.
 
-// handOver returns the authorities with their keys to another netmaster.
+// handOver answers the CAs with their keys to another netmaster.
 func (m *Members) handOver(*http.Request) (rest.Reply, error) {
 	by, err := m.Authorities()
 	if err != nil {
@@ -31,7 +30,7 @@ func (m *Members) handOver(*http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: mastercfg.HandedAuthorities{Files: files}}, err
 }
 
-// handoverFiles returns the files that a netmaster gets.
+// handoverFiles returns the files for a netmaster.
 func handoverFiles(by pki.Authorities, ring *keyring.Keyring) (map[string]string, error) {
 	files, err := by.Encode()
 	if err != nil {
@@ -44,8 +43,8 @@ func handoverFiles(by pki.Authorities, ring *keyring.Keyring) (map[string]string
 	return files, err
 }
 
-// rotate does the next step. The authorities are on the disk of this netmaster before the
-// record names them; the others ask for them when it does.
+// rotate executes the next step. The CAs are on the disk of this
+// netmaster before the record names them; then the others request them.
 func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (rest.Reply, error) {
 	m.rotating.Lock()
 	defer m.rotating.Unlock()
@@ -58,7 +57,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 		return rest.Reply{}, err
 	}
 	if hash := by.Hash(); record.Authorities != hash && (record.Authorities != "" || by.Step() != pki.Add) && !request.DryRun {
-		// A step was interrupted before the record named what it has made.
+		// A step was interrupted before the record named its result.
 		rev, err := m.nameAuthorities(r.Context(), hash)
 		return rest.Reply{Body: mastercfg.Rotation{Step: "again", Authorities: hash, Absent: []string{}}, Revision: rev}, err
 	}
@@ -86,7 +85,7 @@ func (m *Members) rotate(r *http.Request, request *mastercfg.RotateRequest) (res
 	return rest.Reply{Body: said, Revision: rev}, err
 }
 
-// aboutStep is what the audit log says of the next step.
+// aboutStep describes a step for the audit log.
 func aboutStep(step string, dryRun bool) string {
 	if dryRun {
 		return "step " + step + ", dry run"
@@ -102,7 +101,7 @@ func (m *Members) securityRecord() (record mastercfg.Security, err error) {
 	return record, err
 }
 
-// nameAuthorities has the record say which authorities all are to know.
+// nameAuthorities writes to the record which CAs all members must have.
 func (m *Members) nameAuthorities(ctx context.Context, hash string) (int64, error) {
 	return m.term.Ledger.Update(ctx, func(tx *ledger.Tx) error {
 		record, err := ledger.Read[mastercfg.Security](tx, mastercfg.SecurityKey)
@@ -135,7 +134,7 @@ func (m *Members) checkAllHaveAuthorities(ctx context.Context, authorities strin
 				name = s.HostAddr
 			}
 			here[string(kind)+"/"+name] = true
-			// Nodes that have not joined believe nobody, and are believed by nobody.
+			// Nodes that have not joined trust no CA, and have no certificate.
 			if s.Authorities != authorities && (kind == identity.Master || s.Authorities != "") {
 				behind = append(behind, string(kind)+"/"+name)
 			}

@@ -15,26 +15,27 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Vouch tells which node or netmaster a token of somebody else stands for. It is fault.Denied
-// for one that stands for none.
+// Vouch returns the node or netmaster that a token of another
+// issuer identifies. It returns fault.Denied for an invalid token.
 type Vouch func(ctx context.Context, token string) (identity.Identity, error)
 
-// How many tokens others are asked about at a time, for how many that is waited for or done, and for how long: whoever
-// shows any text has us ask, and may have no more of our connections and of their time than that.
+// Limits of token checks at the issuer: how many run at a time, how many run or wait, and how long each may
+// take. Any client can cause a check with any text, and must not occupy more connections and time.
 const (
 	vouchesAtOnce = 16
 	vouchesTaken  = 64
 	vouchTime     = 5 * time.Second
 )
 
-// vouches are the tokens that others are asked about.
+// vouches limits the token checks.
 type vouches struct{ taken, asked ratelimit.Semaphore }
 
 func newVouches() vouches {
 	return vouches{make(ratelimit.Semaphore, vouchesTaken), make(ratelimit.Semaphore, vouchesAtOnce)}
 }
 
-// ask finds out to whom a token belongs. It fails with fault.Unavailable if too many are being checked, or when its time is over.
+// ask returns the identity that a token belongs to. It fails with fault.Unavailable if too many are being
+// checked, or when its time is over.
 func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.Identity, error) {
 	leave, err := v.taken.TryAcquire("nodes and netmasters that join")
 	if err != nil {
@@ -51,9 +52,10 @@ func (v vouches) ask(ctx context.Context, vouch Vouch, token string) (identity.I
 	return vouch(ctx, token)
 }
 
-// joinVouched takes in a node or a netmaster with a token that somebody else vouches for. Such a token stands for one name, so that
-// name may get another key as well: a machine that was set up anew comes back by itself. Nothing is lost by that, as only root of a machine
-// has its token, and root has its key, too. A node that was limited to some tenants stays limited to them.
+// joinVouched admits a node or a netmaster with a token of another issuer. Such a token identifies one name, so
+// that name may get another key: a machine that was set up again returns by itself. This gives nothing away,
+// because only root on a machine has its token, and root has its key as well. A node that was limited to some
+// tenants stays limited to them.
 func (m *Members) joinVouched(r *http.Request, request *mastercfg.JoinRequest) (rest.Reply, error) {
 	wanted, err := m.asked(request.CSR)
 	if err != nil {

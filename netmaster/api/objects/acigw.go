@@ -19,7 +19,7 @@ func updateAciGw(c *Change, stored, wanted *contivmodel.AciGw) error {
 	return c.put(stored)
 }
 
-// warnOfProfiles tells that what profiles were made under other settings.
+// warnOfProfiles logs that existing application profiles were created under other settings.
 func warnOfProfiles(c *Change) {
 	if n := len(appProfiles(c)); n > 0 {
 		c.Config.Log.WithField("appProfiles", n).Warn("aciGw changes while there are application profiles")
@@ -38,7 +38,7 @@ func inspectAciGw(v *View, g *contivmodel.AciGw) (any, error) {
 	return contivmodel.AciGwInspect{Config: *g, Oper: contivmodel.AciGwOper{NumAppProfiles: len(appProfiles(v))}}, nil
 }
 
-// appProfiles names the application profiles of all tenants.
+// appProfiles lists the application profiles of all tenants.
 func appProfiles(r ledger.Reader) []string {
 	var all []string
 	prefix := mastercfg.ModelKey("appProfile", "")

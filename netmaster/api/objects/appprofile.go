@@ -5,14 +5,13 @@ import (
 	"github.com/contiv/netplugin/netmaster/master"
 )
 
-// Application profiles are stored and checked, in every fabric mode. The
-// original controller sent them to a gateway process on its own host and waited
-// for it with the collection locked. That call has no place in a transaction,
-// which may be repeated, refused with others, or committed by a successor; who
-// drives a fabric watches the stored objects instead.
+// Application profiles are validated and stored, in every fabric mode. The original controller sent them to a
+// gateway process on its own host and waited for it with the collection locked. A transaction cannot contain
+// that call: it may be repeated, refused with others, or committed by a successor. A program that drives a
+// fabric can watch the stored objects instead.
 //
-// A group may be a member of several profiles and has a link to one of them. It
-// cannot be deleted as long as any lists it.
+// A group may be a member of several profiles and has a link to
+// one of them. It cannot be deleted as long as a profile lists it.
 
 func createAppProfile(c *Change, p *contivmodel.AppProfile) error {
 	tenant, err := tenantOf(c, p.TenantName)
@@ -27,7 +26,7 @@ func updateAppProfile(c *Change, stored, wanted *contivmodel.AppProfile) error {
 	return setMembers(c, stored, wanted.EndpointGroups)
 }
 
-// setMembers makes these groups the members of a profile and stores it.
+// setMembers sets the groups of a profile and stores it.
 func setMembers(c *Change, p *contivmodel.AppProfile, groups []string) error {
 	p.EndpointGroups, p.LinkSets.EndpointGroups = unique(groups), nil
 	for _, name := range p.EndpointGroups {

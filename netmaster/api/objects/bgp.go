@@ -11,18 +11,18 @@ import (
 
 func createBgp(c *Change, b *contivmodel.Bgp) error { return putBgp(c, b, mastercfg.BgpSpeaker{}) }
 
-// updateBgp replaces everything but the key.
+// updateBgp replaces everything except the key.
 func updateBgp(c *Change, stored, wanted *contivmodel.Bgp) error {
 	before, err := master.BgpRecord(stored).Speaker()
 	if err != nil {
-		before = mastercfg.BgpSpeaker{} // nothing of it is kept
+		before = mastercfg.BgpSpeaker{} // nothing of it can be compared
 	}
 	*stored = *wanted
 	return putBgp(c, stored, before)
 }
 
-// putBgp stores a speaker and its record. An address that it has had before, on the same link, is not looked at: of what is in
-// the store since before such were refused the other fields may be changed.
+// putBgp stores a speaker and its record. An unchanged address on the same link is not validated again: it may
+// have been stored before this check existed, and the other fields must be changeable.
 func putBgp(c *Change, b *contivmodel.Bgp, before mastercfg.BgpSpeaker) error {
 	inFabric, err := master.InFabric(c)
 	if err != nil {
@@ -51,8 +51,8 @@ func putBgp(c *Change, b *contivmodel.Bgp, before mastercfg.BgpSpeaker) error {
 	return c.put(b)
 }
 
-// mayBeRouter refuses an address of a node among the routers outside that somebody else has: neighbours would take the one for
-// the other.
+// mayBeRouter refuses an address of a node on the link of the outside
+// routers that another host has: neighbours would confuse the two.
 func mayBeRouter(c *Change, host, field string, link netip.Prefix) error {
 	a := link.Addr()
 	if mastercfg.OfAllRouters(link) {

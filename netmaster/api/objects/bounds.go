@@ -12,23 +12,22 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Administrators of a tenant, and not of the cluster, are bounded where objects of the tenant
-// reach outside of it: VLANs, VNIs and ports of hosts that others share, and the numbers
-// of a cluster that objects of a kind take one each. The bounds are fields of the tenant,
-// which operators change.
+// Administrators of a tenant, but not of the cluster, have limits where objects of the tenant use shared
+// resources: VLANs, VNIs and ports of hosts, and numbers of which each object of a kind uses one. The limits
+// are fields of the tenant, which operators change.
 
 const (
-	// others are how many objects of each of the other types there may be in a tenant: they take less.
+	// others is the limit of objects of each of the other types in a tenant: they cost less.
 	others = 256
-	// AppliedPerRule is how many times as many rules as a tenant may have may be applied, each rule counted once for
-	// each group that its policy is attached to.
+	// AppliedPerRule times the limit of rules of a tenant is its limit of applied rules: each rule counts once
+	// for each group to which its policy is attached.
 	AppliedPerRule = 10
 )
 
-// ErrNoEndpoint is what an error is, by errors.Is, that says that a tenant has all endpoints that it may have.
+// ErrNoEndpoint marks, for errors.Is, the error that a tenant has reached its limit of endpoints.
 var ErrNoEndpoint = errors.New("no endpoint is left")
 
-// quotas are how many objects of a type there may be in a tenant without another word.
+// quotas are the default limits of objects in a tenant, by type.
 var quotas = map[string]struct {
 	most  int
 	field string // of the tenant
@@ -38,7 +37,7 @@ var quotas = map[string]struct {
 	"endpointGroup": {256, "maxGroups", func(t *contivmodel.Tenant) int { return t.MaxGroups }},
 	"rule":          {2000, "maxRules", func(t *contivmodel.Tenant) int { return t.MaxRules }},
 	"serviceLB":     {256, "maxServices", func(t *contivmodel.Tenant) int { return t.MaxServices }},
-	// These have no field: an operator makes what is beyond.
+	// These have no field: an operator can create more.
 	"policy":            {most: others},
 	"netprofile":        {most: others},
 	"appProfile":        {most: others},
@@ -47,7 +46,7 @@ var quotas = map[string]struct {
 	"volumeProfile":     {most: others},
 }
 
-// Quota is how many objects of a type there may be in a tenant; limited is false if there may be any number.
+// Quota returns how many objects of a type a tenant may have; limited is false if there is no limit.
 func Quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
 	q, limited := quotas[kind]
 	if q.of != nil && q.of(t) > 0 {
@@ -56,7 +55,7 @@ func Quota(kind string, t *contivmodel.Tenant) (most int, limited bool) {
 	return q.most, limited
 }
 
-// ofTenants tells whether the change is by somebody who may change nothing outside of tenants.
+// ofTenants tells whether the caller of the change may change objects of tenants only.
 func (c *Change) ofTenants() (bool, error) {
 	if c.By == nil {
 		return false, nil
@@ -64,7 +63,7 @@ func (c *Change) ofTenants() (bool, error) {
 	return c.By.OfTenants(c)
 }
 
-// Bounded refuses an object that its caller may not make, or change to what it wants to be.
+// Bounded refuses an object that its caller may not create, or not change to the wanted state.
 func (c *Change) Bounded(wanted contivmodel.Object, isNew bool) error {
 	kind := contivmodel.KindOf(wanted)
 	if !kind.OfTenant() {
@@ -76,7 +75,7 @@ func (c *Change) Bounded(wanted contivmodel.Object, isNew bool) error {
 	}
 	tenant, err := tenantOf(c, tenantName(kind, wanted))
 	if fault.Is(err, fault.MissingReference) {
-		return nil // which is refused for what it is
+		return nil // refused later, for this reason
 	}
 	if err != nil {
 		return err
@@ -88,7 +87,7 @@ func (c *Change) Bounded(wanted contivmodel.Object, isNew bool) error {
 	}
 	switch o := wanted.(type) {
 	case *contivmodel.Network:
-		if isNew { // else it cannot be changed
+		if isNew { // it cannot be changed otherwise
 			return c.mayMakeNetwork(o, tenant)
 		}
 	case *contivmodel.ServiceLB:
@@ -99,14 +98,14 @@ func (c *Change) Bounded(wanted contivmodel.Object, isNew bool) error {
 	return nil
 }
 
-// tenantName is the tenant that an object says it is of.
+// tenantName returns the tenant that an object names.
 func tenantName(kind contivmodel.Kind, o contivmodel.Object) string {
 	field, _ := kind.Field("tenantName")
 	name, _ := field.Value(o).(string)
 	return name
 }
 
-// mayMakeNetwork refuses a network that takes from others.
+// mayMakeNetwork refuses a network that uses shared resources.
 func (c *Change) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) error {
 	given, field, what := t.Vxlans, "vxlans", "VNI"
 	if n.Encap == "vlan" {
@@ -123,7 +122,7 @@ func (c *Change) mayMakeNetwork(n *contivmodel.Network, t *contivmodel.Tenant) e
 	return nil
 }
 
-// mayRemoveNetwork refuses to take a network from others.
+// mayRemoveNetwork refuses the removal of a network that other tenants use.
 func (c *Change) mayRemoveNetwork(n *contivmodel.Network) error {
 	if n.NwType != "infra" {
 		return nil
@@ -135,7 +134,7 @@ func (c *Change) mayRemoveNetwork(n *contivmodel.Network) error {
 	return c.By.Deny("%s may not delete network %s of type infra, which has a port on every host: an operator may", c.By, n.ModelKey())
 }
 
-// roomFor refuses one object more of a kind than its tenant may have.
+// roomFor refuses an object if its tenant has reached the limit of this kind.
 func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 	most, limited := Quota(kind.Type, t)
 	if !limited {
@@ -156,13 +155,13 @@ func (c *Change) roomFor(kind contivmodel.Kind, t *contivmodel.Tenant) error {
 	return c.By.Exceed("tenant %s may have %d objects of type %s, and has them: %s", t.TenantName, most, kind.Type, remedy)
 }
 
-// RoomForEndpoint refuses one endpoint more than its tenant may have, which its network belongs to. Nobody knows whose an
-// endpoint is that an agent asks for, so all that agents ask for are bounded; what there is already may be asked for
-// again. Tenant default has no bound without a word of an operator, as it has all pods of a cluster where nobody has made tenants;
-// neither have infra networks, where hosts have endpoints.
+// RoomForEndpoint refuses an endpoint if the tenant of its network has reached its limit. netmaster does not
+// know on whose behalf an agent requests an endpoint, so all requests of agents are limited; existing endpoints
+// can be requested again. Tenant default has no limit unless an operator sets one, because it has all pods of a
+// cluster without other tenants; infra networks, where hosts have endpoints, have none either.
 //
-// Plans run one after the other, each in the state that those before it leave: however many ask at once, there are no more
-// than there may be. What an operator has made, or what was there when the bound was lowered, counts and stays.
+// Plans run one after the other, each in the state that the previous ones leave, so concurrent requests cannot
+// exceed the limit. Endpoints of operators, and those from before the limit was lowered, count and stay.
 func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 	bounded, err := c.ofTenants()
 	if err != nil || !bounded || master.HasEndpoint(c, req) {
@@ -170,7 +169,7 @@ func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 	}
 	tenant, err := tenantOf(c, req.TenantName)
 	if fault.Is(err, fault.MissingReference) {
-		return nil // which is refused for what it is
+		return nil // refused later, for this reason
 	}
 	if err != nil {
 		return err
@@ -186,8 +185,9 @@ func (c *Change) RoomForEndpoint(req *mastercfg.CreateEndpointRequest) error {
 	return c.By.Exceed("%w: tenant %s may have %d, and has them: an operator can change its maxEndpoints", ErrNoEndpoint, tenant.TenantName, most)
 }
 
-// RoomForAddress refuses, of each network, one address more without an endpoint than agents may have endpoints in its
-// tenant: nobody gives those back, and they stay for two reconciliations. Here tenant default has the bound of the others.
+// RoomForAddress refuses an address without an endpoint if agents have requested, in this network, as many of
+// them as its tenant may have endpoints: nothing releases these, and they stay for two reconciliations. Here
+// tenant default has the limit of the others.
 func (c *Change) RoomForAddress(networkID, tenantName string) error {
 	bounded, err := c.ofTenants()
 	if err != nil || !bounded || networkID == "" {
@@ -204,7 +204,7 @@ func (c *Change) RoomForAddress(networkID, tenantName string) error {
 	return c.By.Exceed("%d addresses of network %s are handed out without an endpoint, and so many at most: make endpoints with them, or release them", most, networkID)
 }
 
-// roomForRules refuses rules on groups, which are there now, if there are more than the tenant may have.
+// roomForRules refuses the present rules on groups, if there are more than the tenant may have.
 func (c *Change) roomForRules(tenant string) error {
 	bounded, err := c.ofTenants()
 	if err != nil || !bounded {

@@ -6,8 +6,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// External contract groups name contracts of the fabric. No state follows from
-// them here; a tenant finds its own by their keys (belowTenant).
+// External contract groups name contracts of the fabric. They have no
+// state records; a tenant finds its own by their keys (belowTenant).
 
 func createContracts(c *Change, e *contivmodel.ExtContractsGroup) error {
 	if e.ContractsType != "provided" && e.ContractsType != "consumed" {

@@ -5,8 +5,8 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// notDockers refuses to delete a network, or a group of it, that docker has: in
-// swarm mode those are deleted by way of docker.
+// notDockers refuses to delete a network, or a group of it, that
+// docker uses: in swarm mode these are deleted through docker.
 func notDockers(c *Change, tenant, network, group string) error {
 	if c.Config.ClusterMode != "swarm-mode" {
 		return nil

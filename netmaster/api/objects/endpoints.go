@@ -13,7 +13,7 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// endpointsAt are the run-time views of the endpoints with these keys.
+// endpointsAt returns the run-time views of the endpoints with these keys.
 func endpointsAt(r ledger.Reader, keys []string) jsonstream.Array {
 	return func(item func(any) error) error {
 		for _, key := range keys {
@@ -29,7 +29,7 @@ func endpointsAt(r ledger.Reader, keys []string) jsonstream.Array {
 	}
 }
 
-// byEndpointID sorts the keys of endpoints by what their containers call them.
+// byEndpointID sorts the keys of endpoints by the container's id.
 func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
 	names := make(map[string]string, len(keys))
 	for _, key := range keys {
@@ -44,7 +44,7 @@ func byEndpointID(r ledger.Reader, keys []string) ([]string, error) {
 	}), nil
 }
 
-// EndpointOper is the run-time view of an endpoint.
+// EndpointOper returns the run-time view of an endpoint.
 func EndpointOper(ep *mastercfg.CfgEndpointState) contivmodel.EndpointOper {
 	return contivmodel.EndpointOper{
 		Network: ep.NetID, EndpointID: ep.EndpointID, ContainerID: ep.ContainerID, ContainerName: ep.EPCommonName, PodNamespace: ep.PodNamespace,

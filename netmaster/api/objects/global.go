@@ -13,10 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// DefaultPvtSubnet is the private subnet of hosts where nobody says another one.
+// DefaultPvtSubnet is the default of the hosts' private subnet.
 const DefaultPvtSubnet = "172.19.0.0/16"
 
-// createGlobal defines the pools and the modes. Modes left open are those of the daemon's flags.
+// createGlobal creates the pools and the modes. Empty modes are those of the daemon's flags.
 func createGlobal(c *Change, g *contivmodel.Global) error {
 	defaults := &c.Config.Defaults
 	g.ArpMode = cmp.Or(g.ArpMode, defaults.ArpMode)
@@ -51,7 +51,7 @@ func checkFabric(infra string) error {
 	return fault.New(fault.Invalid, "invalid fabric mode %s", infra).WithField("networkInfraType")
 }
 
-// putGlobal stores the object and the records that repeat it for agents.
+// putGlobal stores the object and the records with the same fields for agents.
 func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
 	oper := mastercfg.GlobalOper{ID: "global"}
 	if stored, err := ledger.Read[mastercfg.GlobalOper](c, mastercfg.GlobalOperKey); err == nil {
@@ -70,7 +70,7 @@ func putGlobal(c *Change, g *contivmodel.Global, freeVXLANsStart uint) error {
 	return master.Put(c.Tx, g)
 }
 
-// updateGlobal changes what the request changes; an empty mode keeps the stored one.
+// updateGlobal changes the fields that the request changes; an empty mode keeps the stored one.
 func updateGlobal(c *Change, stored, wanted *contivmodel.Global) error {
 	if err := checkFabric(wanted.NetworkInfraType); err != nil {
 		return err
@@ -142,7 +142,7 @@ func resize(c *Change, stored, wanted *contivmodel.Global, vlans *resources.VLAN
 	return nil
 }
 
-// removeGlobal takes modes and pools away; networks would be left without.
+// removeGlobal deletes modes and pools, unless networks use them.
 func removeGlobal(c *Change, g *contivmodel.Global) error {
 	vlans, err := master.VLANs(c)
 	if err != nil {
@@ -185,7 +185,7 @@ func inspectGlobal(r *View, g *contivmodel.Global) (any, error) {
 	return contivmodel.GlobalInspect{Config: *g, Oper: shown}, nil
 }
 
-// existing says what stands in the way of a change: "existing 2 vlans and 1 vxlans", or nothing.
+// existing lists what prevents a change: "existing 2 vlans and 1 vxlans", or nothing.
 func existing(vlans, vxlans int) string {
 	var parts []string
 	if vlans > 0 {

@@ -55,8 +55,7 @@ func networkOf(r ledger.Reader, g *contivmodel.EndpointGroup) (*contivmodel.Netw
 	return master.Get[contivmodel.Network](r, key, missing("Network %s not found", g.NetworkName))
 }
 
-// attachPolicies makes policies apply to a group and links it with them; the
-// caller stores the group.
+// attachPolicies attaches policies to a group and links them; the caller stores the group.
 func attachPolicies(c *Change, g *contivmodel.EndpointGroup, groupID int, policies []string) error {
 	for _, name := range policies {
 		policy, err := master.Get[contivmodel.Policy](c, g.TenantName+":"+name, missingPolicy(g.TenantName, name))
@@ -83,7 +82,7 @@ func detachPolicies(c *Change, g *contivmodel.EndpointGroup, policies []string) 
 	return nil
 }
 
-// keeps is the refusal to change what a group has for good.
+// keeps is the refusal to change an immutable field of a group.
 func keeps(g *contivmodel.EndpointGroup, text, field, has, wanted string) error {
 	return fault.New(fault.Immutable, "%s", text).WithField(field).
 		WithExplanation("%s: endpointGroup %s has %s %q, which %q would be instead: delete it and make it anew", strings.TrimSuffix(text, "."), g.ModelKey(), field, has, wanted)
@@ -96,7 +95,7 @@ func updateGroup(c *Change, stored, wanted *contivmodel.EndpointGroup) error {
 	if wanted.IPPool != stored.IPPool {
 		return keeps(stored, "Cannot change IP pool after epg is created.", "ipPool", stored.IPPool, wanted.IPPool)
 	}
-	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // who has not seen the group, or names no tag, keeps its own, as ever
+	if !c.Blind && wanted.CfgdTag != "" && wanted.CfgdTag != stored.CfgdTag { // a client that has not read the group, or names no tag, keeps the stored one, as in the original
 		return keeps(stored, "Cannot change the tag after epg is created.", "cfgdTag", stored.CfgdTag, wanted.CfgdTag)
 	}
 	rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(stored.TenantName, stored.GroupName))
@@ -160,14 +159,14 @@ func removeGroup(c *Change, g *contivmodel.EndpointGroup) error {
 	return groupWent(c, g)
 }
 
-// groupCame links and expands the rules that name a group which is new.
+// groupCame links and expands the rules that name a new group.
 func groupCame(c *Change, g *contivmodel.EndpointGroup) error {
 	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.LinkTo(g)
 	})
 }
 
-// groupWent does the inverse.
+// groupWent is the inverse, for a deleted group.
 func groupWent(c *Change, g *contivmodel.EndpointGroup) error {
 	return master.GroupChanged(c.Tx, g.TenantName, g.GroupName, func(r *contivmodel.Rule) {
 		r.Links.MatchEndpointGroup = contivmodel.Link{}
@@ -189,7 +188,7 @@ func (g groupView) late(r ledger.Reader) jsonstream.Object {
 	return jsonstream.Object{Of: g.EndpointGroupOper, Late: map[string]any{"endpoints": endpointsAt(r, g.members)}}
 }
 
-// groupOper is the run-time view of a group, given by its model key.
+// groupOper returns the run-time view of a group, given by its model key.
 func groupOper(r ledger.Reader, key string) (none groupView, err error) {
 	g, err := master.Get[contivmodel.EndpointGroup](r, key, NotFound("endpointGroup"))
 	if err != nil {

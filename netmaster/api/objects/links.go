@@ -10,10 +10,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// keys are the linked keys, sorted.
+// keys returns the linked keys, sorted.
 func keys(links contivmodel.LinkSet) []string { return slices.Sorted(maps.Keys(links)) }
 
-// names describe the linked objects, for the details of a refusal.
+// names lists the linked objects for the details of a refusal.
 func names(links contivmodel.LinkSet) []string {
 	var all []string
 	for _, key := range keys(links) {
@@ -22,23 +22,23 @@ func names(links contivmodel.LinkSet) []string {
 	return all
 }
 
-// missing is the refusal because of an object a request refers to.
+// missing is the refusal of a reference to a missing object.
 func missing(format string, args ...any) *fault.Error {
 	return fault.New(fault.MissingReference, format, args...)
 }
 
-// missingPolicy is the same of a policy.
+// missingPolicy is the same for a policy.
 func missingPolicy(tenant, name string) error {
 	return missing("Policy not found").WithExplanation("Policy not found: %s of tenant %s", name, tenant)
 }
 
-// immutable is the refusal to change an object that is there.
+// immutable is the refusal to change an existing object.
 func immutable(o contivmodel.Object, text string) error {
 	return fault.New(fault.Immutable, "%s", text).
 		WithExplanation("%s: delete %s %s first", text, o.ModelType(), o.ModelKey())
 }
 
-// tenantOf reads the tenant an object belongs to; it must not be changed.
+// tenantOf reads the tenant of an object; the result is shared and must not be changed.
 func tenantOf(r ledger.Reader, name string) (*contivmodel.Tenant, error) {
 	return master.GetShared[contivmodel.Tenant](r, name, missing("Tenant not found").WithExplanation("Tenant not found: %s", name))
 }

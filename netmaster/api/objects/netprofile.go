@@ -28,7 +28,7 @@ func checkBurst(p *contivmodel.Netprofile) error {
 	return nil
 }
 
-// updateNetprofile changes the limits, here and in the groups and the pods of Kubernetes that have the profile.
+// updateNetprofile changes the limits, and copies them to the groups and Kubernetes pods with the profile.
 func updateNetprofile(c *Change, stored, wanted *contivmodel.Netprofile) error {
 	if err := checkBurst(wanted); err != nil {
 		return err
@@ -44,7 +44,7 @@ func updateNetprofile(c *Change, stored, wanted *contivmodel.Netprofile) error {
 		}
 		rec, err := master.GetGroup(c, mastercfg.EndpointGroupID(group.TenantName, group.GroupName))
 		if fault.Is(err, fault.NotFound) {
-			continue // the reconciler makes it
+			continue // the reconciler creates it
 		}
 		if err != nil {
 			return err

@@ -53,8 +53,8 @@ func createNetwork(c *Change, n *contivmodel.Network) error {
 	return master.NetworkChanged(c.Tx, n.TenantName, n.NetworkName)
 }
 
-// readyMode is the forwarding mode. It refuses networks before the global object says
-// how they are to work.
+// readyMode returns the forwarding mode. It fails as long as the global
+// object does not define how networks with this encapsulation work.
 func readyMode(r ledger.Reader, encap string) (string, error) {
 	g, err := master.GetShared[contivmodel.Global](r, contivmodel.GlobalName,
 		fault.New(fault.Mode, "Global configuration is not ready: there is no global object"))
@@ -71,7 +71,7 @@ func readyMode(r ledger.Reader, encap string) (string, error) {
 	return g.FwdMode, nil
 }
 
-// noOverlap compares a network with the others of its tenant; tenants may overlap each other.
+// noOverlap refuses overlaps with other networks of the tenant; those of other tenants may overlap.
 func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 	o, err := overlapOf(r, n.TenantName, n)
 	if err != nil {
@@ -87,8 +87,7 @@ func noOverlap(r ledger.Reader, n *contivmodel.Network) error {
 	return fault.New(fault.Conflict, text, o.with.NetworkName, o.theirs).WithField(o.field).WithDetails("network " + o.with.Key)
 }
 
-// noExternal refuses a network with an address that services of its tenant have outside of all
-// networks.
+// noExternal refuses a network that contains an external address of one of its tenant's services.
 func noExternal(r ledger.Reader, n *contivmodel.Network) error {
 	service, at := master.ExternalIn(r, n.TenantName, n)
 	if service == "" {
@@ -102,7 +101,8 @@ func noExternal(r ledger.Reader, n *contivmodel.Network) error {
 		WithField(field).WithDetails("serviceLB " + service)
 }
 
-// noServices refuses a network with addresses that services of Kubernetes may get, in a tenant that has some.
+// noServices refuses a network that overlaps with the service
+// CIDRs of Kubernetes, in a tenant with Kubernetes services.
 func noServices(r ledger.Reader, n *contivmodel.Network) error {
 	services, err := master.ServicesIn(r, n)
 	if err != nil || !services.IsValid() {
@@ -116,8 +116,9 @@ func noServices(r ledger.Reader, n *contivmodel.Network) error {
 		n.NetworkName, field, master.SubnetLike(n, services), services).WithField(field)
 }
 
-// aloneOutside compares a network with those of all tenants that routers outside know, and with the external addresses of all services:
-// outside an address is one host, whosever it is. Callers with rights in tenants only are not told of another tenant's network.
+// aloneOutside refuses overlaps with the networks of all tenants that outside routers know, and with the
+// external addresses of all services: outside, an address is one host, whatever its tenant. Callers with rights
+// in tenants only are not told the name of another tenant's network.
 func aloneOutside(c *Change, n *contivmodel.Network) error {
 	o, err := overlapOf(c, master.OnVLANs, n)
 	if err != nil {
@@ -149,8 +150,8 @@ func aloneOutside(c *Change, n *contivmodel.Network) error {
 		o.field, o.own, o.theirs, o.with.NetworkName, o.with.TenantName).WithField(o.field).WithDetails("network " + o.with.Key)
 }
 
-// noRouterIn refuses a network with an address that a node has among the routers outside. Callers with rights in tenants only are
-// not told which.
+// noRouterIn refuses a network that contains an address of a node on the link of the outside routers. Callers
+// with rights in tenants only are not told which.
 func noRouterIn(c *Change, n *contivmodel.Network) error {
 	host, at := master.RouterIn(c, n)
 	if host == "" {
@@ -166,16 +167,16 @@ func noRouterIn(c *Change, n *contivmodel.Network) error {
 	return fault.New(fault.Conflict, "network %s has %s, the address of node %s among the routers outside", n.NetworkName, at, host).WithDetails("Bgp " + host)
 }
 
-// overlap is what a network has in common with another one.
+// overlap is the overlap of a network with another one.
 type overlap struct {
 	with        *contivmodel.Network
 	field       string // JSON name
 	own, theirs string
 }
 
-// overlapOf finds a network of a tenant, or master.OnVLANs, that overlaps; nil: none.
+// overlapOf returns an overlap with a network of a tenant, or of master.OnVLANs; nil: none.
 func overlapOf(r ledger.Reader, tenant string, n *contivmodel.Network) (*overlap, error) {
-	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil { // else empty, or refused later
+	if prefix, err := resources.ParseIPv6Subnet(n.Ipv6Subnet); err == nil { // otherwise empty, or refused later
 		other, err := master.OverlapIPv6(r, tenant, prefix)
 		if err != nil {
 			return nil, err
@@ -237,7 +238,7 @@ func inspectNetwork(r *View, n *contivmodel.Network) (any, error) {
 	return inspection(contivmodel.NetworkInspect{Config: *n}, oper), err
 }
 
-// networkOper is the run-time view of a network, given by its model key.
+// networkOper returns the run-time view of a network, given by its model key.
 func networkOper(r ledger.Reader, key string) (none jsonstream.Object, err error) {
 	n, err := master.Get[contivmodel.Network](r, key, NotFound("network"))
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package objects is what it means to create, update, delete and inspect an object of the model: for each
-// type, in a file of its own, the plans that do it.
+// Package objects implements create, update, delete and inspect of the
+// objects of the model: the plans of each type, in a file of its own.
 //
 // A plan is a function of one transaction. It reads what it needs, refuses in the documented order with the
-// documented text, and puts the object and everything that follows from it, such as the records that agents
-// read (netmaster/master). Nothing happens outside of the transaction, so a refused plan leaves no trace.
+// documented text, and writes the object and all records that follow from it, such as those that agents read
+// (netmaster/master). Nothing happens outside of the transaction, so a refused plan leaves no trace.
 //
-// What is checked for all types alike is here, too: what administrators of a tenant may not (bounds.go), and
-// secret fields, which the store keeps sealed (sealing.go).
+// Checks that all types share are here as well: the limits of tenant administrators (bounds.go), and secret
+// fields, which the store has encrypted (sealing.go).
 package objects
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Config is what plans need to know of the daemon.
+// Config configures plans.
 type Config struct {
 	ClusterMode string             // docker, kubernetes, swarm-mode, cni, test
-	Defaults    contivmodel.Global // what the global object gets where a request leaves a mode open
-	Keyring     *keyring.Keyring   // of secrets in the store; nil: none are kept
+	Defaults    contivmodel.Global // of the global object, for modes that a request leaves empty
+	Keyring     *keyring.Keyring   // encrypts secrets in the store; nil: there are no secrets
 	Log         *logrus.Entry
 }
 
@@ -35,9 +35,10 @@ type Caller interface {
 	fmt.Stringer
 	// OfTenants tells whether the caller may change objects of tenants only, and nothing of the cluster.
 	OfTenants(r ledger.Reader) (bool, error)
-	// Deny is the refusal of what the caller may not. Where refusals are only noted, it is nil.
+	// Deny returns the refusal of something that the caller has no right to; nil where refusals are only recorded.
 	Deny(format string, args ...any) error
-	// Exceed is the refusal of what is beyond a bound of the caller. Where refusals are only noted, it is nil.
+	// Exceed returns the refusal of something that exceeds a
+	// limit of the caller; nil where refusals are only recorded.
 	Exceed(format string, args ...any) error
 }
 
@@ -45,8 +46,8 @@ type Caller interface {
 type Change struct {
 	*ledger.Tx
 	Config *Config
-	By     Caller // nil: netmaster itself, or anybody in an open cluster
-	Blind  bool   // it is by a client that says all it knows of an object, and not which state of it it has seen
+	By     Caller // nil: netmaster itself, or any client of an open cluster
+	Blind  bool   // by a client that sends whole objects without naming the revision that it has read
 }
 
 // put stores model objects.
@@ -59,33 +60,31 @@ func (c *Change) put(objects ...contivmodel.Object) error {
 	return nil
 }
 
-// View is one look at the state: a snapshot, and what an answer needs besides it.
+// View is a snapshot of the state, and what an answer needs besides it.
 type View struct {
 	ledger.Reader
 	ClusterMode string
-	OfCluster   bool                                           // who looks may see what is of no tenant
-	Speaker     func(host string) (contivmodel.BgpOper, error) // asks a node how its BGP fares
+	OfCluster   bool                                           // the caller may read objects outside of tenants
+	Speaker     func(host string) (contivmodel.BgpOper, error) // reads the BGP state of a node
 }
 
-// Type is what can be done with the objects of one type.
+// Type has the operations on the objects of one type.
 type Type interface {
-	// List are the objects whose keys in the store begin with one of the prefixes, as far as holds is true
-	// of them.
+	// List returns the objects whose keys begin with one of the prefixes, and for which holds returns true.
 	List(r ledger.Reader, prefixes []string, holds func(key string) bool) jsonstream.Array
-	// Get is an object with its links; an error of the kind fault.NotFound: there is none.
+	// Get returns an object with its links; fault.NotFound if it does not exist.
 	Get(r ledger.Reader, key string) (contivmodel.Object, error)
-	// Create stores an object that is not there, and returns it as it is stored. What was sent stays as it was.
+	// Create stores a new object, and returns its stored form. It does not change sent.
 	Create(c *Change, sent contivmodel.Object) (contivmodel.Object, error)
 	// Update changes the stored object, which Get has returned, towards the wanted one.
 	Update(c *Change, stored, wanted contivmodel.Object) error
 	// Remove deletes an object, which Get has returned.
 	Remove(c *Change, stored contivmodel.Object) error
-	// Inspect is the object and what is known of it at run time.
+	// Inspect returns the object with its operational state.
 	Inspect(v *View, stored contivmodel.Object) (any, error)
 }
 
-// Types are the types of the model that can be worked with, by name. The others can be listed, and
-// hold nothing.
+// Types returns the supported types of the model, by name. Other types can be listed, and have no objects.
 func Types() map[string]Type {
 	return map[string]Type{
 		"global":            of(createGlobal, updateGlobal, removeGlobal, inspectGlobal),
@@ -98,19 +97,17 @@ func Types() map[string]Type {
 		"extContractsGroup": of(createContracts, updateContracts, removeContracts, configOnly),
 		"appProfile":        of(createAppProfile, updateAppProfile, removeAppProfile, configOnly),
 		"aciGw":             of(createAciGw, updateAciGw, removeAciGw, inspectAciGw),
-		"serviceLB":         of(createServiceLB, updateServiceLB, removeServiceLB, configOnly), // InspectService tells more
+		"serviceLB":         of(createServiceLB, updateServiceLB, removeServiceLB, configOnly), // InspectService returns more
 		"Bgp":               of(createBgp, updateBgp, removeBgp, inspectBgp),
 	}
 }
 
-// typed is the type T.
+// typed implements Type for T.
 //
-// creates gets the object as it was sent, validated and without links; it
-// stores the object and everything that follows from it. updates changes the
-// stored object towards the wanted one and stores it. removes takes the stored
-// object and everything that followed from it away. Link-sets that list other
-// objects need no care: they are not stored, and complete in a stored object
-// that updates, removes and inspects get (master/links.go).
+// creates gets the validated object without links; it stores the object and all records that follow from it.
+// updates changes the stored object towards the wanted one and stores it. removes deletes the stored object and
+// all records that followed from it. Link-sets of other objects need no care: they are not stored, and complete
+// in the stored object that updates, removes and inspects get (master/links.go).
 type typed[T any, P contivmodel.Pointer[T]] struct {
 	creates  func(*Change, P) error
 	updates  func(c *Change, stored, wanted P) error
@@ -118,7 +115,7 @@ type typed[T any, P contivmodel.Pointer[T]] struct {
 	inspects func(*View, P) (any, error)
 }
 
-// of makes a Type of the functions of one.
+// of returns the Type of these functions.
 func of[T any, P contivmodel.Pointer[T]](creates func(*Change, P) error, updates func(c *Change, stored, wanted P) error,
 	removes func(*Change, P) error, inspects func(*View, P) (any, error)) Type {
 	return typed[T, P]{creates, updates, removes, inspects}
@@ -152,7 +149,7 @@ func (typed[T, P]) Get(r ledger.Reader, key string) (contivmodel.Object, error) 
 	return o, nil
 }
 
-// Create leaves the object as it was sent: a plan may run again.
+// Create copies the object first: a plan may run again.
 func (t typed[T, P]) Create(c *Change, sent contivmodel.Object) (contivmodel.Object, error) {
 	fresh := *sent.(P)
 	return P(&fresh), t.creates(c, &fresh)
@@ -168,12 +165,12 @@ func (t typed[T, P]) Inspect(v *View, o contivmodel.Object) (any, error) {
 	return t.inspects(v, o.(P))
 }
 
-// configOnly answers inspection of types without run-time data.
+// configOnly is the inspection of types without run-time data.
 func configOnly[T any, P contivmodel.Pointer[T]](_ *View, o P) (any, error) {
 	return contivmodel.ConfigInspect[T]{Config: *o}, nil
 }
 
-// inspection is the answer to inspect with a run-time view that is made late.
+// inspection returns an inspection whose run-time view is computed late.
 func inspection(answer any, oper jsonstream.Object) jsonstream.Object {
 	return jsonstream.Object{Of: answer, Late: map[string]any{"Oper": oper}}
 }

@@ -41,13 +41,13 @@ func createRule(c *Change, r *contivmodel.Rule) error {
 	return master.ApplyRule(c.Tx, policy, r)
 }
 
-// policyOf reads the policy of a rule; it must not be changed.
+// policyOf reads the policy of a rule; the result is shared and must not be changed.
 func policyOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.Policy, error) {
 	return master.GetShared[contivmodel.Policy](reader, r.TenantName+":"+r.PolicyName, missingPolicy(r.TenantName, r.PolicyName))
 }
 
-// ownAddress checks an incoming rule that is for one endpoint of the group: the
-// policy has one group, and that has an endpoint with the address.
+// ownAddress checks an incoming rule for one endpoint of the group: the
+// policy must have one group, which has an endpoint with the address.
 func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) error {
 	groups := master.GroupsOf(r, policy)
 	if len(groups) != 1 {
@@ -71,8 +71,8 @@ func ownAddress(r ledger.Reader, policy *contivmodel.Policy, address string) err
 	return fault.New(fault.Invalid, "failed to configure %s, ip address is not in epg %s", address, id).WithField("toIpAddress")
 }
 
-// peerOf reads the group a rule names; nil if it names none, or one that is gone.
-// It must not be changed.
+// peerOf reads the group that a rule names; nil if it names none,
+// or a deleted one. The result is shared and must not be changed.
 func peerOf(reader ledger.Reader, r *contivmodel.Rule) (*contivmodel.EndpointGroup, error) {
 	name := master.PeerGroup(r)
 	if name == "" {

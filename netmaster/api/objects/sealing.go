@@ -9,12 +9,13 @@ import (
 	"github.com/contiv/netplugin/utils/secret"
 )
 
-// Secret fields of objects are in the store as the keyring has sealed them for the place of the object, where the cluster's record
-// says so: where the store lets in netmasters only. What agents have to know of them (the record of a BGP speaker, with the same sealed
-// text) they are told by the gate of a netmaster, which opens it. Where agents may read the store themselves, it has the texts as
-// they are. A cluster of an earlier version has its secrets sealed when the key of the keyring is replaced next.
+// Secret fields of objects are encrypted in the store by the keyring, bound to the key of the object, if the
+// cluster's record says so: where only netmasters have access to the store. For agents (the record of a BGP
+// speaker, with the same ciphertext) the gate of a netmaster decrypts them. Where agents read the store
+// themselves, secrets are in plain text. A cluster of an earlier version has its secrets encrypted when the key
+// of the keyring is replaced next.
 
-// seals tells whether secrets are to be sealed.
+// seals tells whether secrets are to be encrypted.
 func seals(r ledger.Reader) (bool, error) {
 	record, err := ledger.Read[mastercfg.Security](r, mastercfg.SecurityKey)
 	if fault.Is(err, fault.NotFound) {
@@ -23,7 +24,7 @@ func seals(r ledger.Reader) (bool, error) {
 	return record.Sealed, err
 }
 
-// Opened is a secret as it was given: one that is stored plainly is that itself.
+// Opened returns a secret in plain text, whether it is stored encrypted or not.
 func (c *Config) Opened(place, text string) (string, error) {
 	if !secret.Sealed(text) {
 		return text, nil
@@ -31,8 +32,8 @@ func (c *Config) Opened(place, text string) (string, error) {
 	return c.Keyring.Open(place, text)
 }
 
-// Sealed is an object as it is stored: its secrets sealed, but those that the stored one has, too, which stay
-// as they are there. It leaves both as they are; without a stored one that is nil.
+// Sealed returns an object as it is to be stored, with encrypted secrets; unchanged secrets keep the ciphertext
+// of the stored object, which is nil for a new one. It changes neither.
 func (c *Change) Sealed(wanted, stored contivmodel.Object) (contivmodel.Object, error) {
 	sealing, err := seals(c)
 	if err != nil {
@@ -66,8 +67,7 @@ func (c *Change) Sealed(wanted, stored contivmodel.Object) (contivmodel.Object, 
 	})
 }
 
-// SealPlain seals what was stored plainly before secrets of objects were sealed, and has the records of agents have the same texts
-// as the objects.
+// SealPlain encrypts secrets that were stored as plain text, and writes the same ciphertexts to the records of agents.
 func (c *Config) SealPlain(tx *ledger.Tx) (count int, err error) {
 	var speakers []*contivmodel.Bgp
 	if err := ledger.ReadEach(tx, mastercfg.ModelKey("Bgp", ""), func(_ string, b contivmodel.Bgp) error {

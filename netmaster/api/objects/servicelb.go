@@ -23,7 +23,7 @@ func createServiceLB(c *Change, s *contivmodel.ServiceLB) error {
 	return c.put(s)
 }
 
-// placeOf checks what a service says, in the documented order, and finds where it belongs.
+// placeOf validates a service, in the documented order, and returns its tenant and network.
 func placeOf(c *Change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivmodel.Network, error) {
 	if err := master.CheckSelectors(s.Selectors); err != nil {
 		return nil, nil, err
@@ -42,8 +42,8 @@ func placeOf(c *Change, s *contivmodel.ServiceLB) (*contivmodel.Tenant, *contivm
 	return tenant, network, err
 }
 
-// updateServiceLB replaces everything but the key. The virtual address stays
-// unless the network, or the address asked for, becomes another.
+// updateServiceLB replaces everything except the key. The virtual
+// address stays unless the network, or the requested address, changes.
 func updateServiceLB(c *Change, stored, wanted *contivmodel.ServiceLB) error {
 	*stored = *wanted
 	return createServiceLB(c, stored)
@@ -55,7 +55,7 @@ func removeServiceLB(c *Change, s *contivmodel.ServiceLB) error {
 	return nil
 }
 
-// InspectService is a service and its providers, without what nodes have counted of them.
+// InspectService returns a service and its providers, without the counters of nodes.
 func InspectService(v ledger.Reader, s *contivmodel.ServiceLB) (shown contivmodel.ServiceLBInspect, err error) {
 	rec, err := master.GetService(v, mastercfg.ServiceID(s.TenantName, s.ServiceName))
 	if err != nil {

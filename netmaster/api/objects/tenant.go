@@ -23,11 +23,11 @@ func createTenant(c *Change, t *contivmodel.Tenant) error {
 	return master.Put(c.Tx, t)
 }
 
-// updateTenant changes the bounds of a tenant, and nothing else. The same bounds again change nothing if the request
-// has a condition on the state, and are refused if it creates the tenant again.
+// updateTenant changes the limits of a tenant, and nothing else. Unchanged limits are accepted if the request
+// has a condition on the state, and refused if it creates the tenant again.
 func updateTenant(c *Change, stored, wanted *contivmodel.Tenant) error {
 	bounds := wanted.Bounds()
-	if c.Blind && bounds == (contivmodel.TenantBounds{}) && bounds != stored.Bounds() { // by a client that creates it again, or knows no bounds
+	if c.Blind && bounds == (contivmodel.TenantBounds{}) && bounds != stored.Bounds() { // by a client that creates it again, or does not know limits
 		return fault.New(fault.Immutable, "Cant change tenant parameters after its created").
 			WithExplanation("tenant %s has bounds, and stays as it is: netctl tenant update takes them away, or a request with If-Match", stored.TenantName)
 	}
@@ -64,7 +64,7 @@ func removeTenant(c *Change, t *contivmodel.Tenant) error {
 	return access.UnbindTenant(c.Tx, t.TenantName)
 }
 
-// belowTenant finds the objects of a type that belong to a tenant but are not linked to it.
+// belowTenant returns the objects of a type that belong to a tenant but are not linked to it.
 func belowTenant(r ledger.Reader, objType, tenant string) contivmodel.LinkSet {
 	found := contivmodel.LinkSet{}
 	prefix := mastercfg.ModelKey(objType, "")
@@ -91,7 +91,7 @@ func inspectTenant(r *View, t *contivmodel.Tenant) (any, error) {
 	}}), nil
 }
 
-// networksOf are the run-time views of a tenant's networks.
+// networksOf returns the run-time views of a tenant's networks.
 func networksOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
 	return func(item func(any) error) error {
 		for _, key := range keys(t.LinkSets.Networks) {
@@ -107,8 +107,8 @@ func networksOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
 	}
 }
 
-// groupsOf are the run-time views of a tenant's groups, without what is looked
-// at in the group itself.
+// groupsOf returns the run-time views of a tenant's groups,
+// without the fields that only the inspection of a group has.
 func groupsOf(r ledger.Reader, t *contivmodel.Tenant) jsonstream.Array {
 	return func(item func(any) error) error {
 		for _, key := range keys(t.LinkSets.EndpointGroups) {

@@ -10,31 +10,30 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// The revision of an object is that of the store at its last change. Answers
-// carry it as entity tag; a request that names the one it was made for is
-// refused if there is another, so that of two editors the slower one is told.
+// The revision of an object is that of the store at its last change. Answers have
+// it as entity tag. A request with the tag that it was made for is refused if the
+// object has another, so that of two editors the slower one learns of the conflict.
 
-// Condition is what a request demands of the object it is about to change. The
-// zero value demands nothing.
+// Condition is a request's condition on the object that it changes. The zero value is no condition.
 type Condition struct {
-	match tags // it has one of these revisions
-	none  tags // it has none of these
+	match tags // the revision must be one of these
+	none  tags // the revision must be none of these
 }
 
-// Demands tells whether it demands anything.
+// Demands tells whether there is a condition.
 func (c Condition) Demands() bool { return c.match != nil || c.none != nil }
 
-// tags are revisions, or * for any; nil if there is no demand. An empty list is
-// one: whoever sends it has read nothing, and must not write.
+// tags are revisions, or * for any; nil if there is no condition. An empty list is one that never holds: its
+// client has read nothing, and must not write.
 type tags []string
 
-// ConditionOf is the one that a header names.
+// ConditionOf returns the condition in a header.
 func ConditionOf(h http.Header) Condition {
 	return Condition{tagsOf(h, "If-Match", ""), tagsOf(h, "If-None-Match", "W/")}
 }
 
-// tagsOf reads a header. Tags are compared without the prefix, and others that
-// are not in quotes match nothing: a weak tag is none to write by.
+// tagsOf parses a header. Tags are compared without the prefix; tags without quotes match nothing, so a weak
+// tag is no condition to write by.
 func tagsOf(h http.Header, name, prefix string) tags {
 	values, there := h[name]
 	if !there {
@@ -53,7 +52,7 @@ func (t tags) has(rev int64) bool {
 	return slices.Contains(t, "*") || slices.Contains(t, strconv.FormatInt(rev, 10))
 }
 
-// IfRevision is the condition that an object has a revision; 0 demands nothing.
+// IfRevision returns the condition that an object has a revision; 0 is no condition.
 func IfRevision(rev int64) Condition {
 	if rev == 0 {
 		return Condition{}

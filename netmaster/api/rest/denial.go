@@ -9,18 +9,18 @@ import (
 	"github.com/contiv/netplugin/netmaster/access"
 )
 
-// Denial is a refusal because of the client, and not of what it asks for. Its status is the same for all clients.
+// Denial is a refusal because of the client, not of its request. Its status is the same for all clients.
 type Denial struct {
 	Cause  error
 	Status int
-	Wait   time.Duration // until it may be tried again; 0: it would not help
+	Wait   time.Duration // until a retry may succeed; 0: never
 }
 
 func (d Denial) Error() string { return d.Cause.Error() }
 
 func (d Denial) Unwrap() error { return d.Cause }
 
-// Denied is the denial in an error, if it is one.
+// Denied returns the denial in an error, if it has one.
 func Denied(err error) (Denial, bool) {
 	var d Denial
 	if errors.As(err, &d) {
@@ -32,8 +32,7 @@ func Denied(err error) (Denial, bool) {
 	return d, false
 }
 
-// writeAsProxy answers as the original's authenticating proxy did, whose clients know
-// these texts.
+// writeAsProxy answers with the texts of the original's authenticating proxy, which its clients know.
 func (d Denial) writeAsProxy(w http.ResponseWriter) {
 	text := d.Error()
 	if d.Status == http.StatusForbidden {
@@ -42,8 +41,8 @@ func (d Denial) writeAsProxy(w http.ResponseWriter) {
 	writeProxyError(w, d.Status, text)
 }
 
-// WriteErrorAsProxy answers a request with an error, as the original's authenticating proxy did: with
-// the status of its kind, whether the client asked for that or not.
+// WriteErrorAsProxy answers an error as the original's authenticating proxy did: with the status of its kind,
+// whether the client asked for that or not.
 func WriteErrorAsProxy(w http.ResponseWriter, r *http.Request, err error) {
 	if _, is := Denied(err); is || WantsProblem(r) {
 		WriteError(w, r, err)
@@ -58,5 +57,5 @@ func writeProxyError(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // an error means that the client has gone
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// SourceOf is the address a request comes from, behind a netmaster that has passed it on.
+// SourceOf returns the address that a request comes from, also if a netmaster has forwarded it.
 func SourceOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -20,14 +20,13 @@ func SourceOf(r *http.Request) string {
 	return host
 }
 
-// Forwarded tells whether another netmaster passes a request on: then the certificate of the connection is not the
-// client's.
+// Forwarded tells whether another netmaster forwards a request:
+// then the certificate of the connection is not the client's.
 func Forwarded(r *http.Request, who identity.Identity) bool {
 	return who.Kind == identity.Master && r.Header.Get(mastercfg.ForwardedHeader) != ""
 }
 
-// OfThisMachine tells whether a request comes from this machine, by the socket or by
-// loopback.
+// OfThisMachine tells whether a request comes from this machine, through the socket or loopback.
 func OfThisMachine(r *http.Request) bool {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	addr, err := netip.ParseAddr(host)
@@ -37,24 +36,22 @@ func OfThisMachine(r *http.Request) bool {
 // plainKey marks requests that came over a connection that others can read.
 type plainKey struct{}
 
-// Plain marks a request that came over plain HTTP, to this netmaster or to the one that
-// passes it on.
+// Plain marks a request that arrived over plain HTTP, at this netmaster or at the one that forwards it.
 func Plain(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), plainKey{}, true))
 }
 
-// IsPlain tells whether a request is marked so.
+// IsPlain tells whether a request is marked by Plain.
 func IsPlain(r *http.Request) bool { return r.Context().Value(plainKey{}) != nil }
 
-// Private tells whether nobody but the two sides can read a request and its answer: it
-// came over TLS, all the way if another netmaster passes it on, or from this machine or that
-// of the other one.
+// Private tells whether only the two sides can read a request and its answer: it came over TLS, on the whole
+// path if another netmaster forwards it, or from this machine or that of the other netmaster.
 func Private(r *http.Request) bool {
 	return r.TLS != nil && !IsPlain(r) || OfThisMachine(r)
 }
 
-// Confidential refuses a request in which, or in the answer to which, there is a token or a password, on a connection
-// that others can read.
+// Confidential refuses a request with a token or a password, in
+// the request or the answer, on a connection that others can read.
 func Confidential(r *http.Request) error {
 	if Private(r) {
 		return nil

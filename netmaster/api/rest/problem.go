@@ -12,15 +12,15 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// AskingExactly is a request to which a refusal has the status of its cause: clients of the original get 500 for most.
+// AskingExactly returns the request of a client that wants the status
+// of the cause: clients of the original get 500 for most errors.
 func AskingExactly(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", fault.ProblemType)
 	return r
 }
 
-// statusError is an error whose status, for clients that ask for proper ones,
-// is not that of its kind.
+// statusError is an error with another status than that of its kind, for clients that ask for proper ones.
 type statusError struct {
 	error
 	code int
@@ -28,12 +28,11 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// WithStatus gives an error a status of its own.
+// WithStatus returns the error with this status.
 func WithStatus(code int, err error) error { return statusError{err, code} }
 
-// StatusOf is the status of an error for clients that ask for proper ones. The
-// others get 500 and the text, whatever the kind: the clients of the original
-// controller show the text of a 500 only.
+// StatusOf returns the status of an error for clients that ask for proper ones. Others get 500 and the text,
+// whatever the kind: the clients of the original controller show the text of a 500 only.
 func StatusOf(err error) int {
 	var special statusError
 	if errors.As(err, &special) {
@@ -45,7 +44,7 @@ func StatusOf(err error) int {
 	return fault.KindOf(err).Status()
 }
 
-// WantsProblem tells whether the client asked for proper status codes, and with them for problems.
+// WantsProblem tells whether the client asked for proper status codes, and so for problem documents.
 func WantsProblem(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), fault.ProblemType)
 }
@@ -72,10 +71,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Content-Type", fault.ProblemType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Code)
-	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
 }
 
-// retryAfter says when it may help to try again, if it may.
+// retryAfter sets the Retry-After header if a retry may succeed.
 func retryAfter(w http.ResponseWriter, err error) {
 	switch d, _ := Denied(err); {
 	case d.Wait > 0:
@@ -85,8 +84,8 @@ func retryAfter(w http.ResponseWriter, err error) {
 	}
 }
 
-// WriteStatus answers with an error whose status is the same for all clients:
-// one about the request as such, or the way it went, not about objects.
+// WriteStatus answers an error whose status is the same for all clients:
+// one about the request itself or its transport, not about objects.
 func WriteStatus(w http.ResponseWriter, r *http.Request, code int, err *fault.Error) {
 	if WantsProblem(r) {
 		WriteError(w, r, WithStatus(code, err))

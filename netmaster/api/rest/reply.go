@@ -1,10 +1,10 @@
-// Package rest is what requests and their answers look like, whatever they are about. A Route is a path with its Methods,
-// each of which is an Answer: a function that returns a Reply, or an error, instead of writing it.
+// Package rest defines the common form of requests and answers. A Route is a path with its Methods, each of
+// which is an Answer: a function that returns a Reply, or an error, instead of writing it.
 //
-// Of a request there are its body (request.go), the revision that it was made for (condition.go), the id by which its
-// lines in logs are found (requestid.go), and how it has come: from where, and who can read it (origin.go). An answer
-// is a Reply (reply.go), lines of JSON that go on (stream.go), or an error, whose kind is mapped to a status here and nowhere
-// else (problem.go), in a form for each sort of client: a document for those that ask for it, a line of text as the
+// A request has a body (request.go), the revision that it was made for (condition.go), the id by which its lines in
+// logs are found (requestid.go), and its transport: its source, and who can read it (origin.go). An answer is a Reply
+// (reply.go), a stream of JSON lines (stream.go), or an error, whose kind is mapped to a status here and nowhere else
+// (problem.go), in a form for each sort of client: a document for those that ask for it, a line of text as the
 // original controller had it, and JSON as its authenticating proxy had it (denial.go).
 package rest
 
@@ -20,28 +20,28 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// Answer is a handler that returns what to write instead of writing it.
+// Answer is a handler that returns its result instead of writing it.
 type Answer func(r *http.Request) (Reply, error)
 
-// Reply is what a request that succeeded is told: a body as JSON, or a text, or what one of the two last makes.
-// A revision and an entity tag above 0 go into the header.
+// Reply is the answer to a successful request: a body as JSON, or a text, or the result of one of the last two
+// fields. A revision and an entity tag above 0 are sent in the header.
 type Reply struct {
-	Code     int // 0: 200; with 204 nothing else
-	Body     any // Text, or what jsonstream writes
+	Code     int // 0: 200; a 204 has nothing else
+	Body     any // Text, or a value for jsonstream
 	Revision int64
 	Tag      int64
 	Warning  string // for people, into the header
 
-	// From makes the rest of the reply from a snapshot. What is read late is
-	// read from the same one. It may be called twice.
+	// From computes the rest of the reply from a snapshot. Late
+	// values are read from the same one. It may be called twice.
 	From   func(ledger.Reader) (Reply, error)
 	Stream func(http.ResponseWriter) // writes the answer instead
 }
 
-// Text is an answer that is no JSON.
+// Text is an answer that is not JSON.
 type Text string
 
-// Write makes the body, of a reply without From and Stream.
+// Write writes the body of a reply without From and Stream.
 func (r Reply) Write(out io.Writer) error {
 	if text, ok := r.Body.(Text); ok {
 		_, err := io.WriteString(out, string(text)+"\n")
@@ -50,7 +50,7 @@ func (r Reply) Write(out io.Writer) error {
 	return jsonstream.Write(out, r.Body)
 }
 
-// Send writes the header, and a body that Write has made.
+// Send sends the header, and a body that Write has written.
 func (r Reply) Send(w http.ResponseWriter, body *spool.Answer) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -74,5 +74,5 @@ func (r Reply) Send(w http.ResponseWriter, body *spool.Answer) {
 	if r.Code != 0 {
 		w.WriteHeader(r.Code)
 	}
-	_, _ = body.WriteTo(w) // an error means that the client is gone
+	_, _ = body.WriteTo(w) // an error means that the client has gone
 }

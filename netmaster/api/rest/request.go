@@ -14,17 +14,16 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// ApplyPath takes many changes at once. They are one plan: either all of them
-// are made or, if one is refused, none.
+// ApplyPath accepts many changes at once. They are one plan: either all of them are made or, if one is refused, none.
 const ApplyPath = "/api/v1/apply"
 
 const (
-	// MaxBody is the largest request body that is taken.
+	// MaxBody is the largest accepted request body, in bytes.
 	MaxBody = 1 << 20
-	// MaxApply is the same for many changes at once.
+	// MaxApply is the same for ApplyPath.
 	MaxApply = 16 << 20
-	// drained is how much of a larger one is read and dropped: a client that
-	// is cut off while it writes would not see the answer.
+	// drained is how much of a larger body is read and dropped: a client
+	// that is disconnected while it writes would not see the answer.
 	drained = 32 << 20
 )
 
@@ -36,7 +35,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	}
 	tooLarge := fault.New(fault.TooLarge, "request body too large: the limit is %d bytes", limit)
 	if r.ContentLength > limit && r.Header.Get("Expect") != "" {
-		return nil, tooLarge // the client waits for a word before it sends
+		return nil, tooLarge // the client waits for 100 Continue before it sends
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if fault.Is(err, fault.Unavailable) {
@@ -46,16 +45,16 @@ func ReadBody(r *http.Request) ([]byte, error) {
 		return nil, fault.New(fault.Malformed, "request body: %w", err)
 	}
 	if int64(len(body)) > limit {
-		_, _ = io.CopyN(io.Discard, r.Body, drained) // it is refused however it ends
+		_, _ = io.CopyN(io.Discard, r.Body, drained) // it is refused whatever follows
 		return nil, tooLarge
 	}
 	if !utf8.Valid(body) {
-		return nil, fault.New(fault.Malformed, "request body is not JSON: it is not UTF-8") // JSON would read something else
+		return nil, fault.New(fault.Malformed, "request body is not JSON: it is not UTF-8") // decoding would replace bytes
 	}
 	return body, nil
 }
 
-// Flag reads a switch of the query; it is off when absent.
+// Flag reads a boolean of the query; it is false when absent.
 func Flag(r *http.Request, name string) (bool, error) {
 	text := r.URL.Query().Get(name)
 	on, err := strconv.ParseBool(cmp.Or(text, "false"))
@@ -65,7 +64,7 @@ func Flag(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// WithBody makes an answer of a function of the body, which is decoded and checked.
+// WithBody returns an Answer for a function of the body, which is decoded and checked.
 func WithBody[Request any, P interface {
 	*Request
 	Check() error
@@ -76,7 +75,7 @@ func WithBody[Request any, P interface {
 			return Reply{}, err
 		}
 		var request Request
-		// Like for the model's objects, what follows the first value is ignored.
+		// Like for the model's objects, data after the first value is ignored.
 		if err := json.NewDecoder(bytes.NewReader(body)).Decode(&request); err != nil {
 			return Reply{}, malformed(err)
 		}
@@ -87,7 +86,7 @@ func WithBody[Request any, P interface {
 	}
 }
 
-// malformed says what is wrong with a body in terms of JSON instead of Go.
+// malformed describes an error of a body in terms of JSON instead of Go.
 func malformed(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	switch {
@@ -99,7 +98,7 @@ func malformed(err error) error {
 	return fault.New(fault.Malformed, "request body is not JSON: %w", err)
 }
 
-// ReadInto decodes a body.
+// ReadInto decodes the body.
 func ReadInto(r *http.Request, into any) error {
 	body, err := ReadBody(r)
 	if err != nil {

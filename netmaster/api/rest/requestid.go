@@ -8,11 +8,11 @@ import (
 	"github.com/contiv/netplugin/contivmodel"
 )
 
-// longestRequestID is how many bytes the id of a client may have.
+// longestRequestID is the maximum length of a client's id in bytes.
 const longestRequestID = 64
 
-// Identify gives a request an id, by which its lines in logs are found: the one that its client has
-// sent, if that is letters, digits, dots, dashes and underlines, or a new one. The answer carries it, too.
+// Identify sets the id of a request, by which its lines in logs are found: that of the client, if it consists
+// of letters, digits, dots, dashes and underlines, or a new one. The answer has it as well.
 func Identify(w http.ResponseWriter, r *http.Request) {
 	id := RequestID(r)
 	if len(r.Header.Values(contivmodel.RequestIDHeader)) != 1 || !isRequestID(id) {
@@ -22,7 +22,7 @@ func Identify(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(contivmodel.RequestIDHeader, id)
 }
 
-// RequestID is the id of a request that was identified.
+// RequestID returns the id of a request after Identify.
 func RequestID(r *http.Request) string { return r.Header.Get(contivmodel.RequestIDHeader) }
 
 func isRequestID(text string) bool {

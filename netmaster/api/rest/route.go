@@ -9,29 +9,29 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// Methods are the answers of one path, by the method of HTTP. HEAD is answered as GET.
+// Methods are the answers of one path, by HTTP method. HEAD is answered as GET.
 type Methods map[string]Answer
 
-// Route is a path with its methods, and the area of rights that it is in. One without
-// an area is refused to everybody in a cluster that asks for rights.
+// Route is a path with its methods, and the area of rights that it needs.
+// Without an area it is refused to all clients of a secured cluster.
 type Route struct {
 	Path    string
 	Area    rights.Area
 	Methods Methods
-	Tried   bool // a change with dryRun is only tried
+	Tried   bool // dryRun is supported
 }
 
-// At is a route.
+// At returns a route.
 func At(path string, area rights.Area, methods Methods) Route {
 	return Route{Path: path, Area: area, Methods: methods}
 }
 
-// Trying is a route whose answers read dryRun themselves.
+// Trying returns a route whose answers read dryRun themselves.
 func Trying(path string, area rights.Area, methods Methods) Route {
 	return Route{Path: path, Area: area, Methods: methods, Tried: true}
 }
 
-// CanBeTried refuses a change that is only to be tried, with dryRun, where it would be made.
+// CanBeTried refuses dryRun for a change on a route that does not support it.
 func (r Route) CanBeTried(request *http.Request) error {
 	if r.Tried || request.Method == http.MethodGet || request.Method == http.MethodHead {
 		return nil
@@ -42,7 +42,7 @@ func (r Route) CanBeTried(request *http.Request) error {
 	return fault.New(fault.Invalid, "%s of %s cannot be tried with dryRun: nothing was done", request.Method, request.URL.Path).WithField("dryRun")
 }
 
-// Allow lists the methods served.
+// Allow lists the supported methods.
 func (m Methods) Allow() string {
 	var names []string
 	for name := range m {

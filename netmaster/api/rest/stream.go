@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// streamPiece is so much that it is sent before the rest is known.
+	// streamPiece is the amount of data, in bytes, after which Full reports true.
 	streamPiece = 64 << 10
 	// StreamType is the media type of streams: a JSON value per line.
 	StreamType = "application/x-ndjson"
 )
 
-// Stream writes lines of JSON to a client as they come. It holds what was not
-// flushed yet; how long a client may take to accept that is the server's to say.
-// What was not flushed when the term ended is not told.
+// Stream writes lines of JSON to a client. It holds the lines that were not flushed yet; the server limits how
+// long a client may take to accept them. Lines that were not flushed when the term ended are not sent.
 type Stream struct {
 	out     http.ResponseWriter
 	trusted func() error
@@ -24,7 +23,7 @@ type Stream struct {
 	lines   *json.Encoder
 }
 
-// NewStream begins the answer.
+// NewStream starts the answer.
 func NewStream(out http.ResponseWriter, trusted func() error) *Stream {
 	s := &Stream{out: out, trusted: trusted}
 	s.lines = Lines(&s.pending)
@@ -32,7 +31,7 @@ func NewStream(out http.ResponseWriter, trusted func() error) *Stream {
 	return s
 }
 
-// Lines writes values to out, one to a line.
+// Lines returns an encoder that writes one value per line to out.
 func Lines(out io.Writer) *json.Encoder {
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
@@ -42,10 +41,10 @@ func Lines(out io.Writer) *json.Encoder {
 // Line adds a value.
 func (s *Stream) Line(v any) error { return s.lines.Encode(v) }
 
-// Full tells that it is time to flush.
+// Full tells whether Flush should be called.
 func (s *Stream) Full() bool { return s.pending.Len() >= streamPiece }
 
-// Flush sends what there is.
+// Flush sends the pending lines.
 func (s *Stream) Flush() error {
 	if err := s.trusted(); err != nil {
 		return err

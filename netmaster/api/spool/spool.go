@@ -1,19 +1,17 @@
-// Package spool keeps answers from the moment they are complete until their
-// clients have taken them.
+// Package spool buffers answers from the moment they are complete until their clients have read them.
 //
-// An answer is written as a whole before its first byte is sent: the state that it was
-// read from is released at once, however slowly the client reads, and an error in
-// the middle is still an error to the client. Memory is bounded:
+// An answer is written as a whole before its first byte is sent: the snapshot
+// that it was read from is released at once, however slowly the client reads,
+// and an error in the middle is still an error to the client. Memory is bounded:
 //
-//   - A short answer is kept as it is.
-//   - A longer one is written again, by at most a few requests at a time. A request that
-//     waits for its turn holds no memory meanwhile.
-//   - It is kept compressed: the answer of a large cluster takes a tenth of its size, but
-//     more time than to write it. An answer that is not very long is kept as it is while no
-//     other one is.
-//   - All answers together take no more than a budget, and those of one client no more than
-//     a part of it. Each piece is given back when the client has taken it. A request that would
-//     exceed either limit is told to come back later.
+//   - A short answer is buffered as it is.
+//   - A longer one is written again, by at most a few requests at a time. A request that waits for its turn
+//     holds no memory meanwhile.
+//   - It is compressed: the answer of a large cluster takes a tenth of its size, but more time than writing
+//     it. A moderately long answer is buffered as it is while no other one is.
+//   - All answers together use no more than a budget, and those of one client no more than a share of it. Each
+//     piece is released when the client has received it. A request that would exceed either limit is refused
+//     with a later retry.
 package spool
 
 import (
@@ -30,15 +28,15 @@ import (
 )
 
 const (
-	// short is the longest answer that is kept as it is, in bytes.
+	// short is the longest answer that is buffered as it is, in bytes.
 	short = 256 << 10
-	// moderate is the longest answer that is kept as it is while no other is, in bytes.
+	// moderate is the longest answer that is buffered as it is while no other is, in bytes.
 	moderate = 4 << 20
-	// free is what an answer may take without counting: most take less.
+	// free is the part of an answer that does not count, in bytes: most need less.
 	free = 32 << 10
-	// piece is the unit of what counts.
+	// piece is the unit of counting, in bytes.
 	piece = 32 << 10
-	// level of compression: the next ones take several times as long and save nothing.
+	// level of compression: higher ones take several times as long and save nothing.
 	level = 4
 	// turns is how many long answers are written at the same time.
 	turns = 2
@@ -46,24 +44,24 @@ const (
 	patience = 30 * time.Second
 )
 
-// Budget is what the answers of a server may take together.
+// Budget is the memory that the answers of a server may use together.
 type Budget struct {
 	rest, turns *semaphore.Weighted
-	plain       *semaphore.Weighted // of the one long answer that is kept as it is
+	plain       *semaphore.Weighted // for the only long answer without compression
 	share       int64               // of one client
 
 	mu sync.Mutex
-	of map[string]int64 // what clients have of it, in bytes
+	of map[string]int64 // bytes in use by client
 }
 
-// NewBudget makes a budget of so many bytes, of which one client may have a share.
+// NewBudget returns a budget of so many bytes, of which one client may use a share.
 func NewBudget(size, share int64) *Budget {
 	return &Budget{rest: semaphore.NewWeighted(size), turns: semaphore.NewWeighted(turns), plain: semaphore.NewWeighted(1),
 		share: share, of: map[string]int64{}}
 }
 
-// take counts a piece for a client, of whose answers this one has so many bytes. It fails, and counts nothing, if
-// there is none left for all, or for the client. The only answer of a client may be longer than a share.
+// take counts a piece for a client; held are the bytes of the present answer. It fails, and counts nothing, if
+// the budget or the client's share is used up. The only answer of a client may be longer than its share.
 func (b *Budget) take(client string, held int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +75,7 @@ func (b *Budget) take(client string, held int64) error {
 	return nil
 }
 
-// give takes bytes back.
+// give releases bytes.
 func (b *Budget) give(client string, bytes int64) {
 	if bytes == 0 {
 		return
@@ -90,17 +88,16 @@ func (b *Budget) give(client string, bytes int64) {
 	}
 }
 
-// errLong ends the first attempt to write an answer that is not short.
+// errLong ends the first attempt to write a long answer.
 var errLong = errors.New("the answer is long")
 
-// Place is asked before an answer is written that is long. It refuses it, or is released when the
-// answer has been read. nil: all are written.
+// Place is called before a long answer is written. It refuses the answer, or returns a function that is called
+// when the answer has been read. nil: no limit.
 type Place func() (release func(), err error)
 
-// Write lets write make an answer. It is called a second time, from the
-// beginning, if the answer is long. Errors are those of write and place, and
-// fault.Unavailable if too much is kept already, for all or for the client. A client without
-// a name may have all that there is. The caller closes the answer.
+// Write buffers the answer that write produces. It calls write a second time, from the beginning, if the answer
+// is long. Errors are those of write and place, and fault.Unavailable if the budget, or the client's share, is
+// used up. A client without a name may use the whole budget. The caller closes the answer.
 func (b *Budget) Write(ctx context.Context, client string, place Place, write func(out io.Writer) error) (*Answer, error) {
 	answer := &Answer{budget: b, client: client}
 	err := write(limited{answer})
@@ -141,17 +138,17 @@ func (b *Budget) writeLong(ctx context.Context, answer *Answer, write func(io.Wr
 type Answer struct {
 	budget *Budget
 	client string
-	place  func()   // releases it; nil: the answer has none
+	place  func()   // releases the place; nil: none
 	pieces [][]byte // not sent yet
 	read   int      // of the first piece
 	kept   int      // bytes written to pieces
-	held   int64    // of the budget
-	plain  bool     // it is the long one that is kept as it is
+	held   int64    // bytes of the budget
+	plain  bool     // it is the only long one without compression
 	packed bool
-	size   int64 // of a packed answer, as the client gets it
+	size   int64 // uncompressed size of a packed answer
 }
 
-// Size is the length of the answer in bytes.
+// Size returns the length of the uncompressed answer in bytes.
 func (a *Answer) Size() int64 {
 	if a.packed {
 		return a.size
@@ -159,7 +156,7 @@ func (a *Answer) Size() int64 {
 	return int64(a.kept)
 }
 
-// WriteTo sends the answer, piece by piece, and gives back what is sent.
+// WriteTo sends the answer, piece by piece, and releases sent pieces.
 func (a *Answer) WriteTo(out io.Writer) (int64, error) {
 	if a.packed {
 		return io.Copy(out, flate.NewReader(a))
@@ -174,7 +171,7 @@ func (a *Answer) WriteTo(out io.Writer) (int64, error) {
 	return sent, nil
 }
 
-// Read reads what is kept, as it is kept.
+// Read reads the buffered, perhaps compressed, bytes.
 func (a *Answer) Read(p []byte) (int, error) {
 	for len(a.pieces) > 0 && a.read == len(a.pieces[0]) {
 		a.drop()
@@ -187,7 +184,7 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// drop gives back the first piece.
+// drop releases the first piece.
 func (a *Answer) drop() {
 	a.pieces[0], a.read = nil, 0
 	a.pieces = a.pieces[1:]
@@ -204,7 +201,7 @@ func (a *Answer) take(place Place) (err error) {
 	return err
 }
 
-// Close gives back what is left.
+// Close releases the rest.
 func (a *Answer) Close() {
 	if a.place != nil {
 		a.place()
@@ -216,7 +213,7 @@ func (a *Answer) Close() {
 	a.giveWay()
 }
 
-// giveWay lets another long answer be kept as it is.
+// giveWay lets another long answer be buffered without compression.
 func (a *Answer) giveWay() {
 	if a.plain {
 		a.plain = false
@@ -224,7 +221,7 @@ func (a *Answer) giveWay() {
 	}
 }
 
-// Write keeps what is written to the answer.
+// Write buffers bytes of the answer.
 func (a *Answer) Write(p []byte) (int, error) {
 	for written := 0; written < len(p); {
 		if last := len(a.pieces) - 1; last < 0 || len(a.pieces[last]) == piece {
@@ -255,7 +252,7 @@ func (a *Answer) grow() error {
 	return nil
 }
 
-// limited lets only a short answer be written.
+// limited accepts only a short answer.
 type limited struct{ *Answer }
 
 func (l limited) Write(p []byte) (int, error) {
@@ -265,11 +262,10 @@ func (l limited) Write(p []byte) (int, error) {
 	return l.Answer.Write(p)
 }
 
-// long is a long answer while it is written. What is not compressed from the beginning is from
-// where it is more than moderate.
+// long is a long answer while it is written. If it is not compressed from the start, it is once it exceeds moderate.
 type long struct {
 	*Answer
-	packer *flate.Writer // nil: it is kept as it is
+	packer *flate.Writer // nil: not compressed
 }
 
 func (l *long) Write(p []byte) (int, error) {
@@ -286,7 +282,7 @@ func (l *long) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// pack compresses what there is, and gives back what that took.
+// pack compresses the buffered bytes, and releases their pieces.
 func (l *long) pack() (err error) {
 	if l.packer, err = flate.NewWriter(l.Answer, level); err != nil {
 		return err
@@ -298,7 +294,7 @@ func (l *long) pack() (err error) {
 			return err
 		}
 		pieces[i] = nil
-		if i > 0 { // the first one is free
+		if i > 0 { // the first piece does not count
 			l.budget.give(l.client, piece)
 			l.held -= piece
 		}
