@@ -43,7 +43,7 @@ type StoreStatus struct {
 	Endpoints []string `json:"endpoints"`
 	Healthy   bool     `json:"healthy"`            // a quorum answers
 	Learners  []string `json:"learners,omitempty"` // members that have no vote yet
-	Missing   []string `json:"missing,omitempty"`  // embedded members that do not answer that of the leader; of another store, endpoints that do not answer the leader
+	Missing   []string `json:"missing,omitempty"`  // embedded members that do not answer that of the leader, or endpoints of another store
 	Full      string   `json:"full,omitempty"`     // why nothing can be added; empty: there is room
 }
 

@@ -240,6 +240,9 @@ func (l *Ledger) resolveConflict(ctx context.Context, d *decided, some []change)
 			return stored{}, fault.New(fault.Conflict, "%w", err)
 		}
 		return stored{before: true}, nil
+	case noted.ModRevision < d.noted: // somebody has deleted the note: the next transaction makes it anew
+		d.noted = noted.ModRevision
+		return stored{}, nil
 	}
 	present := make([]objdb.KV, len(some))
 	reading, readCtx := errgroup.WithContext(ctx)

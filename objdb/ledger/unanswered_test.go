@@ -195,6 +195,39 @@ func TestWhatIsLostWithItsJournalIsSeenNoMore(t *testing.T) {
 	})
 }
 
+// Somebody deletes the note how far a plan is stored, of which a part is not. The rest is stored all the same, and no key twice.
+func TestAPlanIsStoredThoughItsNoteIsDeleted(t *testing.T) {
+	url := testetcd.New(t)
+	near := testdb.At(t, url)
+	var l *Ledger
+	var once sync.Once
+	relay := testetcd.NewRelay(t, url, func(r testetcd.Request) ([]byte, error) {
+		if r.Method == "Txn" && bytes.Contains(r.Body, []byte(lastOfLarge)) && bytes.Contains(r.Body, []byte("/stored\x12")) {
+			once.Do(func() {
+				testdb.Delete(t, near, l.journal.stored(fmt.Sprintf("%x-%x", l.term.Epoch(), 1)), state+"generation/0000")
+			})
+		}
+		return r.Send()
+	})
+	l = openLedger(t, lead(t, testdb.At(t, relay)))
+	outcome := make(chan error, 1)
+	go func() {
+		_, err := l.UpdateLarge(context.Background(), generation("x"))
+		outcome <- err
+	}()
+	select {
+	case err := <-outcome:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is tried again and again")
+	}
+	if kvs, _, err := near.List(t.Context(), state+"generation/"); err != nil || len(kvs) != many-1 {
+		t.Errorf("%d of %d keys are there, one of which was deleted since: %v", len(kvs), many, err)
+	}
+}
+
 // A full store takes what only deletes. A large plan that makes room is stored.
 func TestALargePlanThatDeletesIsStoredWhenTheStoreIsFull(t *testing.T) {
 	url := testetcd.New(t)
