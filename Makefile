@@ -58,7 +58,7 @@ LONGEST := ./test/history ./ofnet/pipeline ./objdb/ledger ./netmaster/api ./driv
 # tests of the others that need a machine skip themselves (testkit.NeedsMachine).
 SLOW := /cmd/|/systemd$$|/objdb|/netmaster/(api|daemon|gate|k8s|master|internal/.*)$$|/netctl$$|/netplugin/(hostaccess|bgp)$$|/k8splugin(/labels|/podlink)?$$|/k8sutils$$|/test/(e2e|history|testbed|ovstest|fakenode|scenario)
 
-.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom release vulncheck clean
+.PHONY: help deps build images build-test unit test e2e-long e2e-k8s e2e-k8s-long e2e-k8s-short k8s-build k8s-up k8s-down k8s-shell lint demo bench bench-peers bench-k8s sbom release release-key vulncheck clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t14
@@ -146,8 +146,11 @@ sbom: build ## write what the programs are made of, as CycloneDX: bin/sbom.json
 	@mv $(BIN)/sbom.json.part $(BIN)/sbom.json
 
 # Its signature is of the namespace contiv-release; docs/security.md tells how it is verified.
-release: sbom ## pack the programs and sign that with KEY=FILE, a key of ssh-keygen: bin/release/
+release: release-key sbom ## pack the programs and sign that with KEY=FILE, a key of ssh-keygen: bin/release/
 	@scripts/release.sh $(BIN) $(BIN)/release $(EPOCH) '$(KEY)' $(PROGRAMS)
+
+release-key: # before anything is built
+	@test -r '$(KEY)' || { echo "release: KEY=$(KEY) is no key to sign with: make release KEY=FILE, a key of ssh-keygen" >&2; exit 1; }
 
 vulncheck: ## look for known vulnerabilities; fails when the database cannot be had
 	@mkdir -p $(BIN)

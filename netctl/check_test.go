@@ -440,7 +440,7 @@ func TestWhoDoesNotAnswerByTheTunnelIsTold(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"n1":true,"n2":true}`: "ok    tunnels n1: to 1 nodes\n",
 		`{"n1":true,"n2":false}`: "FAIL  tunnels n1: no answer by the tunnel from n2 (10.1.0.2); " +
-			"are the links that have --vtep-ip up on both nodes, and does UDP 4789 (--vxlan-port) pass between them, both ways?\n",
+			"have both nodes their --vtep-ip still, on links that are up, and does UDP 4789 (--vxlan-port) pass between them, both ways?\n",
 		`{"n2":true,"n3":false}`: "ok    tunnels n1: to 1 nodes\n", // it is registered no more
 		`{}`:                     "ok    tunnels n1: to 1 nodes\n", // there was no time
 		`404 page not found`:     "ok    tunnels n1: to 1 nodes\n", // of an earlier release

@@ -28,6 +28,17 @@ func TestWhoSeesATenantExportsIt(t *testing.T) {
 	}
 }
 
+func TestATenantWithoutObjectsIsSaidToHaveNone(t *testing.T) {
+	fake, url := startFake(t)
+	fake.add(&contivmodel.Tenant{TenantName: "blue"})
+	if got := run(t, url, "get all -t blue"); got.code != 0 || got.stdout != "" || got.stderr != "tenant blue has no objects\n" {
+		t.Errorf("get all: %v", got)
+	}
+	if got := run(t, url, "get all -t blue -o json"); got.code != 0 || got.stdout != "[]\n" || got.stderr != "" {
+		t.Errorf("get all -o json: %v", got)
+	}
+}
+
 // An export has everything: a new cluster that gets it exports the same.
 func TestAnExportMakesTheSameClusterElsewhere(t *testing.T) {
 	store := startStore(t)

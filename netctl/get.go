@@ -70,6 +70,7 @@ func doGet(s *session) error {
 func getAll(s *session) error {
 	all := []contivmodel.Object{}
 	format := s.format()
+	some := false
 	for _, kind := range orderedKinds() {
 		if !scoped(kind) && !s.cmd.Bool("all") {
 			continue
@@ -89,7 +90,9 @@ func getAll(s *session) error {
 			continue
 		case len(objects) == 0:
 			continue
-		case format == formatTable || format == formatWide:
+		}
+		some = true
+		if format == formatTable || format == formatWide {
 			if _, err := fmt.Fprintf(s.out, "%s:\n", kind.Segment); err != nil {
 				return err
 			}
@@ -98,8 +101,11 @@ func getAll(s *session) error {
 			return err
 		}
 	}
-	if format == formatJSON || format == formatYAML {
+	switch {
+	case format == formatJSON || format == formatYAML:
 		return s.printDocument(all)
+	case !some && !s.cmd.Bool("all") && (format == formatTable || format == formatWide):
+		fmt.Fprintf(s.errOut, "tenant %s has no objects\n", s.tenant())
 	}
 	return nil
 }

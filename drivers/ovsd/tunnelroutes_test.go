@@ -151,6 +151,11 @@ func TestASwitchThatReadsNoRoutesIsGivenThoseOfTunnels(t *testing.T) {
 	says("the tunnel to node 192.0.2.2 starts at 192.0.2.9 of link br-phy, not at the tunnel address 192.0.2.1")
 	u.address("192.0.2.1/24")
 	eventually(t, "the status says that it is well again", func() bool { return r.Status().LastError == "" })
+	u.address("192.0.2.8/24")
+	says("no link of this node has the tunnel address 192.0.2.1 any more")
+	u.address("192.0.2.1/24")
+	u.has("the address is back", ownNetwork)
+	eventually(t, "the status says that it is well again", func() bool { return r.Status().LastError == "" })
 
 	u.restart(noSystemRoutes)
 	u.has("another ovs-vswitchd", ownNetwork)

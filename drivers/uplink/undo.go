@@ -36,6 +36,9 @@ func Undo(ctx context.Context, config Config) error {
 	if b.moved, err = b.config.readRecord(""); err != nil { // the bridge is removed, with its MAC
 		return err
 	}
+	if err := b.followRenamed(); err != nil {
+		return err
+	}
 	if err := b.noteLocal(); err != nil {
 		return err
 	}

@@ -262,6 +262,10 @@ func (b *Bridge) recall() (err error) {
 	if b.moved, err = b.config.readRecord(bridge.OtherConfig["hwaddr"]); err != nil {
 		return err
 	}
+	if err := b.followRenamed(); err != nil {
+		b.moved = record{} // read again
+		return err
+	}
 	b.local = b.db.rootRow().NextCfg // an earlier run may have written it a moment ago
 	b.noteMembers(b.before, b.db.memberNames(b.config.Bridge), b.local)
 	b.before = nil

@@ -43,7 +43,7 @@ func (t tunnels) check(n contivmodel.NodeStatus, all []contivmodel.NodeStatus, v
 	detail := fmt.Sprintf("to %d nodes", registered(all)-1)
 	silent, err := t.silent(n, all), view.missing(n, all)
 	if err == nil && len(silent) > 0 {
-		report.check("tunnels "+n.Host, "are the links that have --vtep-ip up on both nodes, and does UDP 4789 (--vxlan-port) pass between them, both ways?",
+		report.check("tunnels "+n.Host, "have both nodes their --vtep-ip still, on links that are up, and does UDP 4789 (--vxlan-port) pass between them, both ways?",
 			"", fmt.Errorf("no answer by the tunnel from %s", strings.Join(silent, ", ")))
 		return
 	}

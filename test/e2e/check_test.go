@@ -130,7 +130,7 @@ func whatIsWrongHereIsNamed(s story) {
 				_, err := etcd.Delete(s.ctx, mastercfg.EndpointPrefix+twin.ID)
 				s.must(err)
 			}},
-		{"tunnels", []string{"no answer by the tunnel from " + other.Name + " (" + other.VTEPIP + ")", "are the links that have --vtep-ip up on both nodes"},
+		{"tunnels", []string{"no answer by the tunnel from " + other.Name + " (" + other.VTEPIP + ")", "have both nodes their --vtep-ip still, on links that are up"},
 			host("ip link set uplink down"), host("ip link set uplink up")},
 		{"tunnels", []string{"no answer by the tunnel from " + other.Name, "does UDP 4789 (--vxlan-port) pass between them"},
 			host(`nft -f - <<END

@@ -231,8 +231,16 @@ func (b *Bed) Netctl(ctx context.Context, args ...string) (out string, err error
 	return out, err
 }
 
-// findBin looks for bin/ beside the go.mod above the working directory.
+// findBin looks for the daemons beside this program, where `make build-test` puts them, and in bin/ beside the go.mod above the
+// working directory, for tests.
 func findBin() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(self), "netplugin")); err == nil {
+		return filepath.Dir(self), nil
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
@@ -247,5 +255,5 @@ func findBin() (string, error) {
 		}
 		return bin, nil
 	}
-	return "", errors.New("testbed: no go.mod above the working directory")
+	return "", fmt.Errorf("testbed: the daemons are neither beside %s nor in bin/ beside a go.mod above the working directory", self)
 }

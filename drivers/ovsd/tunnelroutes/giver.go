@@ -32,8 +32,13 @@ func (g *giver) reconcile(ctx context.Context) error {
 		return nil // it is another agent's
 	}
 	link, there, err := g.Link()
-	if err != nil || !there {
+	switch {
+	case err != nil:
 		return g.errorUnlessReads(err)
+	case !there && g.known && g.gives:
+		return fault.New(fault.Unavailable, "no link of this node has the tunnel address %s any more (--vtep-ip)", g.VTEP)
+	case !there:
+		return nil
 	}
 	table, err := readTable(ctx, g.Control)
 	if err != nil {
