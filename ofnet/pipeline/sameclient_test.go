@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
 // dialFrom connects from an address and a port, which another connection may have, too.
@@ -115,5 +117,46 @@ func TestAClientOutsideAsksByTwoNodesFromOnePort(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A connection of a client by another node has the number of its provider's port of the switch, which another endpoint may get. So it ends with
+// the provider, and no other one does.
+func TestConnectionsThatCameByAnotherNodeEndWithTheirProvider(t *testing.T) {
+	c := startCluster(t, web1, db1, web2)
+	s := serving(FromPods|FromHost, addressesOf(web1, db1), external, external6)
+	far := c.withOutside(web2, s)
+	n := c.pod(web1).node
+	left := func(e Endpoint) (all int) {
+		for line := range strings.Lines(n.Appctl("dpctl/dump-conntrack")) {
+			for i, a := range []netip.Addr{e.IPv4, e.IPv6} {
+				if strings.Contains(line, fmt.Sprintf("reply=(src=%s,dst=%s,", a, beyond[i])) && strings.Contains(line, fmt.Sprintf("zone=%d,", blueVRF)) {
+					all++
+				}
+			}
+		}
+		return all
+	}
+	for _, e := range []Endpoint{web1, db1} {
+		c.pod(e).serveShop()
+	}
+	source := uint16(31000)
+	for i, at := range []netip.Addr{external, external6} {
+		far.route(at)
+		for seen := map[string]bool{}; len(seen) < 2; source++ {
+			if source == 31100 {
+				t.Fatalf("not all providers answer: %v", seen)
+			}
+			seen[answerOn(t, far.dialFrom(netip.AddrPortFrom(beyond[i], source), netip.AddrPortFrom(at, 80)))] = true
+		}
+	}
+	before := left(db1)
+	var ends []openflow.Message
+	for _, end := range ConnectionsOf(here(web1)) {
+		ends = append(ends, end)
+	}
+	n.connected(t, func(conn *openflow.Conn) error { return conn.Send(t.Context(), ends...) })
+	if left(web1) != 0 || left(db1) != before || before < 2 {
+		t.Errorf("%d connections of the provider are left, and of another one %d of %d", left(web1), left(db1), before)
 	}
 }

@@ -263,9 +263,12 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
-// withAnyProvider is the flush of all connections to the same address and port, of any provider.
+// withAnyProvider is the flush of all connections to the same address and port, of any provider. One that names only
+// the provider stays as it is: without it, it would be of all connections of the zone.
 func withAnyProvider(c openflow.CTFlush) openflow.CTFlush {
-	c.From = netip.AddrPort{}
+	if c.To.IsValid() {
+		c.From = netip.AddrPort{}
+	}
 	return c
 }
 
