@@ -53,13 +53,13 @@ func (r resume) encodeBody(e *encoder) {
 }
 
 // CTFlush ends tracked connections of a zone: those made to an address and port and
-// translated to another one, or those of an address. Open vSwitch has it since 3.1.
+// translated to another one, or those of an address, made by it or answered by it. Open vSwitch has it since 3.1.
 type CTFlush struct {
 	Zone     uint16
 	Protocol uint8          // 0: all
 	By       netip.Addr     // who has made the connections; zero: anybody
 	To       netip.AddrPort // where the connections were made to; zero: anywhere; port 0: all
-	From     netip.AddrPort // where their answers come from; zero: anywhere
+	From     netip.AddrPort // where their answers come from; zero: anywhere; port 0: from any port
 }
 
 func (CTFlush) messageType() Type { return TypeExperimenter }
@@ -68,6 +68,9 @@ func (CTFlush) messageType() Type { return TypeExperimenter }
 func (f CTFlush) String() string {
 	if f.By.IsValid() {
 		return fmt.Sprintf("end connections of %s, zone %d", f.By, f.Zone)
+	}
+	if !f.To.IsValid() {
+		return fmt.Sprintf("end connections of protocol %d that %s answers, zone %d", f.Protocol, f.From.Addr(), f.Zone)
 	}
 	if !f.From.IsValid() {
 		return fmt.Sprintf("end connections of protocol %d to %s, zone %d", f.Protocol, f.To, f.Zone)

@@ -24,6 +24,24 @@ func (answered) base(w *Wants) {
 		at(tableAnswered, priorityExcept, regOut.is(0), answering()).do(ask).backTo(tableForward), // which says what it leaves by
 		at(tableAnswered, priorityExact, regOut.is(0)).backTo(tableForward),
 		at(tableAnswered, priorityOther, answering()).do(ask).backTo(tableOutput))
+	for _, f := range []family{ipv4(), ipv6()} {
+		about := openflow.Match{regOut.is(0), f.is(), f.isICMP(), openflow.CTState(told, told)}
+		w.flow(
+			at(tableAnswered, priorityKept, append(about, origin(originTunnel))...).do(ask).backTo(tableForward),
+			at(tableAnswered, priorityHairpin, about...).do(ask, inVRF(tableForward, openflow.NAT{})).end())
+	}
+}
+
+// told is the state of what a provider says about a packet of a connection.
+const told = openflow.CTTrk | openflow.CTRel | openflow.CTRpl
+
+// lookUpError looks up what a provider says about a packet, and translates it if the client has not come in by another
+// node, which does that.
+func (o Service) lookUpError(by netip.Addr) (actions []openflow.Action) {
+	for _, word := range kept(by) {
+		actions = append(actions, set(word))
+	}
+	return append(actions, openflow.CT{Zone: o.VRF, Recirculate: true, Table: tableAnswered})
 }
 
 // lookUpAnswer looks up what a provider sends. All services that have the provider want the same of it.

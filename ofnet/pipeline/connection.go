@@ -81,8 +81,8 @@ func addressOf(label openflow.Value) netip.Addr {
 
 // ConnectionsOf are those that nothing but the end of an endpoint ends. In the zone of tiers that is what it has
 // made, and what was made to it; elsewhere, what endpoints of this node have to do with it. In the zone of
-// services it is what an endpoint of this node has made: connections to a provider are in the switches of their
-// clients, and are ended when the provider goes.
+// services it is what an endpoint of this node has made, and what clients have made by TCP that came by other nodes: other
+// connections to a provider are in the switches of their clients, and are ended when the provider goes.
 //
 // Echoes of IPv6 are left, and end by themselves soon: Open vSwitch 3.1 aborts when its userspace datapath is to
 // end one.
@@ -95,6 +95,9 @@ func ConnectionsOf(e Endpoint) (all []openflow.CTFlush) {
 		protocols := []uint8{0}
 		if addr.Is6() {
 			protocols = []uint8{openflow.ProtoTCP, openflow.ProtoUDP, openflow.ProtoSCTP}
+		}
+		if e.Local { // an entry leads to what had its port of the switch (entrance.go)
+			all = append(all, openflow.CTFlush{Zone: e.VRF, Protocol: openflow.ProtoTCP, From: netip.AddrPortFrom(addr, 0)})
 		}
 		for _, protocol := range protocols {
 			if e.Local {

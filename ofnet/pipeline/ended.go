@@ -88,13 +88,17 @@ func (o Service) lookUpAnswerOf(b backend) (actions []openflow.Action) {
 
 // restored makes the provider the source again, by the saved address and port.
 func restored(f family) []openflow.Action {
-	actions := []openflow.Action{openflow.Move{Src: keptPort, Dst: openflow.FieldTCPSrc, Bits: 16}}
+	return append([]openflow.Action{openflow.Move{Src: keptPort, Dst: openflow.FieldTCPSrc, Bits: 16}}, fromKept(f)...)
+}
+
+// fromKept makes the provider the source again, by the saved address.
+func fromKept(f family) []openflow.Action {
 	if f.srcField.Bits() <= 32 {
-		return append(actions, openflow.MoveAll(openflow.FieldReg(regScratch.Index+3), f.srcField))
+		return []openflow.Action{openflow.MoveAll(openflow.FieldReg(regScratch.Index+3), f.srcField)}
 	}
 	const half = 64
-	return append(actions, openflow.Move{Src: openflow.FieldXReg(regScratch.Index / 2), Dst: f.srcField, DstOfs: half, Bits: half},
-		openflow.Move{Src: openflow.FieldXReg(regScratch.Index/2 + 1), Dst: f.srcField, Bits: half})
+	return []openflow.Action{openflow.Move{Src: openflow.FieldXReg(regScratch.Index / 2), Dst: f.srcField, DstOfs: half, Bits: half},
+		openflow.Move{Src: openflow.FieldXReg(regScratch.Index/2 + 1), Dst: f.srcField, Bits: half}}
 }
 
 // inZoneOfVRF sets the zone of the services of the packet's VRF.

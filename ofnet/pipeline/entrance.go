@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -22,11 +23,20 @@ import (
 // connection is translated:
 //
 //	OUTPUT    into the tunnel           source MAC entranceMAC
-//	PEER      out of it, entranceMAC    ct(commit): the label is the VTEP of the other node
+//	PEER      out of it, entranceMAC    SCRATCH: by which node it comes; once more
+//	PEER      TCP, to an endpoint here  the destination says node and provider: ct(commit,nat(dst=provider))
+//	          anything else             ct(commit); the label of both is the VTEP of the other node
 //	FORWARD   from a provider's port, for no endpoint: ct
-//	            a connection that came in by another node: into the tunnel to that node
+//	            a connection that came in by another node: from the provider again, into the tunnel to that node
 //	            a connection that came in by this host: translated back, to the host
 //	            no such connection: like any packet
+//
+// A client outside has one source port for several connections, as it asks the nodes at different addresses. If these lead to
+// the same port of the same provider, nothing in the packets tells them apart. For TCP the tracker does, by what they were for before it
+// translated them, and gives the later one another source port. For those that this host takes in that is the service; for others
+// it is made of the number of the node and that of the provider's port of the switch. No packet leaves with it: it is translated at once, and
+// the answer gets the provider's address again. ICMP errors are not translated, as they would quote it. UDP is not told apart: where the
+// userspace datapath (3.1) writes an IPv4 address into later fragments, it spoils them.
 //
 // The highest bits of a connection's mark are ORIGIN, which tells these connections apart.
 // For such clients no groups are looked up, whatever address they have.
@@ -56,26 +66,70 @@ func (e entrance) base(w *Wants) {
 	w.flow(
 		at(tableRouter, priorityOther, regOrigin.is(originEntered)).drop(reasonUnknown),
 		at(tableSource, priorityRefuse, regOrigin.is(originEntered)).goTo(tableDest))
+	untracked := []openflow.Action{set(openflow.EthSrc(e.gateway)), byNode.set(0)}
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(entering(priorityOther, f.is()).do(untracked...).do(e.remember(openflow.CT{
+			ZoneField: openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits}})).end())
+		for _, kind := range f.errors {
+			w.flow(entering(priorityHairpin, f.is(), f.isICMP(), f.icmpType(kind)).do(untracked...).backTo(tableDest))
+		}
+	}
 	if e.tunnelPort != 0 {
 		w.flow(at(tableOutput, priorityEntered, regOut.is(e.tunnelPort), regOrigin.is(originEntered)).
 			do(set(openflow.EthSrc(entranceMAC)), openflow.Output{Port: e.tunnelPort}).end())
 	}
 }
 
-// peer has the flows that record by which node a client came in.
+// cameBy is set in SCRATCH beside the number of the node by which a client came in.
+const (
+	cameBy     = 1 << bitsNode
+	bitsNode   = 16
+	bitsNumber = 16
+)
+
+// byNode is the register with that.
+var byNode = Register{regScratch.Name, regScratch.Index + 3, 0, 32, regScratch.Does}
+
+// entering matches packets of clients that came in by another node, which is known.
+func entering(priority uint16, more ...openflow.FieldMatch) flowBuilder {
+	return at(tablePeer, priority, append([]openflow.FieldMatch{openflow.EthSrc(entranceMAC), openflow.Reg(byNode.Index, cameBy, cameBy)}, more...)...)
+}
+
+// peer has the flows that note by which node a client came in. Nodes with equal numbers have connections of a client that are not
+// told apart.
 func (e entrance) peer(w *Wants, p Peer) {
+	vtep := p.VTEP.AsSlice()
+	number := uint32(binary.BigEndian.Uint16(vtep[len(vtep)-2:]))
+	for _, f := range []family{ipv4(), ipv6()} {
+		w.flow(peers{}.sends(p.VTEP, priorityExcept, openflow.EthSrc(entranceMAC), byNode.is(0), f.is()).
+			do(byNode.set(cameBy | number)).backTo(tablePeer))
+	}
+}
+
+// remember makes an entry of the connection that says by which node it came.
+func (e entrance) remember(as openflow.CT) openflow.Action {
 	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
 	if e.underlay6 {
 		label.Bits, vtep = 128, openflow.FieldTunIPv6Src
 	}
-	remember := openflow.CT{Commit: true, ZoneField: openflow.Subfield{Field: openflow.FieldReg(regVRF.Index), Bits: regVRF.Bits},
-		Recirculate: true, Table: tableBegun, Actions: []openflow.Action{
-			set(openflow.CTMark(originTunnel<<markOrigin, ^uint32(0))),
-			openflow.Move{Src: vtep, Dst: label.Field, Bits: label.Bits},
-		}}
-	for _, f := range []family{ipv4(), ipv6()} {
-		w.flow(peers{}.sends(p.VTEP, priorityExcept, openflow.EthSrc(entranceMAC), f.is()).
-			do(set(openflow.EthSrc(e.gateway)), remember).end())
+	as.Commit, as.Recirculate, as.Table = true, true, tableBegun
+	as.Actions = append(as.Actions, set(openflow.CTMark(originTunnel<<markOrigin, ^uint32(0))), openflow.Move{Src: vtep, Dst: label.Field, Bits: label.Bits})
+	return as
+}
+
+// endpoint has the flows that tell connections of TCP to an endpoint apart by the node that they came by.
+func (e entrance) endpoint(w *Wants, p placed) {
+	if !p.local() || p.Mode.Bridged() || p.Encap == VLAN {
+		return
+	}
+	for _, a := range p.addresses() {
+		f := familyOf(a)
+		w.flow(entering(priorityService, f.is(), openflow.IPProto(openflow.ProtoTCP), openflow.IPWhole(), regVRF.is(uint32(p.VRF)), f.dst(inet.Host(a))).do(
+			set(openflow.EthSrc(e.gateway)),
+			openflow.Load{Field: f.dstField, Bits: bitsNumber, Value: uint64(p.port)},
+			openflow.Move{Src: openflow.FieldReg(byNode.Index), Dst: f.dstField, DstOfs: bitsNumber, Bits: bitsNode},
+			byNode.set(0),
+			e.remember(openflow.CT{Zone: p.VRF, Actions: []openflow.Action{openflow.NAT{Kind: openflow.NATDestination, MinIP: a}}})).end())
 	}
 }
 
@@ -89,10 +143,21 @@ func (e entrance) network(w *Wants, n Network) {
 		to, bits = openflow.FieldTunIPv6Dst, 128
 	}
 	for _, a := range n.gateways() {
-		w.flow(unreceived(priorityAnswer, regNetwork.is(uint32(n.Tag)), familyOf(a).is(), answering(), origin(originTunnel)).
-			do(e.size.check()...).do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
-			openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
+		f := familyOf(a)
+		for _, protocol := range f.ofConnections() {
+			flow := unreceived(priorityAnswer, regNetwork.is(uint32(n.Tag)), f.is(), openflow.IPProto(protocol), answering(), origin(originTunnel))
+			if protocol == openflow.ProtoTCP {
+				flow = flow.do(fromKept(f)...)
+			}
+			w.flow(flow.do(e.size.check()...).do(openflow.DecTTL{}, set(openflow.EthSrc(e.gateway)), set(openflow.TunnelID(uint64(n.VNI))),
+				openflow.Move{Src: from, Dst: to, Bits: bits}, regOut.set(e.tunnelPort)).goTo(tableOutput))
+		}
 	}
+}
+
+// ofConnections are the protocols of answers: of services, and of errors about them.
+func (f family) ofConnections() (all []uint8) {
+	return slices.Concat([]uint8{openflow.ProtoTCP, f.icmp}, f.fragmentsOf(openflow.ProtoUDP))
 }
 
 // answering matches packets of an established connection in the reply direction.
@@ -150,17 +215,18 @@ func (e entrance) service(w *Wants, o Service) {
 			e.port(w, o, p)
 		}
 	}
-	leaving := func(a netip.Addr, m openflow.Match, look []openflow.Action) {
+	leaving := func(a netip.Addr, m openflow.Match, look ...openflow.Action) {
 		w.flow(at(tableForward, priorityService, append(o.match(familyOf(a).is(), familyOf(a).src(inet.Host(a)),
 			regOut.is(0), openflow.CTState(0, openflow.CTTrk)), m...)...).do(look...).end())
 	}
 	for _, b := range o.backends(^FromPods) {
-		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc), o.lookUpAnswerOf(b))
+		leaving(b.at.Addr(), b.matches(openflow.TCPSrc, openflow.UDPSrc), o.lookUpAnswerOf(b)...)
 	}
 	for _, a := range o.served() {
-		for _, m := range ofAnyPort(a) {
-			leaving(a, m, o.lookUpAnswer(a))
+		for _, m := range errorsAbout(a) {
+			leaving(a, m, o.lookUpError(a)...)
 		}
+		leaving(a, openflow.Match{openflow.IPFragment()}, o.lookUpAnswer(a)...)
 	}
 }
 

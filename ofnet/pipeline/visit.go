@@ -22,9 +22,8 @@ import (
 // So rules and policies of both tenants count: those of the client's see the address of the
 // service, those of the provider's the private address.
 //
-// That address has the number of the endpoint's port, which endpoints of other nodes have, too. A
-// provider's node cannot tell two clients of different nodes apart that have the same number, ask the same
-// provider, and use the same port of TCP or UDP: the answers go to the node that has sent last.
+// That address has the number of the endpoint's port, which endpoints of other nodes have, too. A provider's node
+// tells them apart by the node that they come by (entrance.go).
 type visit struct{}
 
 func (visit) service(w *Wants, o Service) {

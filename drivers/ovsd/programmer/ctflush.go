@@ -260,9 +260,12 @@ func (l *books) flushed(ends []*ctFlush, long bool, began, ended time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *ctFlush) bool { return !e.queued })
 }
 
-// withAnyProvider is the flush of the connections to the same address and port with whatever provider.
+// withAnyProvider is the flush of the connections to the same address and port with whatever provider. A flush that names only the
+// provider stays as it is: without it, it would be of all connections of the zone.
 func withAnyProvider(c openflow.CTFlush) openflow.CTFlush {
-	c.From = netip.AddrPort{}
+	if c.To.IsValid() {
+		c.From = netip.AddrPort{}
+	}
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/contiv/netplugin/ofnet/openflow"
 	"github.com/contiv/netplugin/ofnet/pipeline"
 )
 
@@ -46,18 +47,18 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	gone := func(last byte) pipeline.Endpoint {
 		return pipeline.Endpoint{ID: "gone", VRF: 1, IPv4: netip.AddrFrom4([4]byte{10, 1, 0, last}), Local: true}
 	}
-	first := func(what string, wantPatient bool, want func(by netip.Addr) bool) {
+	first := func(what string, wantPatient bool, want func(c openflow.CTFlush) bool) {
 		t.Helper()
 		flushes, ends := s.nextFlushes(1)
-		if patient := s.noneUrgent(); patient != wantPatient || len(flushes) != 1 || !want(flushes[0].By) {
+		if patient := s.noneUrgent(); patient != wantPatient || len(flushes) != 1 || !want(flushes[0]) {
 			t.Errorf("%s: %v, can wait: %v", what, flushes, patient)
 		}
 		for range flushPasses {
 			s.flushed(ends, false, time.Now(), time.Now())
 		}
 	}
-	is := func(e pipeline.Endpoint) func(netip.Addr) bool {
-		return func(by netip.Addr) bool { return by == e.IPv4 }
+	is := func(e pipeline.Endpoint) func(openflow.CTFlush) bool {
+		return func(c openflow.CTFlush) bool { return c.By == e.IPv4 || c.From.Addr() == e.IPv4 && !c.To.IsValid() }
 	}
 
 	s.flushEndpoint(gone(22))
@@ -66,7 +67,9 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	s.flushEndpoint(gone(21))
 	s.write()
 	s.queueFlushes(false, time.Now())
-	first("the first that went", true, is(gone(22)))
+	for range len(pipeline.ConnectionsOf(gone(22))) {
+		first("the first that went", true, is(gone(22)))
+	}
 	s.flushEndpoint(gone(22)) // and another one with its address
 	s.write()
 	s.queueFlushes(false, time.Now())
@@ -75,10 +78,14 @@ func TestConnectionsThatNobodyIsServedWronglyByAreEndedLast(t *testing.T) {
 	}
 	s.want(&many).want(&one)
 	s.queueFlushes(false, time.Now())
-	first("a provider is gone, too", false, func(by netip.Addr) bool { return !by.IsValid() })
+	first("a provider is gone, too", false, func(c openflow.CTFlush) bool { return c.To.IsValid() })
 	s.spareEndpoint(gone(22))
-	first("another pod has the second one's address", false, is(gone(22)))
-	first("nothing else", true, is(gone(21)))
+	for range len(pipeline.ConnectionsOf(gone(22))) {
+		first("another pod has the second one's address", false, is(gone(22)))
+	}
+	for range len(pipeline.ConnectionsOf(gone(21))) {
+		first("nothing else", true, is(gone(21)))
+	}
 	if len(s.queue) != 0 {
 		t.Errorf("left in the queue: %d", len(s.queue))
 	}
