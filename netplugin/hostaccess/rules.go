@@ -110,7 +110,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 	}
 	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes), errorsOfOthers(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
-			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
+			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
 		}, {
 			// They would go from one tenant to another, with the host's address.
