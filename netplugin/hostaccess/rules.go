@@ -108,7 +108,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 			comment: fmt.Sprintf("endpoints of %s go out as the host", p),
 		})
 	}
-	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes), errorsOfOthers(prefixes),
+	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
 			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
@@ -204,6 +204,7 @@ func answersOnly(prefixes []netip.Prefix) chain {
 			comment: "nor sends it what is no answer",
 		})
 	}
+	c.rules = append(c.rules, errorsOfOthers(prefixes)...)
 	return c.fromEndpoints()
 }
 
