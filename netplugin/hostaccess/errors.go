@@ -14,9 +14,9 @@ import (
 // those of the host itself.
 //
 // An endpoint tells of what it was sent, at the address that the host knows it by. So one end of the connection is such an address:
-// the receiver's, or if the error is about an answer, that of who has begun it. A service tells by its own address, which the switch has
-// translated. That it is the same endpoint cannot be compared. So endpoints can tell of connections to host ports of their node, and others'
-// receivers of their answers.
+// the receiver's, or if the error is about an answer, that of who has begun it. A service tells by its own address, to which the switch
+// translates. That it is the same endpoint cannot be compared: endpoints can still tell clients of host ports of their node of what these
+// have sent, and machines outside of what they have answered another endpoint.
 func errorsOfOthers(prefixes []netip.Prefix) (all []rule) {
 	const why = "about what others were sent"
 	for _, p := range prefixes {
