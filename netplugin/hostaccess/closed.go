@@ -83,48 +83,6 @@ const foreignTunnels = "{ 4790, 6081, 8472 }"
 // that has sent it something.
 const withoutPorts = "meta l4proto != { tcp, udp, sctp, icmp, icmpv6 }"
 
-// errors are the rules for ICMP errors of endpoints: about what was sent to them, and nothing else. The kernel believes an error
-// that quotes an echo reply of the host from anybody: a pod could lower the path MTU between two nodes for all others, or, by
-// quoting a packet of a tunnel whose port it has guessed, do so although that is a tracked connection. What machines of the cluster
-// sent each other by an infra network they tell themselves: no endpoint sends from their addresses.
-func (c Closed) errors() []rule {
-	const unasked, betweenNodes = "about nothing that this host knows of", "about what machines of the cluster sent each other"
-	return []rule{
-		{"icmp type { destination-unreachable, source-quench, redirect, time-exceeded, parameter-problem } ct state != related drop", unasked},
-		{"icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } ct state != related drop", unasked},
-		{knftables.Concat("ct state related ip saddr != @"+setNodes, "ct original ip saddr @"+setNodes, "ct reply ip saddr @"+setNodes, "drop"), betweenNodes},
-		{knftables.Concat("ct state related ip6 saddr != @"+setNodes6, "ct original ip6 saddr @"+setNodes6, "ct reply ip6 saddr @"+setNodes6, "drop"), betweenNodes},
-	}
-}
-
-// tooBig are the rules for ICMP errors that tell a machine of the cluster that its packets are too big. Such a packet was sent to the
-// address of this host, from which the endpoint's connection comes. The machine would lower its path MTU to this host, also for tunnels
-// and the control plane. Endpoints need no such errors: TCP is told the MTU as a connection begins (leave-mss), and they are no routers.
-func (c Closed) tooBig() []rule {
-	const why = "endpoints lower no path MTU to this host"
-	from := knftables.Concat("iifname", quoted(outsideLink))
-	return []rule{
-		{knftables.Concat(from, "ip daddr @"+setNodes, isTooBig, "drop"), why},
-		{knftables.Concat(from, "ip6 daddr @"+setNodes6, isTooBig6, "drop"), why},
-	}
-}
-
-// ICMP errors that report a packet as too big.
-const (
-	isTooBig  = "icmp type destination-unreachable icmp code frag-needed"
-	isTooBig6 = "icmpv6 type packet-too-big"
-)
-
-// pathMTU are the rules that drop such errors if an endpoint sends them by its own address, to whatever machine: it would lower the path MTU
-// between that machine and this host for everybody. Those of gateways, and about services, have other addresses.
-func pathMTU(prefixes []netip.Prefix) (rules []rule) {
-	for _, p := range prefixes {
-		is := map[bool]string{true: isTooBig, false: isTooBig6}[p.Addr().Is4()]
-		rules = append(rules, rule{knftables.Concat(version(p), "saddr", p, is, "drop"), "endpoints lower no path MTU of this host"})
-	}
-	return rules
-}
-
 // rulesHere returns the rules for all addresses of this host.
 func (c Closed) rulesHere() chain {
 	return chain{"closed-here", knftables.FilterType, knftables.InputHook, knftables.FilterPriority, slices.Concat(c.errors(), []rule{

@@ -22,7 +22,8 @@ const tooBig = `
 import ipaddress, socket, struct, sys
 to, peer, port = ipaddress.ip_address(sys.argv[1]), ipaddress.ip_address(sys.argv[2]), int(sys.argv[3])
 reply = 0 if to.version == 4 else 129
-about = struct.pack("!HHHH", port, 4789, 8, 0) if port else struct.pack("!BBHHH", reply, 0, 0, 7, 1)
+at = int((sys.argv + [4789])[4])
+about = struct.pack("!HHHH", port, at, 8, 0) if port else struct.pack("!BBHHH", reply, 0, 0, 7, 1)
 protocol = 17 if port else 1 if to.version == 4 else 58
 if to.version == 4:
     quoted = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(about), 7, 0, 64, protocol, 0)
@@ -201,6 +202,59 @@ nft add rule inet seen there iifname contivh0 icmpv6 type { destination-unreacha
 	testkit.Eventually(t, time.Minute, "an endpoint refuses what it was sent", func() bool {
 		return strings.Count(run(t, "nft list chain inet seen there"), "packets 1 ") == 2
 	})
+}
+
+// An endpoint that knows the ports of another one's connection, or of the host's, could refuse it, make its packets small, and reach the
+// other endpoint with anything, in another tenant, too.
+func TestNoEndpointTellsOfWhatOthersWereSent(t *testing.T) {
+	testkit.NeedsMachine(t)
+	inside, world := fakenode.NewNamespace(t), fakenode.NewNamespace(t)
+	t.Cleanup(func() { run(t, "ip link del contivh0; ip link del world; nft flush ruleset; ip route flush cache") })
+	run(t, "set -- "+inside+" "+world+shareTopology+`
+nsenter --net="$1" ip addr add fd63:6f6e:7469:7601::8/64 dev eth0 nodad preferred_lft 0
+nsenter --net="$2" sh -ec 'ip addr add 203.0.113.9/24 dev eth0; ip addr add 2001:db8::9/64 dev eth0 nodad'
+for chain in in there; do
+	nft add rule inet seen $chain iifname contivh0 icmp type destination-unreachable counter
+	nft add rule inet seen $chain iifname contivh0 icmpv6 type packet-too-big counter
+done`)
+	guarded := Closed{VXLANPort: 4789, Nodes: addresses("203.0.113.1", "2001:db8::1")}
+	var r rules
+	if err := r.apply(t.Context(), tableFor(wayOut, guarded, "inb01", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	const port = 5000
+	for _, v := range []struct{ pod, host, server string }{
+		{"172.19.0.8", "203.0.113.1", "203.0.113.9"},
+		{"fd63:6f6e:7469:7601::8", "2001:db8::1", "2001:db8::9"},
+	} {
+		server := datagrams(t, world, v.server, port)
+		for _, client := range []*net.UDPConn{datagrams(t, inside, v.pod, 0), datagrams(t, "/proc/thread-self/ns/net", v.host, 0)} {
+			if _, err := client.WriteTo([]byte("hello"), server.LocalAddr()); err != nil {
+				t.Fatal(err)
+			}
+			_, from, err := server.ReadFrom(make([]byte, 16))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := from.(*net.UDPAddr).Port
+			python(t, inside, tooBig, v.host, v.server, at, port)
+			if _, err := server.WriteTo([]byte("hello"), from); err != nil {
+				t.Fatal(err)
+			}
+			python(t, inside, tooBig, v.host, v.server, at, port) // it is answered by now
+			if _, _, err := client.ReadFrom(make([]byte, 16)); err != nil {
+				t.Errorf("%s: what it was answered: %v", client.LocalAddr(), err)
+			}
+		}
+		if got := run(t, "ip route get "+v.server); strings.Contains(got, "mtu") {
+			t.Errorf("an endpoint has made the packets of the host small: %s", got)
+		}
+	}
+	for _, chain := range []string{"in", "there"} {
+		if got := run(t, "nft list chain inet seen "+chain); strings.Count(got, "packets 0 ") != 2 {
+			t.Errorf("errors about what others were sent:\n%s", got)
+		}
+	}
 }
 
 // datagrams opens a UDP socket in a network namespace.

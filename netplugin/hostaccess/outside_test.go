@@ -34,7 +34,7 @@ func TestOurRulesAreATableOfOurOwn(t *testing.T) {
 			t.Fatalf("%s: %v", why, err)
 		}
 		got := run(t, "nft list table inet contiv")
-		for _, part := range []string{"ip saddr 172.19.0.0/16 oifname != \"contivh0\"", "ip6 saddr fd63:6f6e:7469:7601::/64", "masquerade", "oifname \"contivh0\" ct state new drop", "maxseg size set rt mtu", "oifgroup 194 drop", "oifname \"inb01\" drop",
+		for _, part := range []string{"ip saddr 172.19.0.0/16 oifname != \"contivh0\"", "ip6 saddr fd63:6f6e:7469:7601::/64", "masquerade", "oifname \"contivh0\" ct state { invalid, new, untracked } drop", "maxseg size set rt mtu", "oifgroup 194 drop", "oifname \"inb01\" drop",
 			"udp dport 4789 drop", "\tudp dport { 4790, 6081, 8472 } drop", "iifname != \"contivh0\" iifgroup != 194 accept", "iifgroup 194 ct state new add @has-many6", "\t\tip daddr @nodes udp dport { 4790, 6081, 8472 } drop", "ip6 daddr @nodes6 udp dport { 4790, 6081, 8472 } drop", "elements = { 2379, 9999 }", "elements = { 192.0.2.1 }", "elements = { 2001:db8::1 }"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("%s: %s is missing:\n%s", why, part, got)
@@ -80,7 +80,7 @@ func TestServicesForHostsHaveRules(t *testing.T) {
 			t.Errorf("%s is missing:\n%s", part, got)
 		}
 	}
-	if accept, drop := strings.Index(got, "@external accept"), strings.Index(got, `oifname "contivh0" ct state new drop`); accept > drop {
+	if accept, drop := strings.Index(got, "@external accept"), strings.Index(got, `oifname "contivh0" ct state { invalid, new, untracked } drop`); accept > drop {
 		t.Errorf("services come behind what drops everything:\n%s", got)
 	}
 }

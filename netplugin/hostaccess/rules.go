@@ -110,7 +110,7 @@ func tableFor(o pipeline.Outside, closed Closed, routers string, share int) tabl
 	}
 	return table{sets: append(closed.sets(), senderSets()...), chains: append([]chain{closed.rulesHere(), closed.rulesThere()}, masquerade, loopbackGuard(), switchGuard(), ownSources(), keepSources(prefixes), translatedSources(), answersOnly(prefixes),
 		chain{chainEnter, knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, []rule{{
-			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state new drop"),
+			text:    knftables.Concat("oifname", quoted(outsideLink), "ct state { invalid, new, untracked } drop"), // invalid: what answers nobody
 			comment: "only answers are forwarded to endpoints",
 		}, {
 			// They would go from one tenant to another, with the host's address.
@@ -191,10 +191,10 @@ func translatedSources() chain {
 
 // answersOnly keeps endpoints from beginning connections to the host's address on the link. No policy applies to
 // packets to it, since they should be answers to packets of the host, to which none applies either; and host ports and
-// node ports at it would lead on to other endpoints. So it comes before their translation. The rules of pathMTU are here because they
+// node ports at it would lead on to other endpoints. So it comes before their translation. The rules for ICMP errors are here because they
 // concern packets to this host and to others alike.
 func answersOnly(prefixes []netip.Prefix) chain {
-	c := chain{"answers-only", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority, pathMTU(prefixes)}
+	c := chain{"answers-only", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority, slices.Concat(pathMTU(prefixes), errorsOfOthers(prefixes))}
 	for _, p := range prefixes {
 		to := knftables.Concat(version(p), "daddr", pipeline.OutsideAddress(p, pipeline.OutsideHost))
 		c.rules = append(c.rules, rule{ // by flags: conntrack may have lost the entry of a connection that goes on

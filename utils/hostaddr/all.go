@@ -1,7 +1,7 @@
 package hostaddr
 
 import (
-	"net"
+	"cmp"
 	"net/netip"
 	"slices"
 )
@@ -12,21 +12,38 @@ const Most = 64
 
 // All are the addresses by which others may reach this host, sorted, and at most [Most]:
 // those of loopback and of one link only are not among them. A host that does not say has none.
-func All() (texts []string) {
-	addrs, err := net.InterfaceAddrs()
+func All() []string {
+	all, err := configured()
 	if err != nil {
 		return nil
 	}
-	var found []netip.Addr
-	for _, addr := range addrs {
-		if p, err := netip.ParsePrefix(addr.String()); err == nil && p.Addr().IsGlobalUnicast() {
-			found = append(found, p.Addr())
+	return told(all)
+}
+
+// told are those of which others are told: if there are too many, rather those of links by which other hosts are reached.
+func told(all []located) (texts []string) {
+	found := slices.DeleteFunc(all, func(l located) bool { return !l.addr.IsGlobalUnicast() })
+	slices.SortFunc(found, func(a, b located) int { return cmp.Or(order(a.inner(), b.inner()), a.addr.Compare(b.addr)) })
+	var addrs []netip.Addr
+	for _, l := range found {
+		if len(addrs) < Most && !slices.Contains(addrs, l.addr) {
+			addrs = append(addrs, l.addr)
 		}
 	}
-	slices.SortFunc(found, netip.Addr.Compare)
-	found = slices.Compact(found)
-	for _, a := range found[:min(len(found), Most)] {
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	for _, a := range addrs {
 		texts = append(texts, a.String())
 	}
 	return texts
+}
+
+// order has what is not inner come first.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
