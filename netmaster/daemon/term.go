@@ -93,8 +93,8 @@ func (d *Daemon) openTerm(ctx, serving context.Context, term *objdb.Term, standb
 	return nil
 }
 
-// startLeaderTasks starts the periodic tasks of a leader: it repairs the state, removes expired records, frees the endpoints of
-// lost nodes, promotes members of the store, and seals values that are not sealed yet.
+// startLeaderTasks starts the periodic tasks of a leader: they repair the state, remove expired records, free
+// the endpoints of lost nodes, promote members of the store, and encrypt values that are still stored in plain.
 func (d *Daemon) startLeaderTasks(ctx context.Context, opened *ledger.Ledger, reconciler *master.Reconciler, collector *master.NodeCollector,
 	tasks *sync.WaitGroup, log *logrus.Entry) {
 
