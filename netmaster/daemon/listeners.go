@@ -53,12 +53,12 @@ func (d *Daemon) listeners() (opened []net.Listener, err error) {
 	return opened, nil
 }
 
-// encrypts has a listener speak TLS, and plain HTTP unless it is for TLS only.
+// encrypts wraps a listener so that it serves TLS, and plain HTTP unless it is for TLS only.
 func (d *Daemon) encrypts(l net.Listener, only bool) net.Listener {
 	return encrypting{Listener: l, config: d.certificates.server(), offers: d.certificates.serves, gate: d.gate.Take, only: only, handshakes: d.handshakes}
 }
 
-// covers tells whether a listener on external also gets connections to control.
+// covers reports whether a listener on external also gets connections to control.
 func covers(external, control string) bool {
 	host, port, err := net.SplitHostPort(external)
 	if err != nil {
