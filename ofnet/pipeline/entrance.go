@@ -8,18 +8,16 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// entrance has the flows by which clients that are no endpoints reach services: processes of the
-// host, and machines outside by the host, at addresses that are served FromHost. The host only
-// routes such an address to its port of the switch, and translates its own address and
-// a node port to NodePorts and that port.
+// entrance has the flows by which clients that are no endpoints reach services: processes of the host, and
+// external machines through the host, at addresses that are served FromHost. The host only routes such an
+// address to its port of the switch, and translates its own address and a node port to NodePorts and that port.
 //
 //	CLASSIFY  packets of the host's port that are not for an endpoint
 //	ROUTER    for a port of a service: VRF and network become those of the service; from
 //	            here on it is handled like an endpoint's packet
 //
-// Providers see the client's own address. A provider may be on another node; that node must
-// know by which node the client came in, and send the answers there, where the
-// connection is translated:
+// Providers see the client's own address. A provider may be on another node; that node must record through
+// which node the client came in, and send the answers there, where the connection is translated:
 //
 //	OUTPUT    into the tunnel           source MAC entranceMAC
 //	PEER      out of it, entranceMAC    ct(commit): the label is the VTEP of the other node
@@ -28,8 +26,8 @@ import (
 //	            a connection that came in by this host: translated back, to the host
 //	            no such connection: like any packet
 //
-// The highest bits of a connection's mark are ORIGIN, which tells these connections apart.
-// For such clients no groups are looked up, whatever address they have.
+// The highest bits of a connection's mark are ORIGIN, which distinguishes these connections. For such clients
+// no groups are looked up, whatever address they have.
 type entrance struct {
 	gateway    [6]byte
 	tunnelPort uint32
@@ -62,7 +60,7 @@ func (e entrance) base(w *Wants) {
 	}
 }
 
-// peer has the flows that record by which node a client came in.
+// peer has the flows that record the node through which a client came in.
 func (e entrance) peer(w *Wants, p Peer) {
 	label, vtep := openflow.Subfield{Field: openflow.FieldCTLabel, Bits: 32}, openflow.FieldTunSrc
 	if e.underlay6 {
@@ -79,7 +77,7 @@ func (e entrance) peer(w *Wants, p Peer) {
 	}
 }
 
-// network has the flow that sends answers to the node by which the client came in.
+// network has the flow that sends answers to the node through which the client came in.
 func (e entrance) network(w *Wants, n Network) {
 	if n.Mode.Bridged() || n.Encap == VLAN {
 		return
@@ -174,8 +172,8 @@ func (e entrance) port(w *Wants, o Service, p ServicePort) {
 	})
 }
 
-// takeIn adds the flows for packets of some clients to an address. Where clients from outside are told
-// apart, all are from outside whose address is not in Inner.
+// takeIn adds the flows for packets of some clients to an address. Where clients from outside are
+// distinguished, these are all whose address is not in Inner.
 func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefix, priority uint16, actions ...openflow.Action)) {
 	look := append(o.enter(), o.translate(tableSource))
 	if clients&(FromHost|FromTenants) != 0 {
@@ -192,7 +190,7 @@ func (o Service) takeIn(a netip.Addr, clients Clients, add func(from netip.Prefi
 	}
 }
 
-// clients are, by address, the kinds of clients that some port at the address serves.
+// clients returns, by address, the kinds of clients that some port at the address serves.
 func (o Service) clients() map[netip.Addr]Clients {
 	all := map[netip.Addr]Clients{}
 	for _, p := range o.Ports {
