@@ -5,10 +5,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// visit is how endpoints reach services of another tenant, at addresses that are served FromTenants.
-// Tenants may have the same addresses, so such an endpoint comes as one who leaves its own
-// tenant: by its private address (outside.go). The packet is not sent to the host, though: the
-// switch handles it as one that the host has sent back:
+// visit lets endpoints reach services of another tenant, at addresses that are served FromTenants. Tenants may have the same
+// addresses, so such an endpoint is handled like one that leaves its own tenant: by its private address (outside.go). The
+// packet is not sent to the host, though: the switch handles it as one that the host has sent back:
 //
 //	FORWARD  of the endpoint's tenant, for nobody there: to the host, from the private address
 //	OUTPUT   for such a service: all registers but ORIGIN are cleared, back to ROUTER
@@ -19,12 +18,12 @@ import (
 //	FORWARD  from the service: registers are cleared likewise, back to SOURCE
 //	SOURCE   for a private address: to the endpoint, in its own tenant
 //
-// So rules and policies of both tenants count: those of the client's see the address of the
-// service, those of the provider's the private address.
+// So rules and policies of both tenants apply: those of the client's match the address of the service, those of
+// the provider's the private address.
 //
-// That address has the number of the endpoint's port, which endpoints of other nodes have, too. A
-// provider's node cannot tell two clients of different nodes apart that have the same number, ask the same
-// provider, and use the same port of TCP or UDP: the answers go to the node that has sent last.
+// That address has the number of the endpoint's port, which endpoints of other nodes may have, too. A
+// provider's node cannot distinguish two clients of different nodes that have the same number, use the same
+// provider, and the same port of TCP or UDP: the answers go to the node that has sent last.
 type visit struct{}
 
 func (visit) service(w *Wants, o Service) {
