@@ -49,7 +49,7 @@ func (d *Driver) watchMasks(ctx context.Context) error {
 		if err != nil {
 			d.masks.Store(unknownMasks)
 			d.log.WithError(err).Debug("masks of the datapath are not counted")
-			d.keepSlowed(ctx, masks{}) // whose time is over is freed
+			d.keepSlowed(ctx, masks{}) // releases those whose time is over
 			continue
 		}
 		d.masks.Store(int64(found.count))
