@@ -121,7 +121,7 @@ func isLoopback(text string) bool {
 	return err == nil && inet.IsLoopbackHost(u.Hostname())
 }
 
-// PromoteMembers gives a vote to added members that have caught up; waiting tells whether others have not.
+// PromoteMembers gives a vote to added members that have caught up; waiting reports whether others have not.
 func (db *DB) PromoteMembers(ctx context.Context) (waiting bool, err error) {
 	members, err := db.members(ctx)
 	if err != nil {

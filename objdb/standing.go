@@ -181,7 +181,7 @@ func (db *DB) awaitOtherHistory(ctx context.Context, history int) bool {
 	}
 }
 
-// Connected tells whether the store has answered recently.
+// Connected reports whether the store has answered recently.
 func (db *DB) Connected() bool {
 	s := db.standing
 	s.mu.Lock()

@@ -319,7 +319,7 @@ func (d *Driver) deletePort(ctx context.Context, a attached) error {
 	return err
 }
 
-// PortUsed tells whether the other end of the endpoint's link is in an existing network namespace other than the host's.
+// PortUsed reports whether the other end of the endpoint's link is in an existing network namespace other than the host's.
 func (d *Driver) PortUsed(endpointID string) (bool, error) {
 	if have, ok := d.db.portOf(endpointID); ok {
 		return d.links.used(have.link.Name)

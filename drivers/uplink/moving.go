@@ -69,7 +69,7 @@ type seenAt struct {
 	since time.Time
 }
 
-// isQuiet tells whether a link has been unchanged for quietTime. If not, the keeper checks again.
+// isQuiet reports whether a link has been unchanged for quietTime. If not, the keeper checks again.
 func (b *Bridge) isQuiet(name string, found belongings) bool {
 	what := found.texts()
 	if b.busy[name].what != what {
@@ -345,7 +345,7 @@ func (b *Bridge) wantedMAC() (string, error) {
 	return "", nil
 }
 
-// stays tells whether a link still has some of the recorded items.
+// stays reports whether a link still has some of the recorded items.
 func (b *Bridge) stays(name string) (bool, error) {
 	found, err := b.hostAt(name)
 	if fault.Is(err, fault.NotFound) {

@@ -31,7 +31,7 @@ func (b belongings) byNextHop() error {
 	return nil
 }
 
-// hasRouterAdvertised tells whether an address or route is from a router advertisement.
+// hasRouterAdvertised reports whether an address or route is from a router advertisement.
 func (b belongings) hasRouterAdvertised() bool {
 	return slices.ContainsFunc(b.Routes, func(r route) bool { return r.Protocol == unix.RTPROT_RA })
 }

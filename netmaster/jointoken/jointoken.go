@@ -50,7 +50,7 @@ func New(pin string) (Token, error) {
 	return Token{ID: text[:idDigits], secret: text[idDigits : idDigits+secretDigits], Pin: pin}, nil
 }
 
-// Is tells whether a text is a token of this kind, valid or not, and not that of another issuer.
+// Is reports whether a text is a token of this kind, valid or not, and not that of another issuer.
 func Is(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), version+".") }
 
 // Parse parses a token. Errors are fault.Invalid and do not contain it.
@@ -89,7 +89,7 @@ func Prove(record mastercfg.JoinToken, t Token) error {
 	return nil
 }
 
-// Admit tells whether the record of a token lets a host join now. again means that the same host has joined with this token
+// Admit reports whether the record of a token lets a host join now. again means that the same host has joined with this token
 // before and may not have received the answer: it is not counted again. Refusals are fault.Denied.
 func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now time.Time) error {
 	refused := func(reason string, args ...any) error {

@@ -185,7 +185,7 @@ func (b *balancer) servicesAtAddressesOf(object any) (services []string) {
 	return services
 }
 
-// sameAddresses tells whether an update of a Node has left its addresses as they were. Services need not be reconciled after the
+// sameAddresses reports whether an update of a Node has left its addresses as they were. Services need not be reconciled after the
 // status updates that kubelet sends every few minutes.
 func sameAddresses(before, now any) bool {
 	was, _ := before.(*corev1.Node)
@@ -291,7 +291,7 @@ func (b *balancer) ownerOf(a netip.Addr, rank int, record *mastercfg.K8sService)
 	return name, nil
 }
 
-// samePort tells whether two services have a port of the same number and protocol. A service may have thousands of ports.
+// samePort reports whether two services have a port of the same number and protocol. A service may have thousands of ports.
 func samePort(a *mastercfg.K8sService, b mastercfg.K8sService) bool {
 	type at struct {
 		protocol string

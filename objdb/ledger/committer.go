@@ -202,7 +202,7 @@ func (l *Ledger) commitSome(list []*submission) int {
 	}
 }
 
-// mustReload tells whether the state has to be read from the store before the next plan, after an error of a
+// mustReload reports whether the state has to be read from the store before the next plan, after an error of a
 // transaction. Writes of others since the last read arrive by the watch.
 func (l *Ledger) mustReload(err error) bool {
 	if errors.Is(err, errConflict) {
@@ -211,12 +211,12 @@ func (l *Ledger) mustReload(err error) bool {
 	return !isNotTaken(err)
 }
 
-// isNotTaken tells whether an error means that the store has not executed a transaction, so that the cache is still right.
+// isNotTaken reports whether an error means that the store has not executed a transaction, so that the cache is still right.
 func isNotTaken(err error) bool {
 	return fault.Is(err, fault.Exhausted) || fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Denied)
 }
 
-// lowerMaxOps tells whether to repeat a transaction that the store has refused for its number of operations, although it has
+// lowerMaxOps reports whether to repeat a transaction that the store has refused for its number of operations, although it has
 // accepted as many before: another member has answered, whose limit is lower. It lowers the ledger's limit until the next term.
 func (l *Ledger) lowerMaxOps(err error) bool {
 	if !objdb.TooManyOps(err) || l.maxOps <= objdb.FewOps {

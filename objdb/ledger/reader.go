@@ -54,7 +54,7 @@ func (t *tree) stableRevision(key string, rev int64) (int64, error) {
 // prefixes are the prefixes that a ledger owns.
 type prefixes []string
 
-// contain tells whether a key or a narrower prefix lies below one of them.
+// contain reports whether a key or a narrower prefix lies below one of them.
 func (p prefixes) contain(key string) bool {
 	return slices.ContainsFunc(p, func(owned string) bool { return strings.HasPrefix(key, owned) })
 }

@@ -207,7 +207,7 @@ func usage(m objdb.Space) Usage {
 	return Usage{Size: m.Size, InUse: m.InUse, Quota: m.Quota, Full: m.Full}
 }
 
-// exceeds tells whether bytes are more than a share of the quota.
+// exceeds reports whether bytes are more than a share of the quota.
 func (u Usage) exceeds(bytes int64, share float64) bool {
 	return u.Quota > 0 && float64(bytes) >= share*float64(u.Quota)
 }

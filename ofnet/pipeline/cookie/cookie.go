@@ -67,14 +67,14 @@ func New(class Class, object string) uint64 {
 	return Owner<<ownerShift | uint64(class)<<classShift | (sum>>classShift^sum)&objectMask
 }
 
-// Ours tells whether a flow with this cookie was written by us, in any version.
+// Ours reports whether a flow with this cookie was written by us, in any version.
 func Ours(c uint64) bool { return c&ownerMask == Owner<<ownerShift }
 
 // Learned is the cookie of the flows that the switch learns from flows of this cookie. It is none
 // of ours: nobody but the switch adds them.
 func Learned(c uint64) uint64 { return c ^ 1<<ownerShift }
 
-// IsLearned tells whether a flow with this cookie was learned from one of ours.
+// IsLearned reports whether a flow with this cookie was learned from one of ours.
 func IsLearned(c uint64) bool { return Ours(Learned(c)) }
 
 // ClassOf returns the kind of object a flow belongs to.
