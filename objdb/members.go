@@ -27,7 +27,8 @@ func (db *DB) members(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	return listed.Members, nil
 }
 
-// MemberURLs returns the URLs at which the members of the store listen, for clients and for each other, as they report them.
+// MemberURLs returns the URLs at which the members of the store listen, for clients and for each other, as they
+// report them.
 func (db *DB) MemberURLs(ctx context.Context) (urls []string, err error) {
 	members, err := db.members(ctx)
 	for _, m := range members {

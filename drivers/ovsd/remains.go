@@ -15,7 +15,8 @@ type OwnLink struct {
 	Of   string // its endpoint, or the name server; for messages
 }
 
-// OwnLinks lists the links of all bridges of this host. It is for decommissioning a node; a running driver recreates them.
+// OwnLinks lists the links of all bridges of this host. It is for decommissioning a node; a running driver recreates
+// them.
 func OwnLinks() ([]OwnLink, error) {
 	l, err := newLinks(nil, 0)
 	if err != nil {

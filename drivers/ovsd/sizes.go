@@ -26,8 +26,8 @@ func (d *Driver) comparesSizes(ctx context.Context) (bool, error) {
 	return strings.Contains(features, "Check pkt length action: Yes"), err
 }
 
-// comparesSegments reports whether a release of the kernel compares the size of segments: earlier ones treat what TCP leaves
-// to the link to segment (GSO) as one packet, which is always too big. ovs-vswitchd does not check that.
+// comparesSegments reports whether a release of the kernel compares the size of segments: earlier ones treat what
+// TCP leaves to the link to segment (GSO) as one packet, which is always too big. ovs-vswitchd does not check that.
 func comparesSegments(release string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {

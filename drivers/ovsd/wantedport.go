@@ -34,8 +34,9 @@ func (w wantedPort) insert() []ovsdb.Operation {
 // correct returns the operations that correct the rows of an existing port, none if they are right. A port that
 // the switch could not open is retried, and so is one whose number it has not written, or in vain.
 //
-// linkMTU is the link's MTU, in bytes. A link with the endpoint's own MTU is unchanged: earlier versions made it, a change
-// would make ovs-vswitchd read its routes again, and until that is done, tunnelled packets of all endpoints are lost.
+// linkMTU is the link's MTU, in bytes. A link with the endpoint's own MTU is unchanged: earlier versions made it, a
+// change would make ovs-vswitchd read its routes again, and until that is done, tunnelled packets of all endpoints
+// are lost.
 func (w wantedPort) correct(have attached, linkMTU int) []ovsdb.Operation {
 	port, link := ovsdb.Row{}, ovsdb.Row{}
 	// A tag would move the pod into a VLAN that is not in the pipeline.

@@ -16,7 +16,7 @@
 // only one packet at a time.
 //
 // A link that does not exist, is in another bridge, or has vanished is left out, and
-// said so; the others go on. What is not said here of rows is left to whoever sets it.
+// reported; the others are used. Columns of rows that are not named here are left unchanged.
 package uplink
 
 import (

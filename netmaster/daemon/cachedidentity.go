@@ -9,9 +9,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/pki"
 )
 
-// A client sends its certificate once, when a connection begins. It is verified at the first request, and again only when the
-// result may differ: when the CAs that this netmaster trusts have changed, or when one of the certificates has become valid
-// or has expired. Verifying a signature takes 0.1 ms, a third of the cost of creating an endpoint.
+// A client sends its certificate once, when a connection begins. It is verified at the first request, and again only
+// when the result may differ: when the CAs that this netmaster trusts have changed, or when one of the certificates
+// has become valid or has expired. Verifying a signature takes 0.1 ms, a third of the cost of creating an endpoint.
 //
 // Rights are not cached: they are read for each request, in the state that the request sees (package access).
 
@@ -39,7 +39,8 @@ func (c *connection) client(by verifier, now time.Time) (identity.Identity, erro
 
 // Identify is Verify, and also returns the condition under which the result stays valid.
 func (p *certificates) Identify(chain []*x509.Certificate, now time.Time) (cachedIdentity, error) {
-	// Trusted CAs are read before anything is verified: if they are replaced meanwhile, the result is not valid any more.
+	// Trusted CAs are read before anything is verified: if they are replaced meanwhile, the result is not valid any
+	// more.
 	ours, brought := p.current.Load(), p.own.Edition()
 	who, err := p.Verify(chain, now)
 	if err != nil {

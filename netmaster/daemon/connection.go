@@ -148,7 +148,8 @@ func (c *connection) Close() error {
 	return c.speaking().Close()
 }
 
-// CloseWrite signals that nothing more is sent, as the server does before it closes a connection whose client may still send.
+// CloseWrite signals that nothing more is sent, as the server does before it closes a connection whose client may
+// still send.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.speaking().(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

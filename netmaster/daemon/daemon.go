@@ -119,8 +119,8 @@ type Daemon struct {
 	gate       *gate.Gate
 }
 
-// Run serves until ctx ends, then shuts down: it stops accepting, lets requests in flight finish, resigns, withdraws its
-// registration and stops the embedded store, in this order. It returns early only if it cannot serve.
+// Run serves until ctx ends, then shuts down: it stops accepting, lets requests in flight finish, resigns, withdraws
+// its registration and stops the embedded store, in this order. It returns early only if it cannot serve.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer func() {
 		if err := d.db.Close(); err != nil {

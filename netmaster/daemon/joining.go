@@ -37,7 +37,7 @@ func (d *Daemon) join(ctx context.Context) {
 	var said string
 	for pace := retry.NewPacer(firstJoinPause, longestJoinPause); d.joins() && ctx.Err() == nil; pace.Sleep(ctx) {
 		if !d.toJoin.Load() && !d.member.notRunning() && !d.hasAuthorities(ctx) {
-			continue // other netmasters have no CAs yet either
+			continue // the cluster has no CAs yet
 		}
 		err := d.tryJoin(ctx)
 		if err == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/contiv/netplugin/netmaster/mastercfg"
 )
 
-// Each netmaster serves its own metrics, but the leader authorizes: each request for metrics is authorized by a request to
-// the leader. Metrics are needed most while no leader answers. Then an enforced cluster serves them to clients that were
-// authorized recently, a permissive one to all. In an open cluster the leader is not asked.
+// Each netmaster serves its own metrics, but the leader authorizes: each request for metrics is authorized by a
+// request to the leader. Metrics are needed most while no leader answers. Then an enforced cluster serves them to
+// clients that were authorized recently, a permissive one to all. In an open cluster the leader is not asked.
 
 const (
 	admittedFor = time.Hour // without a leader

@@ -100,8 +100,9 @@ func (m *mode) learn(opened *ledger.Ledger) error {
 // plainHeader marks a forwarded request that was received over plain HTTP. It is trusted like identityHeader.
 const plainHeader = "Contiv-Plain"
 
-// requireTLS refuses requests over plain HTTP in an enforced cluster, and while the mode is unknown; in other clusters it
-// marks them. On loopback, health is always served; if loopback names a role, all requests there are served with that role.
+// requireTLS refuses requests over plain HTTP in an enforced cluster, and while the mode is unknown; in other
+// clusters it marks them. On loopback, health is always served; if loopback names a role, all requests there are
+// served with that role.
 func (m *mode) requireTLS(next http.Handler, loopback string, refusals *auth.EarlyRefusals) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here := rest.OfThisMachine(r)

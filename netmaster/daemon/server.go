@@ -54,7 +54,8 @@ func withRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// connectionLimit returns the limit of connections, which leaves half of the files that a process may open for other uses.
+// connectionLimit returns the limit of connections, which leaves half of the files that a process may open for other
+// uses.
 func connectionLimit() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {

@@ -269,7 +269,8 @@ func (b *balancer) draining(r ledger.Reader, service mastercfg.K8sService, tenan
 	return append(own, others...), failed
 }
 
-// hasOtherAddress reports whether a pod has addresses, but not this one: it has a new sandbox, or its node has other addresses.
+// hasOtherAddress reports whether a pod has addresses, but not this one: it has a new sandbox, or its node has other
+// addresses.
 func hasOtherAddress(pod *corev1.Pod, address netip.Addr) bool {
 	return len(pod.Status.PodIPs) > 0 && !slices.ContainsFunc(pod.Status.PodIPs, func(p corev1.PodIP) bool {
 		a, err := netip.ParseAddr(p.IP)

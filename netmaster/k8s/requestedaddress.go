@@ -103,8 +103,9 @@ func waitsForAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) 
 	return err == nil && !started
 }
 
-// lostItsAddress reports whether a pod without an endpoint was placed with an address that is not allocated any more: its network
-// or group was recreated with another range. If network or group do not exist, the result is false: the pod is refused for that.
+// lostItsAddress reports whether a pod without an endpoint was placed with an address that is not allocated any
+// more: its network or group was recreated with another range. If network or group do not exist, the result is
+// false: the pod is refused for that.
 func lostItsAddress(r ledger.Reader, pod *corev1.Pod, record mastercfg.K8sPod) (bool, error) {
 	if !waitsForAddress(r, pod, record) {
 		return false, nil

@@ -73,7 +73,8 @@ func GroupPool(r ledger.Reader, net *mastercfg.CfgNetworkState, group *mastercfg
 // takeIPv4 allocates the address of a record that the caller is about to write: the requested one, or the
 // lowest free one; for a pod, the next one whose cooldown is over.
 //
-// A requested address may be held, as allocAddress may have assigned it to this very caller. It only must not be in use.
+// A requested address may be held, as allocAddress may have assigned it to this very caller. It only must not be in
+// use.
 func (s *space) takeIPv4(requested string) (netip.Addr, error) {
 	if requested == "" && s.cooldown != nil {
 		return s.nextIPv4()

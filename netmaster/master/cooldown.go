@@ -115,7 +115,8 @@ func addressesOf(ep *mastercfg.CfgEndpointState) (all []netip.Addr) {
 	return all
 }
 
-// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid if there are none.
+// formerAddresses returns the addresses in a network that an earlier attempt to start a pod had; invalid if there
+// are none.
 func (c *Cooldown) formerAddresses(network, podUID string) (v4, v6 netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

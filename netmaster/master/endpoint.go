@@ -13,8 +13,9 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// CreateEndpoint makes the endpoint of a container in a network: addresses of both families, a MAC, the id of its group. It
-// is idempotent by container: the record of an existing endpoint is returned unchanged, whatever else differs.
+// CreateEndpoint makes the endpoint of a container in a network: addresses of both families, a MAC, the id of its
+// group. It is idempotent by container: the record of an existing endpoint is returned unchanged, whatever else
+// differs.
 //
 // A pod gets an address whose cooldown is over. The caller reports the outcome by Given.
 func (c *Cooldown) CreateEndpoint(tx *ledger.Tx, req *mastercfg.CreateEndpointRequest) (mastercfg.CfgEndpointState, error) {
@@ -86,8 +87,9 @@ func (s *space) address(ep *mastercfg.CfgEndpointState, want *mastercfg.ConfigEP
 	return nil
 }
 
-// takeRequestedOrFormer takes the requested address, or the one that the same pod had before if it is free, or any. A held
-// address was assigned to another client meanwhile, and an address that a pod requests is reserved for that pod.
+// takeRequestedOrFormer takes the requested address, or the one that the same pod had before if it is free, or any.
+// A held address was assigned to another client meanwhile, and an address that a pod requests is reserved for that
+// pod.
 func (s *space) takeRequestedOrFormer(take func(requested string) (netip.Addr, error), requested string, before netip.Addr) (netip.Addr, error) {
 	if requested == "" && before.IsValid() && !s.held(before) && len(PodsThatAsk(s.r, s.net.ID, before)) == 0 {
 		if addr, err := take(before.String()); err == nil {
@@ -134,7 +136,8 @@ func EndpointsOfTenant(r ledger.Reader, tenant string) (n int) {
 	return n
 }
 
-// HasRoom reports whether a tenant has fewer endpoints than a bound, apart from infra networks. Mostly one look-up is enough.
+// HasRoom reports whether a tenant has fewer endpoints than a bound, apart from infra networks. Mostly one look-up
+// is enough.
 func HasRoom(r ledger.Reader, tenant string, endpoints int) bool {
 	return r.Count(endsTerm+tenant) < endpoints || EndpointsOfTenant(r, tenant) < endpoints
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// A new epoch causes admitted connections to be evaluated again (docs/pipeline.md, Tiers). Policies of Kubernetes change it
-// where they are written. Rules of groups change it where they end the evaluation of connections, in a tenant whose
-// policyMode is final: a plan that changes such rules, the group of an endpoint there, or the mode of a tenant also changes
-// the epoch. The rules of other tenants are evaluated for every packet.
+// A new epoch causes admitted connections to be evaluated again (docs/pipeline.md, Tiers). Policies of Kubernetes
+// change it where they are written. Rules of groups change it where they end the evaluation of connections, in a
+// tenant whose policyMode is final: a plan that changes such rules, the group of an endpoint there, or the mode of a
+// tenant also changes the epoch. The rules of other tenants are evaluated for every packet.
 
 // lastFloor leaves numbers for epochs, whatever the clock's time is.
 const lastFloor = math.MaxUint32 - 1<<24
@@ -25,8 +25,9 @@ const lastFloor = math.MaxUint32 - 1<<24
 // which no earlier term has reached.
 func EpochFloor(began time.Time) uint32 { return uint32(max(0, min(began.Unix(), lastFloor))) }
 
-// NextEpoch returns the epoch after another one, above a floor. After the restore of a backup, switches may know epochs that
-// the store does not, and connections admitted in these must not count as admitted by the present policies.
+// NextEpoch returns the epoch after another one, above a floor. After the restore of a backup, switches may know
+// epochs that the store does not, and connections admitted in these must not count as admitted by the present
+// policies.
 func NextEpoch(last, floor uint32) uint32 {
 	next := last + 1
 	if next <= floor {
@@ -35,7 +36,8 @@ func NextEpoch(last, floor uint32) uint32 {
 	return next
 }
 
-// rejudging returns a part of each plan of a term: it changes the epoch if the plan changes the verdicts of group rules.
+// rejudging returns a part of each plan of a term: it changes the epoch if the plan changes the verdicts of group
+// rules.
 func rejudging(floor uint32) func(*ledger.Tx) error {
 	return func(tx *ledger.Tx) error {
 		if !judgesOtherwise(tx) {

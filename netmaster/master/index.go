@@ -17,8 +17,8 @@ import (
 	"github.com/contiv/netplugin/utils/hostaddr"
 )
 
-// Owned are the prefixes that plans read and write. Reports of agents about themselves (oper/eps, oper/ovs-driver) are not
-// among them. The registry is, although plans do not write it: it decides what is freed.
+// Owned are the prefixes that plans read and write. Reports of agents about themselves (oper/eps, oper/ovs-driver)
+// are not among them. The registry is, although plans do not write it: it decides what is freed.
 var Owned = append([]string{
 	mastercfg.ModelRoot, mastercfg.StateRoot, mastercfg.GlobalRoot, mastercfg.AccessRoot,
 	mastercfg.OperRoot + "global/", mastercfg.HeldPrefix, mastercfg.IPv4CounterPrefix, mastercfg.IPv6CounterPrefix, mastercfg.NodeGCPrefix, mastercfg.DockerPrefix, mastercfg.K8sRefusedPrefix,

@@ -6,10 +6,10 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A link-set lists the objects that refer to an object, or belong to it. It is not stored: the record of a tenant with ten
-// thousand networks would be a megabyte, read and written with each of them. Its contents follow from the other objects, by
-// their keys (a rule's begins with that of its policy) or by an index (a group names its policies). Complete fills it in when
-// it is requested; links are symmetric because each is stored once only.
+// A link-set lists the objects that refer to an object, or belong to it. It is not stored: the record of a tenant
+// with ten thousand networks would be a megabyte, read and written with each of them. Its contents follow from the
+// other objects, by their keys (a rule's begins with that of its policy) or by an index (a group names its
+// policies). Complete fills it in when it is requested; links are symmetric because each is stored once only.
 //
 // The link of a group to an application profile is found in the same way: it is the first profile that lists the group.
 //

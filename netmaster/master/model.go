@@ -76,7 +76,8 @@ func each[T any](r ledger.Reader, prefix string, visit func(key string, v T) err
 	return failed
 }
 
-// IsNew reports whether the cluster is not configured yet: it has no network, and only the tenant that every cluster has.
+// IsNew reports whether the cluster is not configured yet: it has no network, and only the tenant that every cluster
+// has.
 func IsNew(r ledger.Reader) bool {
 	isNew := true
 	for _, objType := range []string{"network", "tenant"} {

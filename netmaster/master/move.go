@@ -29,7 +29,8 @@ func Takes(r ledger.Reader, ep *mastercfg.CfgEndpointState, groupID string) erro
 	return nil
 }
 
-// MoveEndpoint moves an endpoint to another group that accepts it, or with an empty group id to none. It keeps its addresses.
+// MoveEndpoint moves an endpoint to another group that accepts it, or with an empty group id to none. It keeps its
+// addresses.
 func MoveEndpoint(tx *ledger.Tx, ep mastercfg.CfgEndpointState, groupID string) error {
 	ep.ServiceName, ep.EndpointGroupKey, ep.EndpointGroupID = "", "", 0
 	if groupID != "" {

@@ -28,9 +28,10 @@ type Reports interface {
 // clocks differ, or one whose clock is set, free nothing early. The record is updated now and then, so that a
 // change of leader costs a small part of the time at most.
 //
-// The record of a node that returns is deleted. If the time is over first, the node's endpoints are deleted, a few in each
-// transaction, and the record last, so that an interrupted collection is resumed. The ledger follows the registry, which each
-// of these transactions reads: a node that returns at that moment keeps its remaining endpoints.
+// The record of a node that returns is deleted. If the time is over first, the node's endpoints are deleted, a few
+// in each transaction, and the record last, so that an interrupted collection is resumed. The ledger follows the
+// registry, which each of these transactions reads: a node that returns at that moment keeps its remaining
+// endpoints.
 type NodeCollector struct {
 	ledger   Ledger
 	reports  Reports

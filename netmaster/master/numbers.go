@@ -10,7 +10,8 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// The sets of numbers that are assigned. The record of the owner has the number; the ledger's index says which are free.
+// The sets of numbers that are assigned. The record of the owner has the number; the ledger's index says which are
+// free.
 const (
 	vlanSet    = "vlan"     // networks, and groups in a fabric
 	vniSet     = "vni"      // networks

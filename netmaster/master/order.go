@@ -32,8 +32,9 @@ const (
 //
 // The epoch is last: in it connections are evaluated by all that the plan has changed.
 //
-// What is allowed before and after may be denied in between. In step 3 something may pass for a moment only if there are more
-// changes than fit into one transaction: thousands of rules that one plan deletes and creates again under their old names.
+// What is allowed before and after may be denied in between. In step 3 something may pass for a moment only if there
+// are more changes than fit into one transaction: thousands of rules that one plan deletes and creates again under
+// their old names.
 //
 // before and after are the values of the key, nil for none.
 func order(key string, before, after []byte) (place int, together bool) {

@@ -15,8 +15,9 @@ const OnVLANs = ""
 // OverlapIPv4 finds a network of a tenant that overlaps a subnet; nil if there is none. OnVLANs is
 // for forwarding mode routing.
 //
-// Networks of a tenant never overlap, nor do networks on VLANs that are routed, so of those that end at or after the subnet's
-// first address the one that ends first also begins first: if that one begins beyond the subnet, all others do.
+// Networks of a tenant never overlap, nor do networks on VLANs that are routed, so of those that end at or after the
+// subnet's first address the one that ends first also begins first: if that one begins beyond the subnet, all others
+// do.
 func OverlapIPv4(r ledger.Reader, tenant string, subnet resources.Subnet) (*contivmodel.Network, error) {
 	return firstEnding(r, ipv4Term+tenant+"/", subnet.First, func(n *contivmodel.Network) bool {
 		theirs, err := resources.ParseSubnet(n.Subnet)

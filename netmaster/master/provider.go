@@ -9,10 +9,11 @@ import (
 	"github.com/contiv/netplugin/objdb/ledger"
 )
 
-// A provider is an endpoint whose container runs: its record has the container from the start event until the end event, or
-// until the endpoint is deleted. The labels of the start event stay. Nothing else is stored, so that the list of a service
-// can be derived from the endpoints at any time, except draining ones: a provider that is no longer selected while its
-// container still runs keeps its connections and gets no new ones, until the container stops.
+// A provider is an endpoint whose container runs: its record has the container from the start event until the end
+// event, or until the endpoint is deleted. The labels of the start event stay. Nothing else is stored, so that the
+// list of a service can be derived from the endpoints at any time, except draining ones: a provider that is no
+// longer selected while its container still runs keeps its connections and gets no new ones, until the container
+// stops.
 
 // StartContainer records the start of an endpoint's container, as reported by the container runtime.
 func StartContainer(tx *ledger.Tx, endpointID string, req *mastercfg.UpdateEndpointRequest) error {
@@ -98,7 +99,8 @@ func providing(rec *mastercfg.CfgServiceLBState, ep *mastercfg.CfgEndpointState)
 	return addresses
 }
 
-// listProvider adds an address to those behind a service, marks it as draining if it was one and still runs, or removes it.
+// listProvider adds an address to those behind a service, marks it as draining if it was one and still runs, or
+// removes it.
 func listProvider(tx *ledger.Tx, serviceID, address string, selected, runs bool) error {
 	key := mastercfg.ProviderKey(serviceID, address)
 	_, listed := tx.Get(key)

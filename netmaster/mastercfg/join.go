@@ -79,8 +79,9 @@ type TakenKey struct {
 	Taken time.Time `json:"taken"`
 }
 
-// RemovedMaster is a netmaster that was removed, until one joins under its name: no certificate of that name is valid. The
-// key of such a certificate identifies nothing, as netmasters sign their own; the key with which it joins is another one.
+// RemovedMaster is a netmaster that was removed, until one joins under its name: no certificate of that name is
+// valid. The key of such a certificate identifies nothing, as netmasters sign their own; the key with which it joins
+// is another one.
 type RemovedMaster struct {
 	Host      string    `json:"host"`
 	Key       string    `json:"key,omitempty"`       // hash of the key it had joined with, if any: it cannot join with that again
@@ -148,7 +149,8 @@ type Authority struct {
 	Authorities string `json:"authorities"` // PEM
 }
 
-// KeyField is the field of a fault.Denied error if the key is not valid any more: the client may retry with another key.
+// KeyField is the field of a fault.Denied error if the key is not valid any more: the client may retry with another
+// key.
 const KeyField = "csr"
 
 // Limits of a join request.

@@ -19,7 +19,8 @@ const (
 	IPv6Annotation = "io.contiv.ipv6"
 )
 
-// ProfileAnnotation of a pod of Kubernetes, or of its namespace, names the pod's profile, which replaces that of its group.
+// ProfileAnnotation of a pod of Kubernetes, or of its namespace, names the pod's profile, which replaces that of its
+// group.
 const ProfileAnnotation = "io.contiv.netprofile"
 
 // SharedAnnotation of a service of Kubernetes is "true" if pods of all tenants are to reach it, which
@@ -32,7 +33,8 @@ const (
 	DefaultNetwork = "default-net"
 )
 
-// EndpointsOfTenant is how many endpoints a tenant may have if no operator has set a bound; DefaultTenant has none then.
+// EndpointsOfTenant is how many endpoints a tenant may have if no operator has set a bound; DefaultTenant has none
+// then.
 const EndpointsOfTenant = 4096
 
 // AccessNetwork is the infra network through which a host reaches the others of its tenant.
@@ -73,7 +75,8 @@ type K8sPod struct {
 	Ingress int64 `json:"ingress,omitempty"`
 	Egress  int64 `json:"egress,omitempty"`
 
-	// Profile is the one that the pod or its namespace requests; without a name, that of its group applies. May change, too.
+	// Profile is the one that the pod or its namespace requests; without a name, that of its group applies. May
+	// change, too.
 	Profile K8sProfile `json:"profile,omitzero"`
 
 	// Class is the pod's class in policies; 0: no policy selects it. While it is unknown (Classed is

@@ -19,7 +19,7 @@ const (
 	OperRoot   = Root + "oper/"          // run-time state
 	GlobalRoot = Root + "master/config/" // run-time configuration pushed to agents
 	ModelRoot  = Root + "obj/modeldb/"   // the user's intent
-	AccessRoot = Root + "access/"        // who may join, log in and do what; for netmasters only
+	AccessRoot = Root + "access/"        // joining, logins and rights; for netmasters only
 )
 
 // Prefixes of the record kinds.

@@ -10,7 +10,8 @@ import (
 // until its cache has reached it.
 const RevisionHeader = "Contiv-Revision"
 
-// ForwardedHeader marks a request that one netmaster forwards to another: the forwarder's certificate is not the client's.
+// ForwardedHeader marks a request that one netmaster forwards to another: the forwarder's certificate is not the
+// client's.
 const ForwardedHeader = "Contiv-Forwarded"
 
 // Paths of the routes that agents call.

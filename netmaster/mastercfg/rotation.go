@@ -7,7 +7,8 @@ const (
 	RotateKeysPath  = SecurityPath + "/rotate-keys" // of the keyring
 )
 
-// HandedAuthorities are the CAs with their keys, as pki.Authorities.Encode makes them, and the keyring, by their file names.
+// HandedAuthorities are the CAs with their keys, as pki.Authorities.Encode makes them, and the keyring, by their
+// file names.
 type HandedAuthorities struct {
 	Files map[string]string `json:"files"`
 }

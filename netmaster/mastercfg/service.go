@@ -32,7 +32,8 @@ type Provider struct {
 	EpIDKey     string   // id of the endpoint
 }
 
-// SvcProvider is one address behind a service. There is a record for each, so that an added or removed one is a single write.
+// SvcProvider is one address behind a service. There is a record for each, so that an added or removed one is a
+// single write.
 type SvcProvider struct {
 	ID          string   `json:"id"`          // the address
 	ServiceName string   `json:"ServiceName"` // S:T

@@ -1,7 +1,7 @@
 package mastercfg
 
-// CfgNetworkState is the derived record of a network. It does not change with the endpoints: the counters are always 0 and
-// the maps contain no assigned addresses (IPv6AllocMap has the gateway), unless an older netmaster wrote it.
+// CfgNetworkState is the derived record of a network. It does not change with the endpoints: the counters are always
+// 0 and the maps contain no assigned addresses (IPv6AllocMap has the gateway), unless an older netmaster wrote it.
 type CfgNetworkState struct {
 	ID            string          `json:"id"` // N.T
 	Tenant        string          `json:"tenant"`

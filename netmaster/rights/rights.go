@@ -1,7 +1,7 @@
 // Package rights is the roles, as one table, and the rights that a set of roles in some tenants adds up to.
 //
-// A right is about an area of the REST interface and, in the areas of tenants, about one tenant. Rights add up; none removes
-// another. The roles of a user are in package access; which request needs which right is in package auth.
+// A right is about an area of the REST interface and, in the areas of tenants, about one tenant. Rights add up; none
+// removes another. The roles of a user are in package access; which request needs which right is in package auth.
 package rights
 
 import (
@@ -126,7 +126,8 @@ func With(who identity.Identity) Set {
 	return nil
 }
 
-// May reports whether the set allows a verb in an area; tenant is used in areas of tenants, and empty there for all tenants.
+// May reports whether the set allows a verb in an area; tenant is used in areas of tenants, and empty there for all
+// tenants.
 func (s Set) May(verb Verb, area Area, tenant string) bool {
 	return area == Public || area == Known || s.has(verb, area, tenant)
 }

@@ -55,8 +55,9 @@ func (w *world) hop(t oftrace.Trace, to target) hops.Hop {
 	return h
 }
 
-// stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized packet, which
-// comes first. If a lookup in a table has no answer, the next steps belong to the flow with the lookup.
+// stepsOf returns the tables that a packet of usual size passes. The trace also has the part for an oversized
+// packet, which comes first. If a lookup in a table has no answer, the next steps belong to the flow with the
+// lookup.
 func stepsOf(t oftrace.Trace) (steps []oftrace.Step) {
 	tooBig := false
 	for _, s := range t.Steps {

@@ -70,8 +70,9 @@ func (l *Ledger) publish(t *tree) {
 	l.state.Store(t)
 }
 
-// reload replaces the cache by the state of the store. It first waits until no sent transaction can still be executed: the
-// guards of plans do not cover their searches. A full store cannot confirm that, and deletions must continue.
+// reload replaces the cache by the state of the store. It first waits until no sent transaction can still be
+// executed: the guards of plans do not cover their searches. A full store cannot confirm that, and deletions must
+// continue.
 func (l *Ledger) reload(ctx context.Context) error {
 	if err := l.term.Settle(ctx); err != nil && !fault.Is(err, fault.Exhausted) {
 		return err

@@ -9,12 +9,13 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// Affinity routes all connections of a client, by its address, to its last provider, until it has begun none for a while. The
-// switch stores that itself, in flows that it learns in table AFFINITY, one for each client and port of the providers:
+// Affinity routes all connections of a client, by its address, to its last provider, until it has begun none for a
+// while. The switch stores that itself, in flows that it learns in table AFFINITY, one for each client and port of
+// the providers:
 //
-//	DEST      a new connection: which provider does this client have?
-//	            AFFINITY   a learned flow tells its number
-//	            DEST       begins again, for the same packet
+//	DEST      a new connection: look up the client's provider
+//	            AFFINITY   a learned flow sets its number
+//	            DEST       again, for the same packet
 //	DEST      it has a provider that serves: ct(commit,nat(dst=provider:port))
 //	          otherwise: the group of the port
 //	SOURCE    a new connection that has its provider: learn(client -> provider)
@@ -45,7 +46,8 @@ func kept(provider netip.Addr) openflow.Match {
 	return words
 }
 
-// lookUp looks up the client's provider, and resubmits to DEST. SCRATCH is zero before: its other users are in later tables.
+// lookUp looks up the client's provider, and resubmits to DEST. SCRATCH is zero before: its other users are in later
+// tables.
 func (o arranged) lookUp(p ServicePort) []openflow.Action {
 	return []openflow.Action{set(openflow.Reg(regDstMAC.Index+1, o.remembered(p), ^uint32(0))), regAffinity.set(1),
 		openflow.Resubmit{Table: tableAffinity}, openflow.Resubmit{Table: tableDest}}

@@ -16,9 +16,9 @@ import (
 //
 //	SOURCE   from the uplink, for a port of the service: what was this connection translated to?
 //	           A new one finds its provider in DEST, as any does
-//	           What else is for the address goes to ANSWER: pings, and what is refused
+//	           Other packets for the address go to ANSWER: pings, and refused ones
 //	FORWARD  from a provider's port, for no endpoint here, before any route: if it is an
-//	           answer, it comes from the service again; then a route leads on
+//	           answer, its source is the service again; then it is routed
 //
 // The client keeps its address, which the provider and the rules see.
 type announced struct{}

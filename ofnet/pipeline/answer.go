@@ -6,11 +6,11 @@ import (
 
 // answer limits what the switch answers itself: ARP, neighbour discovery and pings for a gateway.
 //
-// No datapath can rewrite such packets, so each of them goes through ovs-vswitchd, and a pod that sends nothing else could
-// use all of its time. Therefore a request passes the meter of its port first. A meter alone would not help: if one of a
-// flow's actions needs ovs-vswitchd, it executes all of them, including the meter. The group between the meter and the answer
-// has one bucket, chosen by a hash that only the datapath can compute; so the datapath meters and hashes, and looks up the
-// remaining packets again (it recirculates). Only these reach ovs-vswitchd.
+// No datapath can rewrite such packets, so each of them goes through ovs-vswitchd, and a pod that sends nothing else
+// could use all of its time. Therefore a request passes the meter of its port first. A meter alone would not help:
+// if one of a flow's actions needs ovs-vswitchd, it executes all of them, including the meter. The group between the
+// meter and the answer has one bucket, chosen by a hash that only the datapath can compute; so the datapath meters
+// and hashes, and looks up the remaining packets again (it recirculates). Only these reach ovs-vswitchd.
 //
 // Neighbour solicitations pass meter and group before their target is matched (guard.go): the datapath has a
 // flow for each target that was looked up, and each needs an upcall to ovs-vswitchd. ARP requests do not need

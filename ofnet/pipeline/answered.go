@@ -10,9 +10,9 @@ import (
 // provider, so that the port does not identify the requested one. The connection does, once it has been looked
 // up, but then the packet does not contain the provider any more; so that is saved:
 //
-//	OUTPUT, FORWARD  from a provider: its address to SCRATCH, ct(nat), and on in ANSWERED
-//	ANSWERED         asks COUNTED about an answer; then back to where it was looked up
-//	COUNTED          by provider, and by the address, protocol and port of the service that the connection says
+//	OUTPUT, FORWARD  from a provider: its address to SCRATCH, ct(nat), continues in ANSWERED
+//	ANSWERED         resubmits an answer to COUNTED; then back to where it was looked up
+//	COUNTED          by provider, and by the address, protocol and port of the service in the connection
 //
 // Answers are counted where they are translated, on the client's node, as requests are. What a provider sends
 // to a client that has reached it directly is no answer of the service.

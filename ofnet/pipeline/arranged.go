@@ -77,7 +77,8 @@ func (o arranged) counted(p ServicePort) (all []netip.Addr) {
 	return all
 }
 
-// outer matches the clients of a port, if other clients get other providers: those that came from outside, or all others.
+// outer matches the clients of a port, if other clients get other providers: those that came from outside, or all
+// others.
 func (o arranged) outer(p ServicePort) openflow.Match {
 	for _, other := range o.at[p.asked()] {
 		if other.From != p.From {
@@ -87,10 +88,10 @@ func (o arranged) outer(p ServicePort) openflow.Match {
 	return nil
 }
 
-// remembered returns the number under which the clients of a port are stored: that of the group of the service's first port
-// of the same name, protocol and IP family. Providers do not matter: those for clients from outside may be others, and they
-// change. The timeout does: a learned flow keeps its first one, and ovs-vswitchd may learn with the old one for a moment
-// after a change, from packets that it counts late. These flows are not looked up then.
+// remembered returns the number under which the clients of a port are stored: that of the group of the service's
+// first port of the same name, protocol and IP family. Providers do not matter: those for clients from outside may
+// be others, and they change. The timeout does: a learned flow keeps its first one, and ovs-vswitchd may learn with
+// the old one for a moment after a change, from packets that it counts late. These flows are not looked up then.
 func (o arranged) remembered(p ServicePort) uint32 {
 	return o.first[p.memory()] ^ uint32(o.Affinity)
 }

@@ -16,9 +16,9 @@ import (
 //	DHCP                 a client's questions, from 0.0.0.0
 //	what is not IP       with the endpoint's MAC
 //
-// but not what belongs to the link itself, such as spanning tree: no bridge forwards that. ARP and solicitations that have no
-// answer in NEIGHBOUR go to their destination, and no rule applies to neighbour discovery, as none applies to ARP: denying
-// packets does not mean hiding that a host exists, a router for example.
+// but not what belongs to the link itself, such as spanning tree: no bridge forwards that. ARP and solicitations
+// that have no answer in NEIGHBOUR go to their destination, and no rule applies to neighbour discovery, as none
+// applies to ARP: denying packets does not mean hiding that a host exists, a router for example.
 //
 // Nodes do not route here, but name servers and services have the gateways' MAC, which no host has in such a
 // network. A packet to a service is for its provider by the address, and gets the provider's MAC (service.go);
@@ -28,8 +28,9 @@ import (
 // without a receiver by MAC is flooded (flood.go).
 type bridging struct{ others uint32 }
 
-// reserved are the addresses by which switches communicate with each other, as masks. An endpoint that sends such frames into
-// a VLAN could become the root of its spanning tree, or make the external switch close the port of the node.
+// reserved are the addresses by which switches communicate with each other, as masks. An endpoint that sends such
+// frames into a VLAN could become the root of its spanning tree, or make the external switch close the port of the
+// node.
 var reserved = []struct{ address, mask [6]byte }{
 	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x00}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}}, // IEEE 802.1Q: spanning tree, LLDP
 	{[6]byte{0x01, 0x80, 0xc2, 0, 0, 0x20}, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xe0}}, // MRP, connectivity faults; in between is IS-IS

@@ -7,9 +7,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// dest finds the receiver of a packet, by VRF and address, in one flow: its group for the policy, its network and MAC for
-// forwarding, and the output, which is a port or the tunnel to its node. There is one tunnel port; a packet for a remote
-// endpoint gets the VNI of its network and the tunnel address of its node, so peers are not ports.
+// dest finds the receiver of a packet, by VRF and address, in one flow: its group for the policy, its network and
+// MAC for forwarding, and the output, which is a port or the tunnel to its node. There is one tunnel port; a packet
+// for a remote endpoint gets the VNI of its network and the tunnel address of its node, so peers are not ports.
 //
 // Whether the packet may go there is not decided here. A packet without a receiver continues, too, so that the
 // policy is applied to it and counts it.

@@ -8,8 +8,9 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// echo tests whether packets pass the network between nodes: the link of a node may be down there, or UDP 4789 filtered,
-// while registrations use another network. The switch of a tested node answers by itself, whatever its agent does.
+// echo tests whether packets pass the network between nodes: the link of a node may be down there, or UDP 4789
+// filtered, while registrations use another network. The switch of a tested node answers by itself, whatever its
+// agent does.
 //
 //	OUTPUT    what the agent asks: into the tunnel, in a VNI that no network has
 //	CLASSIFY  in that VNI, of echoType: to PEER

@@ -32,7 +32,8 @@ func IsOnlyAsked(id uint8) bool {
 	return known && t.Miss == t.ID && id != tableDrop
 }
 
-// AsksTracker reports whether flows of a table match the connection tracker's tuple of the first packet of a connection.
+// AsksTracker reports whether flows of a table match the connection tracker's tuple of the first packet of a
+// connection.
 func AsksTracker(table uint8) bool { return table == tableKnown }
 
 // EndsJudgement reports whether no tier is applied after the flow of a rule in a table: the rule allows, and is final.

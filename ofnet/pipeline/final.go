@@ -13,9 +13,9 @@ import (
 // denies, and the packet gets here nevertheless, as a higher rule of the other end has let it pass in POLICY,
 // the tiers are applied; so are they if none of these rules matches.
 //
-//	KNOWN      an answer, from or to such a group: groups change places, too   -> FIRST_OUT
+//	KNOWN      an answer, from or to such a group: groups are exchanged, too   -> FIRST_OUT
 //	FIRST_OUT  above the tier: the sender's group allows                       -> FIRST_IN
-//	           it denies: its rules are not asked again                        -> FIRST_OUT
+//	           it denies: its rules are not applied again                      -> FIRST_OUT
 //	FIRST_IN   likewise, the receiver's                                        -> ADMIT
 //
 // These flows are in the tables of the tiers, and match connections as tiers do: by the connection tracker's
@@ -38,7 +38,8 @@ const (
 // priorityGroups is above all rules of tiers: the priorities of group rules are added to it.
 const priorityGroups uint16 = 61000
 
-// askedBit of the register with a group is set when rules of the group are not to be applied any more. MaxGroup is below.
+// askedBit of the register with a group is set when rules of the group are not to be applied any more. MaxGroup is
+// below.
 const askedBit = 31
 
 func (final) rule(w *Wants, r Rule) {

@@ -10,7 +10,7 @@ import (
 // flood copies a packet without a single receiver (broadcast, multicast, a MAC that no endpoint has) to all
 // members of its bridged network.
 //
-//	DEST     nobody has this MAC: it is for all of the network
+//	DEST     no endpoint has this MAC: it is for all of the network
 //	           from a local port: the meter of the port, and DEST again
 //	           group of members    a copy for each endpoint on this node, back to DEST
 //	           group of nodes      from a local port: at OUTPUT, a copy into the
@@ -22,7 +22,8 @@ import (
 // and a rule that denies all but one group would keep the packet from that group, too. Packets from the tunnel
 // do not return to it, so there are no loops.
 //
-// One packet costs as much as there are members. The meter prevents an endpoint from using the time of all others this way.
+// One packet costs as much as there are members. The meter prevents an endpoint from using the time of all others
+// this way.
 //
 // The sets contain the MACs of members. Port and group of a member are in the flows of its endpoint; without
 // them, it is not here yet, and gets nothing.

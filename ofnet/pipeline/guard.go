@@ -99,8 +99,9 @@ func (guard) endpoint(w *Wants, e placed) {
 // linkLocal is the prefix of the addresses that every IPv6 interface assigns itself.
 var linkLocal = netip.MustParsePrefix("fe80::/64")
 
-// ownAddresses returns the source addresses that packets of the endpoint may have. In a bridged network there is link-local
-// traffic, from the one such address that is known to be the endpoint's: the one made of its MAC (RFC 4291, appendix A).
+// ownAddresses returns the source addresses that packets of the endpoint may have. In a bridged network there is
+// link-local traffic, from the one such address that is known to be the endpoint's: the one made of its MAC (RFC
+// 4291, appendix A).
 func (e placed) ownAddresses() []netip.Addr {
 	own := e.addresses()
 	if e.Mode.Bridged() {

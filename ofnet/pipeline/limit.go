@@ -4,7 +4,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// Limits are what an endpoint may send and receive, and the mark on what it sends. The zero value limits and marks nothing.
+// Limits are what an endpoint may send and receive, and the mark on what it sends. The zero value limits and marks
+// nothing.
 type Limits struct {
 	Rate     uint32 // kbit/s, 1000 bits each, in each direction; 0: unlimited
 	Sent     uint32 // kbit/s of what it sends; the effective limit is the smaller of Rate and this that is not 0
@@ -67,8 +68,9 @@ func (limit) endpoint(w *Wants, e placed) {
 }
 
 // The least that a meter's bucket must hold, in kbit. A packet that is larger than the bucket never passes, and with
-// segmentation offload a packet has up to 64 KiB. The bucket is refilled every millisecond, or later if the switch is busy,
-// and what exceeds its size is lost to the sender: it must hold what is refilled in a hundredth of a second.
+// segmentation offload a packet has up to 64 KiB. The bucket is refilled every millisecond, or later if the switch
+// is busy, and what exceeds its size is lost to the sender: it must hold what is refilled in a hundredth of a
+// second.
 const (
 	largestPacket = 64 * 1024 * 8 / 1000
 	refillShare   = 100

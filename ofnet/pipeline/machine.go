@@ -6,8 +6,9 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// A load balancer may assign a service the address of a machine, such as a node. Then only packets to a port of the service
-// there are the service's; all others reach the machine, as if there was no service. Only the port distinguishes them, so
+// A load balancer may assign a service the address of a machine, such as a node. Then only packets to a port of the
+// service there are the service's; all others reach the machine, as if there was no service. Only the port
+// distinguishes them, so
 //
 //   - fragments go to the machine, because later ones have no port. If the address is the host's own, the host
 //     reassembles them and forwards them to the service;

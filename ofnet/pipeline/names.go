@@ -7,9 +7,10 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// names forwards an endpoint's DNS queries to the name server of its node, and the answers back. The server is queried at the
-// gateway of the endpoint's network, UDP and TCP port 53. In a bridged network the gateway is another host; there the server
-// has the address that it has on its link, and no other traffic of the network is affected (wellKnown).
+// names forwards an endpoint's DNS queries to the name server of its node, and the answers back. The server is
+// queried at the gateway of the endpoint's network, UDP and TCP port 53. In a bridged network the gateway is another
+// host; there the server has the address that it has on its link, and no other traffic of the network is affected
+// (wellKnown).
 //
 // Endpoints of different tenants may have the same address, so the server must identify the client in another
 // way. On its link every endpoint of the node has an address of its own, derived from the number of its port,
@@ -76,8 +77,9 @@ func NamesPrefixes() [2]netip.Prefix {
 // global setting, because it may be in use elsewhere; this one is not.
 func OutsidePrefix6() netip.Prefix { return netip.MustParsePrefix("fd63:6f6e:7469:7601::/64") }
 
-// NamesServer returns the server's address on its link, in the IP family of a prefix; in bridged networks it is also queried
-// there. It is derived from a port number that no endpoint has. No host assigns itself the IPv4 address (RFC 3927, 2.1).
+// NamesServer returns the server's address on its link, in the IP family of a prefix; in bridged networks it is also
+// queried there. It is derived from a port number that no endpoint has. No host assigns itself the IPv4 address (RFC
+// 3927, 2.1).
 func NamesServer(p netip.Prefix) netip.Addr { return NamesAsker(p, 1) }
 
 // NamesAsker returns the address under which the endpoint at a port queries the server.
@@ -105,8 +107,8 @@ func (n names) base(w *Wants) {
 	)
 }
 
-// NameServers returns the addresses at which endpoints of a network query names, at most one of each IP family. A bridged
-// network whose subnet contains the well-known address keeps it, and has no name server for that family.
+// NameServers returns the addresses at which endpoints of a network query names, at most one of each IP family. A
+// bridged network whose subnet contains the well-known address keeps it, and has no name server for that family.
 func (n Network) NameServers() (servers []netip.Addr) {
 	if !n.Mode.Bridged() {
 		return n.gateways()

@@ -17,8 +17,9 @@ import (
 //	sent from ::             to all nodes: it is a probe whether the address is
 //	                         free (DAD), and the answer is that it is not
 //
-// each for a gateway ("router") and for an endpoint. The guard has limited the rate of a port's solicitations. A solicitation
-// without a link-layer option yields an advertisement without one: an option can be rewritten, not added.
+// each for a gateway ("router") and for an endpoint. The guard has limited the rate of a port's solicitations. A
+// solicitation without a link-layer option yields an advertisement without one: an option can be rewritten, not
+// added.
 //
 // An endpoint that probes for its own address gets no answer, as with ARP.
 type nd struct{ gateway [6]byte }

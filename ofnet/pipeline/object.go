@@ -141,8 +141,9 @@ func EncapOf(o Object) (e Encap, shared bool) {
 // Shared reports whether objects of a kind belong to no network.
 func Shared(k Kind) bool { return k == KindRule || k == KindTierRule || k == KindEpoch }
 
-// FloodSet is the receivers of what a bridged network floods: its members on this node, and the nodes that have members. It
-// is an object of its own because it joins many endpoints, and no endpoint's flows may depend on another one.
+// FloodSet is the receivers of what a bridged network floods: its members on this node, and the nodes that have
+// members. It is an object of its own because it joins many endpoints, and no endpoint's flows may depend on another
+// one.
 type FloodSet struct {
 	Network string // N.T
 	Encap   Encap
@@ -199,7 +200,7 @@ type Clients uint8
 const (
 	FromPods    Clients = 1 << iota // endpoints of the tenant
 	FromHost                        // the host itself, and clients that come in by it; only one service may have a port of this number and protocol at the address
-	FromOutside                     // who comes in by the host and is not in Inner of the service: another port of the service is for the others. VLAN: who comes in by the uplink
+	FromOutside                     // clients that come in by the host and are not in Inner of the service: another port of the service is for the others. VLAN: clients from the uplink
 	FromTenants                     // endpoints of other tenants, of this node
 )
 

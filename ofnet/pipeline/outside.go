@@ -11,16 +11,17 @@ import (
 // outside is the way out of a tenant's networks, and back: through the host, which routes and translates
 // addresses as for all its other traffic.
 //
-// Endpoints of different tenants may have the same address, so on the host every endpoint of its node has another one, made
-// of a private prefix and the number of the endpoint's port. The switch translates without connection state:
+// Endpoints of different tenants may have the same address, so on the host every endpoint of its node has another
+// one, made of a private prefix and the number of the endpoint's port. The switch translates without connection
+// state:
 //
 //	endpoint                                host's port
 //	own address -> outside         ==>      OutsideAddress(port) -> outside
 //	outside -> own address         <==      outside -> OutsideAddress(port)
 //
-// A packet goes out if it is to be routed, has passed the rules, and has no receiver in the tenant's networks: an unassigned
-// address in one of them stays unknown, instead of being looked up outside. Packets from outside are subject to the rules
-// like all that an endpoint receives; the sender has no group, and its address outside.
+// A packet goes out if it is to be routed, has passed the rules, and has no receiver in the tenant's networks: an
+// unassigned address in one of them stays unknown, instead of being looked up outside. Packets from outside are
+// subject to the rules like all that an endpoint receives; the sender has no group, and its address outside.
 //
 // IPv4 fragments are translated by the connection tracker, which reassembles them for that. Open vSwitch's
 // userspace datapath (3.1) treats bytes of later fragments as a transport checksum, and changes them when an

@@ -11,7 +11,7 @@ import (
 // as always, whether the agent gets the copy or not. Only providers are trusted, by their own addresses and
 // ports: the guard lets no other endpoint send from there.
 //
-//	TRACK      from such a provider: asks OVERHEARD, and goes on
+//	TRACK      from such a provider: resubmitted to OVERHEARD, and continues
 //	OVERHEARD  to a port of an endpoint that is judged: a copy, by the meter of the port
 //
 // If a pod gets more answers than its share, the agent learns the rest when the pod repeats the

@@ -19,7 +19,8 @@ func (c PacketClass) metered(meter uint32, note ...byte) openflow.Action {
 		UserData: append([]byte{byte(c)}, note...), Meter: meter}
 }
 
-// Meter limits how many packets of the class are sent to the agent. The excess is not copied; the packet itself continues.
+// Meter limits how many packets of the class are sent to the agent. The excess is not copied; the packet itself
+// continues.
 func (c PacketClass) Meter(perSecond, atOnce uint32) openflow.Meter {
 	return packetMeter(c.meter(), perSecond, atOnce)
 }

@@ -24,11 +24,11 @@ func (p Peer) Equal(other Object) bool { return other == Object(p) }
 //	routed    VRF, address of an endpoint, and the tunnel address of its node
 //	bridged   network, MAC of an endpoint, and the tunnel address of its node
 //	entrance  entranceMAC, and the tunnel address of any node: clients that come in by
-//	          the host have addresses that nobody here knows (entrance.go)
+//	          the host have addresses that are unknown here (entrance.go)
 //
-// The same flow sets the group and the class of the sender, for the policy and the tiers (source.go). An endpoint has one
-// record, which names one node: when it moves, it is accepted from the new one as soon as its record here says so. If two
-// records have an address, as while another endpoint gets it, both nodes are accepted.
+// The same flow sets the group and the class of the sender, for the policy and the tiers (source.go). An endpoint
+// has one record, which names one node: when it moves, it is accepted from the new one as soon as its record here
+// says so. If two records have an address, as while another endpoint gets it, both nodes are accepted.
 //
 // Nodes are trusted to guard their own ports, and to send from their own tunnel address: the network
 // between them has to drop forged ones.

@@ -14,7 +14,7 @@
 //	local port  ___________/        \______________  tunnel port
 //	    |                                               |
 //	GUARD     is it really the endpoint?                |
-//	    |   \__ asks for a neighbour: NEIGHBOUR __.      |
+//	    |   \__ looks up a neighbour: NEIGHBOUR __.      |
 //	    |                                         |     |
 //	ROUTER    is it for the gateway, a service?   |     |
 //	    |                                         |   PEER     who sends, and from that node?
@@ -32,7 +32,7 @@
 //	    |
 //	OUTPUT    to a local port, into the tunnel, or back
 //
-//	DROP      counts what any of them threw away, by reason
+//	DROP      counts what any of them dropped, by reason
 //
 // Four decisions determine the rest:
 //
@@ -147,8 +147,9 @@ func (p *Pipeline) Base() Wants {
 	return p.finished(w, cookie.New(cookie.Base, ""))
 }
 
-// For returns what an object needs. Port is the OpenFlow number of a local endpoint's port, or of the one to the outside; 0
-// means that there is none, and then the object needs nothing, as nothing could be delivered there. Others ignore it.
+// For returns what an object needs. Port is the OpenFlow number of a local endpoint's port, or of the one to the
+// outside; 0 means that there is none, and then the object needs nothing, as nothing could be delivered there.
+// Others ignore it.
 //
 // The error is that of an object that cannot be expressed; it gets nothing. Neither does a remote endpoint
 // whose node is unknown. All flows of an object have its Cookie.

@@ -15,7 +15,8 @@ import (
 // is protocol 58 in IPv6. Rules are applied to a packet between two endpoints where it is sent and again where
 // it is received, also inside one group and inside one network.
 //
-// Group ids are unique in the cluster, so a rule with a group needs no VRF. A rule without groups applies to every tenant.
+// Group ids are unique in the cluster, so a rule with a group needs no VRF. A rule without groups applies to every
+// tenant.
 //
 // The rule of higher priority wins, and of two of equal priority that match a packet, the one that denies:
 // every priority of a rule has two of the switch. Packets that no rule matches fall to the table's miss:

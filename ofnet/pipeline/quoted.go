@@ -14,9 +14,9 @@ import (
 // The error itself has been forwarded to the endpoint like any packet, and the rules have been applied, when it
 // goes to the agent instead of to OUTPUT.
 //
-// An error about an answer from a node port is not translated here, but with its connection (entrance.go). It is for the
-// address of all node ports and quotes the number of one, which no flow can match. If one tenant has all node ports, the
-// switch looks it up among that tenant's connections; otherwise the agent finds the tenant by the number:
+// An error about an answer from a node port is not translated here, but with its connection (entrance.go). It is for
+// the address of all node ports and quotes the number of one, which no flow can match. If one tenant has all node
+// ports, the switch looks it up among that tenant's connections; otherwise the agent finds the tenant by the number:
 //
 //	ROUTER   from the host, about a node port: to the agent
 //	         the agent sends it back with the VRF, to be looked up there

@@ -6,7 +6,8 @@ import (
 	"github.com/contiv/netplugin/ofnet/openflow"
 )
 
-// related translates ICMP errors of routers between a service's provider and a client, as the client knows only the service.
+// related translates ICMP errors of routers between a service's provider and a client, as the client knows only the
+// service.
 //
 // For IPv6, the userspace datapath of Open vSwitch (3.1) replaces the error's sender by the service's address,
 // and then corrects the bytes in the error where a packet of the connection has its checksum: for UDP the MTU,

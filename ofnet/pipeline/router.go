@@ -34,7 +34,8 @@ type router struct {
 	hops   expired
 }
 
-// priorityRoute plus the length of its prefix is the priority of a route; packets that must not be routed have a higher one.
+// priorityRoute plus the length of its prefix is the priority of a route; packets that must not be routed have a
+// higher one.
 const (
 	priorityRoute   uint16 = 1000
 	priorityNoRoute uint16 = priorityRoute + 200

@@ -114,7 +114,8 @@ func ofAnyPort(provider netip.Addr) []openflow.Match {
 	return append(errorsAbout(provider), openflow.Match{openflow.IPFragment()})
 }
 
-// errorsAbout matches ICMP errors about a packet of a connection: unreachable, too large, time exceeded, parameter problem.
+// errorsAbout matches ICMP errors about a packet of a connection: unreachable, too large, time exceeded, parameter
+// problem.
 func errorsAbout(a netip.Addr) (list []openflow.Match) {
 	f := familyOf(a)
 	for _, t := range f.errors {
@@ -190,7 +191,8 @@ func (o arranged) fragments(p ServicePort) (list []openflow.Match) {
 	return list
 }
 
-// answers has the flows that restore the service as the source of a provider's answers. own are its addresses for endpoints.
+// answers has the flows that restore the service as the source of a provider's answers. own are its addresses for
+// endpoints.
 func (s services) answers(w *Wants, o Service, own []netip.Addr, b backend) {
 	provider := b.at.Addr()
 	f := familyOf(provider)
@@ -233,8 +235,9 @@ func (o arranged) fresh(priority uint16, p ServicePort, more ...openflow.FieldMa
 		openflow.CTState(openflow.CTNew|openflow.CTTrk, openflow.CTNew|openflow.CTTrk)), o.outer(p), more)...)
 }
 
-// departure matches packets of a provider before delivery that have not been looked up. Flooded packets are excluded: they
-// are no answers, and the connection tracker might reassemble fragments of several copies to one packet.
+// departure matches packets of a provider before delivery that have not been looked up. Flooded packets are
+// excluded: they are no answers, and the connection tracker might reassemble fragments of several copies to one
+// packet.
 func (o Service) departure(priority uint16, from netip.Addr, more ...openflow.FieldMatch) flowBuilder {
 	f := familyOf(from)
 	m := o.match(f.is(), f.src(inet.Host(from)), openflow.CTState(0, openflow.CTTrk))

@@ -13,9 +13,9 @@ import "github.com/contiv/netplugin/ofnet/openflow"
 // it in the flow that was made for them. So no field of a packet is matched before the meter except its ingress
 // port; the group makes the datapath look up only what passes (see answer.go).
 //
-// The datapath has flows already, with many masks, and as long as they are used ovs-vswitchd would keep them: it updates
-// their actions, and accepts that they match more fields than needed. It removes those that match fewer. So the flow matches
-// a field that no other flow does, the mark of the packet, which a pod's packet never has.
+// The datapath has flows already, with many masks, and as long as they are used ovs-vswitchd would keep them: it
+// updates their actions, and accepts that they match more fields than needed. It removes those that match fewer. So
+// the flow matches a field that no other flow does, the mark of the packet, which a pod's packet never has.
 type slowed struct{}
 
 // The limit of a slowed port, in packets. The datapath removes flows, and their masks, that were unused for ten
@@ -42,7 +42,8 @@ func (slowed) endpoint(w *Wants, e placed) {
 		do(openflow.Move{Src: openflow.FieldPktMark, Dst: openflow.FieldReg(regNetwork.Index), Bits: 1}, openflow.OutputGroup{ID: groupSlowed}).end())
 }
 
-// slowedDown reports whether an endpoint is limited this way. The host itself never is: much of what it sends is for others.
+// slowedDown reports whether an endpoint is limited this way. The host itself never is: much of what it sends is for
+// others.
 func (e placed) slowedDown() bool { return e.local() && e.Slowed && !e.Host }
 
 // SlowsDown reports whether a meter is that of a slowed port.

@@ -17,8 +17,8 @@ import (
 //   - a node port of UDP. All node ports are at one address (NodePorts), where the later fragments of a
 //     datagram would not show which one they are for. The host has reassembled the datagram, and knows it.
 //
-// The number of an address or a port depends only on the set of them, so that it is the same in the next run. It is a hash,
-// or if that is taken the next free one. Ports for which there is no number are at the address of all.
+// The number of an address or a port depends only on the set of them, so that it is the same in the next run. It is
+// a hash, or if that is taken the next free one. Ports for which there is no number are at the address of all.
 type StandIns struct {
 	balancers map[netip.Addr]uint32
 	nodePorts map[uint16]uint32
@@ -105,7 +105,8 @@ func (s StandIns) Balancers() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(s.balancers), netip.Addr.Compare)
 }
 
-// AllStandIns returns a private prefix that contains all of them, that of the node ports, and others that are not served.
+// AllStandIns returns a private prefix that contains all of them, that of the node ports, and others that are not
+// served.
 func AllStandIns(private netip.Prefix) netip.Prefix { return behind(private, standInBits) }
 
 // BalancerStandIns returns the prefix of the stand-ins for addresses of load balancers.

@@ -254,8 +254,9 @@ func (r TierRule) side() side { return sides[r.Out] }
 
 func (r TierRule) priority() uint16 { return priorityRank - r.Rank }
 
-// alone is how far a rule of one dimension is above other rules of its rank. Policies share a rank, and a rule's only match
-// may be a clause of another rule's conjunction: at one priority a switch can have only one of the two flows.
+// alone is how far a rule of one dimension is above other rules of its rank. Policies share a rank, and a rule's
+// only match may be a clause of another rule's conjunction: at one priority a switch can have only one of the two
+// flows.
 func (r TierRule) alone() uint16 {
 	if r.Tier == PolicyTier {
 		return 1

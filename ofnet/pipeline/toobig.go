@@ -11,11 +11,11 @@ import (
 // tooBig finds packets of a local endpoint, or the host, that exceed the MTU to other nodes, where networks are
 // routed: an endpoint may have a larger MTU, of its own choice, or from before the underlay changed.
 //
-//	FORWARD   what is about to leave by a router gets the bit TOO_BIG if it is larger
-//	          than the MTU: to another network, to the same one, outside, and back to who
-//	          came in by a host
+//	FORWARD   packets about to leave by a router get the bit TOO_BIG if it is larger
+//	          than the MTU: to another network, to the same one, outside, and back to clients
+//	          that came in by a host
 //	OUTPUT    with the bit: to ANSWER
-//	ANSWER    passes the meter of its port, and gets the endpoint's own addresses back
+//	ANSWER    passes the meter of its port, and the endpoint's own addresses are restored
 //	REPLY     to the agent, with MTU and gateway of the network
 //
 // The agent answers as a router would (package icmperror). Flows cannot, as they make no packets. Nor can they

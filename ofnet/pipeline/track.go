@@ -13,14 +13,14 @@ import (
 //
 //	FORWARD    of a tracked endpoint, before anything else there -> TRACK
 //	TRACK      ct(zone)                                          -> KNOWN
-//	           what nobody may judge                             -> FORWARD
+//	           packets that are exempt                           -> FORWARD
 //	KNOWN      admitted in this epoch; an ICMP error about it    -> FORWARD
-//	           an ICMP error about another; what is invalid      -> DROP
+//	           an ICMP error about another; invalid packets      -> DROP
 //	           a later fragment                                  -> ADMIT
-//	           else: an answer is turned round                   -> tiers
+//	           else: a reply, with its two ends exchanged        -> tiers
 //	tiers      FIRST, POLICY and LAST of the sender, then of the receiver
 //	ADMIT      ct(commit,zone), its mark is the epoch            -> ADMITTED
-//	           who came in by the host: the same, of a copy      -> FORWARD
+//	           clients that came in by the host: the same, of a copy -> FORWARD
 //	ADMITTED   not a stray fragment (stray.go)                   -> FORWARD
 //
 // A packet goes back to FORWARD with its conntrack state cleared (ct_clear): it is like any
@@ -44,9 +44,10 @@ import (
 //	CLASSIFY   EPOCH writes the epoch into a register, for all passes
 //	ADMIT      of this epoch: its mark; of another one: ct(commit) without one
 //
-// The tracker knows the initiator of a connection only if it has seen the first packet. So an endpoint that may get rules
-// later is tracked from its start. While neither sender nor receiver has rules, packets that are invalid to the tracker pass,
-// too. The initiator of an older connection is the sender of the first packet that the tracker sees.
+// The tracker knows the initiator of a connection only if it has seen the first packet. So an endpoint that may get
+// rules later is tracked from its start. While neither sender nor receiver has rules, packets that are invalid to
+// the tracker pass, too. The initiator of an older connection is the sender of the first packet that the tracker
+// sees.
 //
 // No rule applies to packets of an endpoint to itself, to packets between an endpoint and the host it
 // is on, and to neighbour discovery. Packets of the host itself are those from the address that only

@@ -8,18 +8,19 @@ import (
 // uplink joins bridged networks to the VLANs of the physical network. Their
 // bridge has the uplink where others have the tunnel.
 //
-//	CLASSIFY   a VLAN of the uplink says which network a packet is in, and is taken
-//	           off; a VLAN that is no network of ours is dropped
-//	DEST       from a local port: everybody of the network, and the uplink; who is
-//	           not known is outside, and only the uplink gets it
-//	           from the uplink: as out of the tunnel, and who is not known is not here
-//	OUTPUT     the network's VLAN is put on
+//	CLASSIFY   the VLAN of a packet from the uplink gives its network, and is
+//	           removed; a VLAN that is no known network is dropped
+//	DEST       flooded from a local port: all of the network, and the uplink; an
+//	           unknown receiver is outside, and only the uplink gets the packet
+//	           from the uplink: as from the tunnel; an unknown receiver is not here
+//	OUTPUT     the network's VLAN is added
 //
 // No MAC is learned: all local ones are known, as no port can send from another one. So a packet for
 // a router is copied to no endpoint.
 //
-// Flooded packets leave if the rules let the sender reach receivers without a group. External machines accept broadcasts, and
-// no other node would apply rules for them; endpoints of other nodes then get no copy, even if they may receive it.
+// Flooded packets leave if the rules let the sender reach receivers without a group. External machines accept
+// broadcasts, and no other node would apply rules for them; endpoints of other nodes then get no copy, even if they
+// may receive it.
 //
 // Networks of one tenant may be joined by an external router, which puts its own MAC on the packets. Groups are
 // therefore looked up by VRF and address where the MAC does not identify an endpoint: the receiver's before a

@@ -5,11 +5,12 @@ import (
 	"github.com/contiv/netplugin/utils/inet"
 )
 
-// visit lets endpoints reach services of another tenant, at addresses that are served FromTenants. Tenants may have the same
-// addresses, so such an endpoint is handled like one that leaves its own tenant: by its private address (outside.go). The
-// packet is not sent to the host, though: the switch handles it as one that the host has sent back:
+// visit lets endpoints reach services of another tenant, at addresses that are served FromTenants. Tenants may have
+// the same addresses, so such an endpoint is handled like one that leaves its own tenant: by its private address
+// (outside.go). The packet is not sent to the host, though: the switch handles it as one that the host has sent
+// back:
 //
-//	FORWARD  of the endpoint's tenant, for nobody there: to the host, from the private address
+//	FORWARD  of the endpoint's tenant, without a receiver there: to the host, from the private address
 //	OUTPUT   for such a service: all registers but ORIGIN are cleared, back to ROUTER
 //	ROUTER   for a port of a service: as all that comes in by the host (entrance.go)
 //

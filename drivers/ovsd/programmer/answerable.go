@@ -44,7 +44,8 @@ func (b *book[T]) errorOwners(owner pipeline.Key, each func(pipeline.Key)) {
 	}
 }
 
-// refusal returns why the switch does not have what an object wants, by itself or with others; nil if no refusal is known.
+// refusal returns why the switch does not have what an object wants, by itself or with others; nil if no refusal is
+// known.
 func (b *book[T]) refusal(owner pipeline.Key, all refusals) *refusal {
 	for _, p := range b.owned[owner] {
 		if !p.pending {

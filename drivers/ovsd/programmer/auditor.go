@@ -17,7 +17,8 @@ const lostCount = 4096
 // second within which it revalidates all flows of the datapath.
 const learnsLate = 5 * time.Second
 
-// auditor decides when which slice is read. It belongs to the programmer; other goroutines only read slices, one at a time.
+// auditor decides when which slice is read. It belongs to the programmer; other goroutines only read slices, one at
+// a time.
 type auditor struct {
 	log      *logrus.Entry
 	interval time.Duration // from one audit to the next

@@ -9,8 +9,9 @@ import (
 // book is what a switch should have of one kind of item (flows, groups or meters), what it has, and where the
 // two may differ. It does no I/O.
 //
-// A switch holds one item per place: of flows, a table, priority and match; of groups and meters, a number. Several objects
-// may claim a place. The item in force is then chosen or united from all claims, so that removing one leaves no gap.
+// A switch holds one item per place: of flows, a table, priority and match; of groups and meters, a number. Several
+// objects may claim a place. The item in force is then chosen or united from all claims, so that removing one leaves
+// no gap.
 type book[T any] struct {
 	kind[T]
 

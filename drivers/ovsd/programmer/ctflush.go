@@ -157,8 +157,8 @@ func (l *books) queueFlushes(everything bool, now time.Time) {
 	}
 }
 
-// isDone reports whether a flush is complete: a wanted group makes its connections again, its buckets are removed, or, if it
-// has none, all rounds have run.
+// isDone reports whether a flush is complete: a wanted group makes its connections again, its buckets are removed,
+// or, if it has none, all rounds have run.
 func (l *books) isDone(e *ctFlush) bool {
 	if len(e.groups) == 0 {
 		return e.rounds == 0 || l.made[e.connections] > 0

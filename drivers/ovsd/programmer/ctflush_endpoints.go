@@ -11,11 +11,13 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// When an endpoint is removed its connections are ended, as otherwise the next owner of its address would have them. That
-// begins when its flows are deleted, as a packet would create them again before. It is done twice, as the datapath may have
-// the flows for another half second, unless it begins that late. Rounds and steps are those of ctflush.go.
+// When an endpoint is removed its connections are ended, as otherwise the next owner of its address would have them.
+// That begins when its flows are deleted, as a packet would create them again before. It is done twice, as the
+// datapath may have the flows for another half second, unless it begins that late. Rounds and steps are those of
+// ctflush.go.
 //
-// Until that is done the switch has a record of the endpoint (pipeline.Departed), for a driver that was killed meanwhile.
+// Until that is done the switch has a record of the endpoint (pipeline.Departed), for a driver that was killed
+// meanwhile.
 //
 // Nothing reports an endpoint that was removed while no driver ran. In a routed network its flows do, which are
 // still in the switch; those of a bridged one do not contain its addresses. Flows that no object wants do not

@@ -1,4 +1,4 @@
-// Package programmer makes the flows, groups and meters of a switch equal to the objects that are wanted, and keeps them so.
+// Package programmer makes the flows, groups and meters of a switch match the wanted objects, and keeps them so.
 //
 //	objects (Update) --> compile.go --> book.go: what each place should have
 //	                                      |

@@ -19,7 +19,8 @@ import (
 // baseKey owns the flows that do not depend on objects.
 var baseKey = pipeline.Key{Kind: "base"}
 
-// Programmer makes a switch match objects. Update and Sync may be called concurrently; all the rest is one goroutine, Run.
+// Programmer makes a switch match objects. Update and Sync may be called concurrently; all the rest is one
+// goroutine, Run.
 //
 // It loops: take the callers' input, write one batch, answer those whose objects are in the switch now. A
 // change that arrives while a large difference is being written is in the next batch but one.

@@ -9,12 +9,12 @@ import (
 	"github.com/contiv/netplugin/ofnet/pipeline/cookie"
 )
 
-// A switch may be connected and accept nothing: it refuses all that is written, or does not answer, is disconnected, and
-// connected again. The status then contains the time since when changes are pending, if none was accepted since.
+// A switch may be connected and accept nothing: it refuses all that is written, or does not answer, is disconnected,
+// and connected again. The status then contains the time since when changes are pending, if none was accepted since.
 //
-// A refused object is not such a case: otherwise a user who may write rules could make switches count as broken by one rule
-// that they do not accept, on all nodes at once. So when all that was written is refused, the switch is sent a change without
-// effect; the same when it is connected again and has not answered the last change.
+// A refused object is not such a case: otherwise a user who may write rules could make switches count as broken by
+// one rule that they do not accept, on all nodes at once. So when all that was written is refused, the switch is
+// sent a change without effect; the same when it is connected again and has not answered the last change.
 //
 // Nor is a slow switch: the parts of a large change that it accepts are recorded at once, and the time does not
 // count in which it sends other answers: its flows, before which nothing can be written, or refusals.
@@ -30,7 +30,8 @@ func (p *Programmer) noteOutstanding(now time.Time) {
 	}
 }
 
-// noteAccepted records that the switch has accepted a change. noteOutstanding determines whether others are outstanding.
+// noteAccepted records that the switch has accepted a change. noteOutstanding determines whether others are
+// outstanding.
 func (p *Programmer) noteAccepted() { p.owes = time.Time{} }
 
 // probeAfterTimeout determines whether a switch that did not answer a change accepts others. The error means

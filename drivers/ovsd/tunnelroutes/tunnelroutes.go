@@ -6,10 +6,10 @@
 // pods that are added and removed would cost others packets. With --disable-system-route ovs-vswitchd reads no
 // routes. Then this package sets those of the link with the tunnel address.
 //
-//	tunnelroutes.go  when the routes are looked at
-//	giver.go         what they should be, and the difference to what they are
+//	tunnelroutes.go  when the routes are checked
+//	giver.go         the wanted routes, and the difference to the actual ones
 //	table.go         ovs-vswitchd's own table
-//	own.go           which of them are ours, for taking the node down
+//	own.go           which of them the driver has set, for decommissioning the node
 package tunnelroutes
 
 import (
@@ -30,7 +30,8 @@ import (
 	"github.com/contiv/netplugin/utils/rtwatch"
 )
 
-// firstPause is the pause before the first retry after a failure; each further one is longer, up to the time between audits.
+// firstPause is the pause before the first retry after a failure; each further one is longer, up to the time between
+// audits.
 const firstPause = 20 * time.Millisecond
 
 // routesPause is how long changes of routes and addresses are collected: a router changes thousands at once.

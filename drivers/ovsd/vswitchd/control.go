@@ -1,5 +1,5 @@
-// Package vswitchd queries and controls the ovs-vswitchd of a machine where neither its database nor OpenFlow can: by its
-// control socket, as ovs-appctl does. It is independent of bridges; callers parse the output of commands.
+// Package vswitchd queries and controls the ovs-vswitchd of a machine where neither its database nor OpenFlow can:
+// by its control socket, as ovs-appctl does. It is independent of bridges; callers parse the output of commands.
 //
 //	control.go   a command and its answer
 //	release.go   which version runs

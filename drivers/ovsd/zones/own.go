@@ -16,8 +16,8 @@ type OwnLimits struct {
 	limits   limits
 }
 
-// OwnLimitsOf returns the limits listed in the row of a bridge, by the type of its datapath and its external_ids, as far as
-// the datapath has them unchanged; a datapath that does not exist has none. It is for decommissioning a node.
+// OwnLimitsOf returns the limits listed in the row of a bridge, by the type of its datapath and its external_ids, as
+// far as the datapath has them unchanged; a datapath that does not exist has none. It is for decommissioning a node.
 func OwnLimitsOf(ctx context.Context, runDir, datapathType string, externalIDs map[string]string) (OwnLimits, error) {
 	kind := cmp.Or(datapathType, vswitchd.System)
 	own := OwnLimits{vswitchd.Control{RunDir: runDir}, vswitchd.DatapathNamed(kind), notedLimits(externalIDs)}

@@ -14,12 +14,12 @@
 // one after the other; limits of a tenant without networks on the node are removed as well (noted.go).
 // Connections that are older than a limit do not count.
 //
-//	tenants.go  who has networks on the node's bridges, and so zones
+//	tenants.go  tenants with networks on the node's bridges, and so zones
 //	zones.go    what a bridge's tenants have, compared and set
 //	rule.go     what a zone may hold
-//	noted.go    which limits are ours, as the bridge's row says
-//	own.go      the same for taking the node down
-//	metrics.go  what is used of them
+//	noted.go    which limits the driver has set, by the bridge's row
+//	own.go      the same for decommissioning the node
+//	metrics.go  metrics of their use
 package zones
 
 import (
