@@ -55,8 +55,8 @@ const (
 // links makes and removes links in the namespace of the switch.
 type links struct {
 	handle *netlink.Handle
-	ns     *netns.NsHandle // the switch's; nil: ours
-	group  uint32          // of the links that are ours
+	ns     *netns.NsHandle // the switch's; nil: the process's
+	group  uint32          // of the driver's links
 
 	tunnelLinkMTU atomic.Int32 // of the link that had the tunnel address when one had it last; 0: none has been seen
 }

@@ -121,7 +121,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	if rest.IsPlain(r.In) {
 		r.Out.Header.Set(plainHeader, "true")
 	}
-	r.Out.Header.Del("Origin") // checked here, against the host the client has asked
+	r.Out.Header.Del("Origin") // checked here, against the host in the client's request
 	r.Out.Header.Del("Sec-Fetch-Site")
 }
 

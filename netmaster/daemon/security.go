@@ -31,7 +31,7 @@ type Security struct {
 	// Vouched returns another proof of identity to join with, without such a token, while this netmaster has no
 	// CAs and the cluster has some; nil: there is none. It may lead while no netmaster has CAs.
 	Vouched func(context.Context) (token string, authorities *x509.CertPool, err error)
-	// Anew is the instruction for an operator to found a new cluster although Vouched knows of one, whose
+	// Anew is the instruction for an operator to found a new cluster although Vouched reports one, whose
 	// netmasters have all lost their data.
 	Anew    string
 	Founder bool // of several that embed a store with TLS, the one that founds the cluster

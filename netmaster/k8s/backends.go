@@ -21,7 +21,7 @@ import (
 	"github.com/contiv/netplugin/utils/fault"
 )
 
-// backend is a backend of a service, and the port of the service that leads to it.
+// backend is a backend of a service, and the port of the service that is forwarded to it.
 type backend struct {
 	mastercfg.K8sBackend
 	port string
@@ -145,7 +145,7 @@ const (
 // owner is what is known about the pod of a backend.
 type owner struct {
 	tenant  string // of the pod; empty: the backend may serve all tenants
-	unknown bool   // the backend may serve nobody, until more is known
+	unknown bool   // the backend may get no clients, until more is known
 	ended   bool   // no process of the pod runs, and its address may have been assigned to another one
 }
 
@@ -295,7 +295,7 @@ func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
 	return names
 }
 
-// drainsUntil returns when the connections of a backend end that nobody knows to be alive: at the recorded time, or drainsMost from now if
+// drainsUntil returns when the connections of a backend end that is not known to be alive: at the recorded time, or drainsMost from now if
 // none is recorded, or a later one, by a clock that was wrong.
 func drainsUntil(noted, now time.Time) time.Time {
 	if latest := now.Add(drainsMost).UTC().Truncate(time.Second); noted.IsZero() || noted.After(latest) {

@@ -61,7 +61,7 @@ func (ended) base(w *Wants) {
 		w.flow(
 			opens(tableAnswered, priorityService, answering(), goesOn, regOut.is(0)).do(notes, ask).backTo(tableForward),
 			opens(tableAnswered, priorityRefuse, answering(), goesOn).do(notes, ask).backTo(tableOutput),
-			// Once: noted in the reason, the packet is counted when it comes back to the table.
+			// Once: recorded in the reason, the packet is counted when it comes back to the table.
 			opens(tableSource, priorityGuard, ongoing(), openflow.TCPFlags(openflow.TCPRst, openflow.TCPRst), regReason.is(0)).
 				do(notes, regReason.set(noted)).backTo(tableSource),
 			accepted(priorityEntered, noPort).do(forget).drop(reasonInvalid),
@@ -71,7 +71,7 @@ func (ended) base(w *Wants) {
 	}
 }
 
-// noted is no reason for a drop: it notes that the packet's RST is in the mark already.
+// noted is no reason for a drop: it records that the packet's RST is in the mark already.
 const noted = 1<<8 - 1
 
 // ongoing matches packets of an established connection in its original direction.

@@ -59,7 +59,7 @@ const (
 const (
 	outBack  = openflow.PortInPort // back where the packet came from
 	outPeers = openflow.PortFlood  // to the other nodes with members of the network
-	outAsked = openflow.PortNormal // into the tunnel, as the agent asks another node (echo.go)
+	outAsked = openflow.PortNormal // into the tunnel, for a request of the agent to another node (echo.go)
 
 	outExpired = openflow.PortTable // none: its hop limit is used up (expired.go)
 )

@@ -123,7 +123,7 @@ const (
 	priorityVisit   uint16 = 125  // endpoints of other tenants and a service
 	priorityExempt  uint16 = 130  // packets to which no tier applies
 	priorityGuard   uint16 = 200  // before everything else in its table
-	priorityRestore uint16 = 201  // or goes on elsewhere
+	priorityRestore uint16 = 201  // above that: it continues elsewhere
 	priorityEntered uint16 = 205  // further checks of a guard for clients that came in by the host
 	priorityTrunk   uint16 = 210  // what a guard must not stop: tags, at the uplink
 	priorityTooBig  uint16 = 220  // packets that are too big are not forwarded
