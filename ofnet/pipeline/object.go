@@ -183,7 +183,7 @@ type ServicePort struct {
 	Group    uint32         // number of its group in the switch, unique among ports: Numbered
 	Shared   bool           // other services have ports at the address, too
 	Machine  bool           // a machine has the address: what is for no port of a service there goes to the machine (machine.go)
-	Mixed    bool           // other services have UDP ports at the address, though it is served as a whole: a later fragment does not show its service
+	Mixed    bool           // others have UDP ports at the address, though it is served whole: a later fragment does not show its service
 	Sources  []netip.Prefix // of clients that are served; none: all. Others get no answer
 
 	// Providers of the port alone, with their ports, in the IP family of its address: those that get new
