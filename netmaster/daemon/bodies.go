@@ -59,7 +59,7 @@ func (b *bodies) take(source string, bytes int64) bool {
 	return true
 }
 
-// give returns the bytes.
+// give releases counted bytes.
 func (b *bodies) give(source string, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -89,8 +89,8 @@ func Prove(record mastercfg.JoinToken, t Token) error {
 	return nil
 }
 
-// Admit reports whether the record of a token lets a host join now. again means that the same host has joined with
-// this token before and may not have received the answer: it is not counted again. Refusals are fault.Denied.
+// Admit returns an error, fault.Denied, unless the record of a token lets a host join now. again means that the same
+// host has joined with this token before and may not have received the answer: it is not counted again.
 func Admit(record mastercfg.JoinToken, t Token, host string, again bool, now time.Time) error {
 	refused := func(reason string, args ...any) error {
 		return fault.New(fault.Denied, "join token %s: "+reason, append([]any{t.ID}, args...)...)
