@@ -252,7 +252,8 @@ func (d *Driver) undoPort(ctx context.Context, endpointID, hostLink string) erro
 	defer cancel()
 	err := d.db.client.Wait(ctx, func() (bool, error) { return d.db.client.Connected(), nil })
 	if err == nil {
-		// The response to this transaction comes after the updates of earlier ones, whose responses may not have been awaited.
+		// The response to this transaction comes after the updates of earlier ones, whose responses may not have
+		// been awaited.
 		_, err = d.db.client.Transact(ctx, ovsdb.Select("Open_vSwitch", ovsdb.All(), "cur_cfg"))
 	}
 	if have, ok := d.db.portOf(endpointID); ok && err == nil {

@@ -295,8 +295,8 @@ func portNames(before, now []mastercfg.K8sServicePort) map[string]string {
 	return names
 }
 
-// drainsUntil returns when the connections of a backend end that is not known to be alive: at the recorded time, or drainsMost from now if
-// none is recorded, or a later one, by a clock that was wrong.
+// drainsUntil returns when the connections of a backend end that is not known to be alive: at the recorded time, or
+// drainsMost from now if none is recorded, or a later one, by a clock that was wrong.
 func drainsUntil(noted, now time.Time) time.Time {
 	if latest := now.Add(drainsMost).UTC().Truncate(time.Second); noted.IsZero() || noted.After(latest) {
 		return latest
